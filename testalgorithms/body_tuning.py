@@ -63,7 +63,7 @@ class BodyTuner(TorchLearner):
         The loss is the cross-entropy among the round's own classes. Samples without a label are left out.
         """
         whole, classes = self.network, self.network[-1].out_features
-        self.own = own_classes_mask(data, classes)
+        self.class_mask = own_classes_mask(data, classes)
         self.network = nn.Sequential(body, CosineHead(features, classes)).to(data.device)
         try:
             self.study(data.labelled())
@@ -71,7 +71,7 @@ class BodyTuner(TorchLearner):
             self.network = whole
 
     def loss(self, batch):
-        return super().loss(replace(batch, logits=batch.logits + self.own))
+        return super().loss(replace(batch, logits=batch.logits + self.class_mask))
 
 
 class FirstRoundTuner(BodyTuner, ClosedFormLearner):

@@ -108,23 +108,23 @@ class PromptLearner(TorchLearner):
         return nn.Sequential(self.prompted(body, head.in_features), head)
 
     def before_round(self, data):
-        self.own = own_classes_mask(data, self.network[-1].out_features)
-        said = self.network[0].begin(data.round)
-        if said not in self.remark:
-            self.remark = "; ".join(filter(None, (self.remark, said)))
+        self.class_mask = own_classes_mask(data, self.network[-1].out_features)
+        note = self.network[0].begin(data.round)
+        if note not in self.remark:
+            self.remark = "; ".join(filter(None, (self.remark, note)))
 
     def loss(self, batch):
-        loss = super().loss(replace(batch, logits=batch.logits + self.own))
+        loss = super().loss(replace(batch, logits=batch.logits + self.class_mask))
         return loss + self.price * self.network[0].cost if loss.requires_grad else loss
 
 
 def blocks_of(body, chosen, default):
     """Indices, from 0, of the `chosen` blocks, which are counted from 1; None: of the `default` ones that there are."""
     depth = len(body.blocks)
-    found = [number for number in default if number <= depth] if chosen is None else list(chosen)
-    if any(not 1 <= number <= depth for number in found):
+    numbers = [number for number in default if number <= depth] if chosen is None else list(chosen)
+    if any(not 1 <= number <= depth for number in numbers):
         raise PluginError(
             f"this transformer has the blocks 1 to {depth}; prompts can't be in {list(chosen)}.",
             code="refused-arguments",
         )
-    return [number - 1 for number in found]
+    return [number - 1 for number in numbers]

@@ -173,8 +173,8 @@ def prepare(path: PathLike, **options: Unpack[JobOptions]) -> list[tuple[str, Pa
     from ianvs.processes.interpreters.lock import prepare as made
 
     with _loaded(path, JobOptions, options) as (job, _):
-        listed = [(one, one.environment.folder(job.workspace)) for one in job.algorithms if one.environment is not None]
-        return [(str(one.name), folder, made(one, job.workspace)) for one, folder in listed]
+        listed = [(a, a.environment.folder(job.workspace)) for a in job.algorithms if a.environment is not None]
+        return [(str(a.name), folder, made(a, job.workspace)) for a, folder in listed]
 
 
 def report(
@@ -240,15 +240,15 @@ def prune(
         raise IanvsError(nothing_stored(job.workspace), code="missing-results")
     wanted = JobStore.case_ids(job.workspace).union(planned.case.id for planned in plan_.stored())
     kinds = {"old"} | ({"finished"} if finished else set()) | ({"lost"} if lost else set())
-    found = [one for one in prunable(plan_.store, wanted) if one.kind in kinds]
-    for one in found:
-        if one.kind == "lost" and plan_.store.running(one.case_id):
+    items = [item for item in prunable(plan_.store, wanted) if item.kind in kinds]
+    for item in items:
+        if item.kind == "lost" and plan_.store.running(item.case_id):
             raise IanvsError(
-                f"case {one.case_id[:8]} of another job runs in {shown_path(job.workspace)}: what no job has is known "
+                f"case {item.case_id[:8]} of another job runs in {shown_path(job.workspace)}: what no job has is known "
                 "once that run has ended. Without --lost the rest can be pruned.",
                 code="job-in-progress",
             )
-    return [one for one in found if not yes or remove_prunable(plan_.store, one)]
+    return [item for item in items if not yes or remove_prunable(plan_.store, item)]
 
 
 def compare(sides: Sequence[PathLike]) -> Comparison:
@@ -294,8 +294,8 @@ def migrate(path: PathLike, out: PathLike, *, root: PathLike | None = None) -> d
         raise IanvsError(
             f"no algorithm of {path} is written for KubeEdge Ianvs: there is nothing to migrate.", code="no-effect"
         )
-    if there := [file for file in files if file.exists()]:
-        raise IanvsError(f"{shown_path(there[0])} already exists. Give --out another folder.", code="existing-output")
+    if taken := [file for file in files if file.exists()]:
+        raise IanvsError(f"{shown_path(taken[0])} already exists. Give --out another folder.", code="existing-output")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, text in files.items():
@@ -312,22 +312,22 @@ def exams(path: PathLike, **options: Unpack[JobOptions]) -> dict[str, Exam]:
     """
     with _loaded(path, JobOptions, options) as (job, inspector):
         require_files(job, inspector)
-    found = {}
+    exams_by_name = {}
     for testenv in job.testenvs:
-        own = f" (of seed {job.seeds[0]}; each seed has one of its own)" if seeds_of_case(testenv.scenario) else ""
-        found[testenv.name + own] = open_exam(with_seed(testenv, job.seeds[0]), job.workspace / "cache")
-    return found
+        suffix = f" (of seed {job.seeds[0]}; each seed has one of its own)" if seeds_of_case(testenv.scenario) else ""
+        exams_by_name[testenv.name + suffix] = open_exam(with_seed(testenv, job.seeds[0]), job.workspace / "cache")
+    return exams_by_name
 
 
 @contextmanager
 def _loaded(
-    path: PathLike, known: type[JobOptions], options: Mapping[str, Any], early: EarlyEngine | None = None
+    path: PathLike, option_class: type[JobOptions], options: Mapping[str, Any], early: EarlyEngine | None = None
 ) -> Iterator[tuple[JobSpec, Inspector]]:
     """The job, and who asks its authors' files, from processes of `early` where there will be cases.
 
-    known: the class of the options that the caller takes; raises TypeError for another one.
+    option_class: the class of the options that the caller takes; raises TypeError for another one.
     """
-    names = known.__annotations__  # those of its bases are among them
+    names = option_class.__annotations__  # those of its bases are among them
     for name in options:
         if name not in names:
             raise TypeError(f"unknown option '{name}'.{closest(name, names)} There are: {', '.join(sorted(names))}.")

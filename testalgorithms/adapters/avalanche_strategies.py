@@ -58,13 +58,13 @@ class _Memory:
     """What the strategy's plugins hold of old samples, counted once."""
 
     def __init__(self, strategy):
-        buffers = [getattr(one, "storage_policy", None) for one in (strategy, *strategy.plugins)]
-        held = {id(one): one.buffer for one in buffers if hasattr(one, "buffer")}
+        buffers = [getattr(part, "storage_policy", None) for part in (strategy, *strategy.plugins)]
+        held = {id(part): part.buffer for part in buffers if hasattr(part, "buffer")}
         self._count = sum(map(len, held.values()))
         for plugin in strategy.plugins:
             for name in ("memory_x", "x_memory", "buffers"):
-                found = getattr(plugin, name, None) or ()
-                self._count += sum(map(len, found.values() if isinstance(found, dict) else found))
+                samples = getattr(plugin, name, None) or ()
+                self._count += sum(map(len, samples.values() if isinstance(samples, dict) else samples))
 
     def __len__(self):
         return self._count
@@ -109,7 +109,7 @@ class Method:
         strategy, x = self._started(num_classes, device, data), _numbers(data.x)
         if not self._taught:  # some can't answer before (iCaRL has no means), and none has anything to say
             return np.zeros((len(x), num_classes), np.float32)
-        found = []
+        logits = []
         strategy.model.eval()
         strategy.model.to(strategy.device)
         strategy.is_training = False
@@ -119,9 +119,9 @@ class Method:
                 labels = torch.full((len(part),), 0 if task is None else task)
                 strategy.mbatch = [part, torch.zeros(len(part), dtype=torch.int64), labels]
                 strategy._unpack_minibatch()
-                found.append(strategy.forward().float().cpu())
+                logits.append(strategy.forward().float().cpu())
         strategy._eval_cleanup()
-        outputs = torch.cat(found)
+        outputs = torch.cat(logits)
         whole = torch.full((len(outputs), num_classes), -torch.inf)  # a head may grow with the classes
         whole[:, : outputs.shape[1]] = outputs[:, :num_classes]
         return whole.numpy()
@@ -129,9 +129,9 @@ class Method:
     def save(self, path):
         strategy, state = self._strategy, None
         if strategy is not None:
-            kept = {name: value for name, value in vars(strategy).items() if name not in ("evaluator", "plugins")}
-            plugins = [None if isinstance(one, EvaluationPlugin) else one for one in strategy.plugins]
-            state = {"strategy": kept, "plugins": plugins}
+            attributes = {name: value for name, value in vars(strategy).items() if name not in ("evaluator", "plugins")}
+            plugins = [None if isinstance(entry, EvaluationPlugin) else entry for entry in strategy.plugins]
+            state = {"strategy": attributes, "plugins": plugins}
         held = {"facts": self._facts, "taught": self._taught, "state": state}
         for plugin in _drawing(strategy):
             plugin.buffer_dliter = ()  # can't be pickled; `train` begins a new one
@@ -143,9 +143,9 @@ class Method:
         self._facts, self._taught, self._strategy = held["facts"], held["taught"], None
         if held["state"] is not None:
             strategy = self._built()
-            evaluators = [one for one in strategy.plugins if isinstance(one, EvaluationPlugin)]
+            evaluators = [entry for entry in strategy.plugins if isinstance(entry, EvaluationPlugin)]
             vars(strategy).update(held["state"]["strategy"])
-            strategy.plugins = [evaluators.pop(0) if one is None else one for one in held["state"]["plugins"]]
+            strategy.plugins = [evaluators.pop(0) if entry is None else entry for entry in held["state"]["plugins"]]
             self._strategy = strategy
 
     def _started(self, num_classes, device, data):
@@ -175,22 +175,22 @@ class Method:
             # As Avalanche's own memories have it: a list can't be joined to theirs.
             DataAttribute(ConstantSequence(task, len(y)), "targets_task_labels", use_in_getitem=True),
         ]
-        found = DatasetExperience(
+        experience = DatasetExperience(
             dataset=TaskAwareSupervisedClassificationDataset([Rows(x, y)], data_attributes=attributes)
         )
         now = sorted(set(y.tolist()))
         before = {label for several in self._taught[:-1] for label in several}
-        found.current_experience = len(self._taught) - 1
-        found.classes_in_this_experience, found.previous_classes = now, before
-        found.classes_seen_so_far = before | set(now)
-        found.task_label, found.task_labels = task, [task]
+        experience.current_experience = len(self._taught) - 1
+        experience.classes_in_this_experience, experience.previous_classes = now, before
+        experience.classes_seen_so_far = before | set(now)
+        experience.task_label, experience.task_labels = task, [task]
         # Of the benchmark nothing is told but what was taught, and how many classes there are: iCaRL asks for that.
         order = [label for several in self._taught for label in several]
         left = [label for label in range(self._facts["num_classes"]) if label not in order]
         sizes = [*map(len, self._taught), len(left)]
-        found._benchmark = SimpleNamespace(n_classes_per_exp=sizes, classes_order=order + left)
-        found.__class__ = _Experience
-        return found
+        experience._benchmark = SimpleNamespace(n_classes_per_exp=sizes, classes_order=order + left)
+        experience.__class__ = _Experience
+        return experience
 
 
 class _Experience(DatasetExperience):
@@ -203,7 +203,7 @@ class _Experience(DatasetExperience):
 
 def adapted(make):
     """A plugin's class whose constructor takes what `make` takes beside what an exam tells."""
-    takes = [one for one in inspect.signature(make).parameters.values() if one.name not in GIVEN]
+    takes = [parameter for parameter in inspect.signature(make).parameters.values() if parameter.name not in GIVEN]
 
     def __init__(self, **hyperparameters):
         Method.__init__(self, make, hyperparameters)
@@ -215,7 +215,9 @@ def adapted(make):
 
 def _drawing(strategy):
     """Plugins that draw old samples from an iterator that goes on from round to round (A-GEM)."""
-    return [one for one in getattr(strategy, "plugins", ()) if getattr(one, "buffer_dataloader", None) is not None]
+    return [
+        plugin for plugin in getattr(strategy, "plugins", ()) if getattr(plugin, "buffer_dataloader", None) is not None
+    ]
 
 
 def _numbers(x):

@@ -76,8 +76,8 @@ class _Named:
             raise AttributeError(name)
         return getattr(self._itself(), name)
 
-    def __instancecheck__(self, one):
-        return isinstance(one, self._itself())
+    def __instancecheck__(self, instance):
+        return isinstance(instance, self._itself())
 
     def __subclasscheck__(self, kind):
         return issubclass(kind, self._itself())

@@ -52,7 +52,7 @@ class PluginError(Exception):
 class Hidden:
     """A number that the rules of an exam hide: whoever computes with it is refused."""
 
-    def asked(self, *_):
+    def _refuse_use(self, *_):
         frame = sys._getframe(1)
         where = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
         raise ExamRuleError(
@@ -60,9 +60,11 @@ class Hidden:
             "by the hyperparameter n_tasks; its row will tell."
         )
 
-    __index__ = __int__ = __float__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = asked
-    __rfloordiv__ = __add__ = __radd__ = __sub__ = __rsub__ = __mod__ = __rmod__ = __lt__ = __le__ = __gt__ = asked
-    __ge__ = asked
+    __index__ = __int__ = __float__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = _refuse_use
+    __rfloordiv__ = __add__ = __radd__ = __sub__ = __rsub__ = __mod__ = __rmod__ = __lt__ = __le__ = __gt__ = (
+        _refuse_use
+    )
+    __ge__ = _refuse_use
 
 
 class Rows(Dataset):
@@ -149,7 +151,7 @@ class Method:
     remark = ""
 
     def __init__(self, **hyperparameters):
-        given = {name: one.default for name, one in inspect.signature(type(self)).parameters.items()}
+        given = {name: parameter.default for name, parameter in inspect.signature(type(self)).parameters.items()}
         self._args = Namespace(**{**ASIDE, "model": self.kind.NAME, **given, **hyperparameters})
         self._seed = random.getrandbits(63)  # what it starts from does not depend on when it is made
         self._model = None
@@ -183,8 +185,8 @@ class Method:
                     model.observe(*first, **extra)
             call(model, "end_epoch", epoch, exam)
         call(model, "end_task", exam)
-        buffers = [one for one in vars(model).values() if hasattr(one, "num_seen_examples")]
-        self.memory = range(sum(min(one.num_seen_examples, one.buffer_size) for one in buffers))
+        buffers = [buffer for buffer in vars(model).values() if hasattr(buffer, "num_seen_examples")]
+        self.memory = range(sum(min(buffer.num_seen_examples, buffer.buffer_size) for buffer in buffers))
         if exam.n_tasks is not None:
             self.remark = f"is told that there are {exam.n_tasks} tasks"
 
@@ -218,11 +220,11 @@ class Method:
         return classes[outputs[:, classes].argmax(1)]
 
     def scores(self, data, num_classes, task=None, **context):
-        x, model, told = numbers(stored(data.x)), self._model, {}
+        x, model, options = numbers(stored(data.x)), self._model, {}
         if model is None:  # some can't answer before (iCaRL has no means), and none has anything to say
             return np.zeros((len(x), num_classes), np.float32)
         if "task_label" in inspect.signature(self.kind.forward).parameters:
-            told["task_label"] = task
+            options["task_label"] = task
             if task is None:
                 where = (
                     f"{Path(self.kind.forward.__code__.co_filename).name}:{self.kind.forward.__code__.co_firstlineno}"
@@ -231,10 +233,10 @@ class Method:
         was = model.net.training
         model.net.eval()
         with torch.no_grad():
-            found = torch.cat([model(part.to(model.device), **told).float().cpu() for part in x.split(512)])
+            logits = torch.cat([model(part.to(model.device), **options).float().cpu() for part in x.split(512)])
         model.net.train(was)
         whole = np.full((len(x), num_classes), -np.inf, np.float32)
-        whole[:, self._args.exam.order[: found.shape[1]]] = found.numpy()
+        whole[:, self._args.exam.order[: logits.shape[1]]] = logits.numpy()
         return whole
 
     def save(self, path):
@@ -246,7 +248,7 @@ class Method:
         self._args, self._model, self.memory, self.remark = (held[key] for key in ("args", "model", "memory", "remark"))
 
 
-def found(url, name):
+def plugin_class(url, name):
     """The plugin's class of the model `name` in the file at `url`, a checkout's models/FILE.py."""
     root = Path(url).resolve().parents[1]
     sys.path.insert(0, str(root))

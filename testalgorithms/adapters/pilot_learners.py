@@ -49,18 +49,18 @@ class PluginError(Exception):
 class Hidden:
     """What the rules of an exam hide: whoever computes with it is refused."""
 
-    def __init__(self, what, remedy):
-        self.what, self.remedy = what, remedy
+    def __init__(self, fact, remedy):
+        self.fact, self.remedy = fact, remedy
 
-    def asked(self, *_):
-        refuse(f"asks for {self.what}, which the rules of an exam hide. {self.remedy}")
+    def refuse_use(self, *_):
+        refuse(f"asks for {self.fact}, which the rules of an exam hide. {self.remedy}")
 
     __hash__ = None
 
 
 OPERATORS = "index int float mul rmul truediv rtruediv floordiv rfloordiv add radd sub rsub mod rmod lt le gt ge eq ne"
 for operator in (*OPERATORS.split(), "iter", "getitem"):
-    setattr(Hidden, f"__{operator}__", Hidden.asked)
+    setattr(Hidden, f"__{operator}__", Hidden.refuse_use)
 
 
 class Labels(Hidden):
@@ -123,8 +123,8 @@ class Exam:
             self._train_trsf = self._test_trsf = [] if size is None else [transforms.Resize((size, size))]
             self._common_trsf = [transforms.ToTensor()]
         else:
-            one = self.theirs._get_idata(self.dataset_name, args)
-            self._train_trsf, self._test_trsf, self._common_trsf = one.train_trsf, one.test_trsf, one.common_trsf
+            data = self.theirs._get_idata(self.dataset_name, args)
+            self._train_trsf, self._test_trsf, self._common_trsf = data.train_trsf, data.test_trsf, data.common_trsf
         self._train_data = self._train_targets = np.zeros(0, np.uint8)
 
     def begin(self, data, labels, allowed):
@@ -144,13 +144,13 @@ class Exam:
             indices, named = [], {**named, "appendent": (np.zeros_like(self._train_data[:1]), np.array([-1]))}
         if set(indices) - set(self._train_targets.tolist()):
             refuse("asks for training samples of classes that this round did not bring.")
-        found = self.theirs.DataManager.get_dataset(self, indices, "train", mode, *arguments, **named)
+        dataset = self.theirs.DataManager.get_dataset(self, indices, "train", mode, *arguments, **named)
         if mode == "train":
-            (found[-1] if isinstance(found, tuple) else found).exam = self
-        return found
+            (dataset[-1] if isinstance(dataset, tuple) else dataset).exam = self
+        return dataset
 
     def get_task_size(self, task):
-        return self.sizes[task] if task < len(self.sizes) else self.args["increment"].asked()
+        return self.sizes[task] if task < len(self.sizes) else self.args["increment"].refuse_use()
 
     def __getattr__(self, name):
         function = getattr(self.theirs.DataManager, name, None)
@@ -179,11 +179,11 @@ class Method:
 
     @property
     def remark(self):
-        args, told = self._args, {"n_tasks": "there are {} tasks", "increment": "later rounds bring {} classes"}
-        said = [f"is told that {text.format(args[key])}" for key, text in told.items() if isinstance(args[key], int)]
+        args, hints = self._args, {"n_tasks": "there are {} tasks", "increment": "later rounds bring {} classes"}
+        notes = [f"is told that {text.format(args[key])}" for key, text in hints.items() if isinstance(args[key], int)]
         if args["dataset"] != "plain":
-            said.append(f"sees pictures through LAMDA-PILOT's transforms of {args['dataset']}")
-        return "; ".join(said + ["is shown blank test data"] * args["blank_tests"])
+            notes.append(f"sees pictures through LAMDA-PILOT's transforms of {args['dataset']}")
+        return "; ".join(notes + ["is shown blank test data"] * args["blank_tests"])
 
     def train(self, train_data, num_classes, device, passes=None, **context):
         x, labels, args = stored(train_data.x), np.array(train_data.y), self._args
@@ -191,14 +191,16 @@ class Method:
         if self._learner is None:
             args["init_cls"], args["nb_classes"] = len(set(labels.tolist())), num_classes
             args.update(device=[torch.device(device)], seed=self._seed % 2**31, prefix="exam")
-            for told, key, what in (("n_tasks", "nb_tasks", "tasks"), ("increment", "increment", "later classes")):
-                remedy = f"If the model may know it, say so by the hyperparameter {told}; its row will tell."
-                args[key] = Hidden(f"the number of {what}", remedy) if args[told] is None else args[told]
+            for option, key, label in (("n_tasks", "nb_tasks", "tasks"), ("increment", "increment", "later classes")):
+                remedy = f"If the model may know it, say so by the hyperparameter {option}; its row will tell."
+                args[key] = Hidden(f"the number of {label}", remedy) if args[option] is None else args[option]
             self._exam, self._learner = Exam(num_classes, args), self._built()
         else:
             for value in vars(self._learner).values():
-                for one in value.parameters() if isinstance(value, torch.nn.Module) else ():
-                    one.grad = torch.zeros_like(one)  # gradients are not saved, and DualPrompt counts on them
+                for parameter in value.parameters() if isinstance(value, torch.nn.Module) else ():
+                    parameter.grad = torch.zeros_like(
+                        parameter
+                    )  # gradients are not saved, and DualPrompt counts on them
             self._learner.after_task()
         self._exam.begin(x, labels, passes)
         self._learner.incremental_train(self._exam)
@@ -246,7 +248,7 @@ class Method:
         self._args, self._exam, self._learner = torch.load(path, weights_only=False)
 
 
-def found(url, name):
+def plugin_class(url, name):
     """The plugin's class of the learner in the file at `url`, a checkout's models/FILE.py."""
     root, model = Path(url).resolve().parents[1], Path(url).stem
     sys.path.insert(0, str(root))
@@ -261,9 +263,9 @@ def found(url, name):
     files = {stem: text for stem, text in texts.items() if text.get("model_name") == model}
     if not files:
         raise PluginError(f'no json file in {root / "exps"} has `"model_name": "{model}"`, with its settings.')
-    for one in list(sys.modules.values()):
-        if getattr(one, "DataLoader", None) is DataLoader and one.__name__.startswith(("models.", "utils.")):
-            one.DataLoader = Loader
+    for imported in list(sys.modules.values()):
+        if getattr(imported, "DataLoader", None) is DataLoader and imported.__name__.startswith(("models.", "utils.")):
+            imported.DataLoader = Loader
     measured, backbone = kind._compute_accuracy, networks.get_backbone
 
     def compute_accuracy(self, model, loader):
@@ -278,7 +280,8 @@ def found(url, name):
     kind._compute_accuracy, networks.get_backbone = compute_accuracy, get_backbone
     taken = {key: value for text in reversed(list(files.values())) for key, value in text.items() if key not in ASIDE}
     named = [
-        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=one) for key, one in {**taken, **OURS}.items()
+        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=value)
+        for key, value in {**taken, **OURS}.items()
     ]
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -289,13 +292,13 @@ def found(url, name):
     return type(name, (Method,), {"__init__": __init__, "kind": kind, "files": files})
 
 
-def refuse(what):
+def refuse(message):
     """An ExamRuleError that names the line of the checkout that did it."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] not in PACKAGES:
         frame = frame.f_back
     where = "" if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} "
-    raise ExamRuleError(where + what)
+    raise ExamRuleError(where + message)
 
 
 def made(args, name, pretrained=False, **options):
@@ -307,12 +310,12 @@ def made(args, name, pretrained=False, **options):
     if not pretrained or args["weights"] == "none":
         return network
     if args["weights"] is None:
-        said = (
+        message = (
             f"{first} asks for pre-trained weights, and nothing is downloaded: say `weights: FILE` or `weights: none`."
         )
-        raise PluginError(said)
-    state, own = torch.load(args["weights"], map_location="cpu", weights_only=True), network.state_dict()
-    fits = {key: value for key, value in state.items() if key in own and own[key].shape == value.shape}
+        raise PluginError(message)
+    state, wanted = torch.load(args["weights"], map_location="cpu", weights_only=True), network.state_dict()
+    fits = {key: value for key, value in state.items() if key in wanted and wanted[key].shape == value.shape}
     odd = [key for key in state if key not in fits and not key.startswith(("head", "fc.", "classifier"))]
     if odd or not fits:
         raise PluginError(f"{args['weights']} has {', '.join(odd[:3]) or 'nothing'}, which does not fit {first}.")

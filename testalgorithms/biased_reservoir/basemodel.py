@@ -30,11 +30,11 @@ class BiasedReservoir(TorchLearner):
         self.from_scratch = reset
 
     def training_data(self, data):
-        kept = data.worth_keeping()
-        self.memory.add(kept.x, kept.y, data.generator("memory"))
+        samples = data.worth_keeping()
+        self.memory.add(samples.x, samples.y, data.generator("memory"))
         if self.from_scratch:
             self.start_again(data)
-        return replace(kept, x=self.memory.x, y=self.memory.y, passes=None)
+        return replace(samples, x=self.memory.x, y=self.memory.y, passes=None)
 
     def state(self):
         return self.memory.state()

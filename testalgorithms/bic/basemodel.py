@@ -76,8 +76,8 @@ class BiC(ExemplarLearner):
         if self.teacher is None or not self.new:
             return loss
         share = len(self.known) / (len(self.known) + len(self.new))
-        told, said = self.told(batch.x)[:, self.known_index], batch.outputs[:, self.known_index]
-        return share * distillation_loss(said, told, self.temperature) / self.temperature**2 + (1 - share) * loss
+        teacher, student = self.told(batch.x)[:, self.known_index], batch.outputs[:, self.known_index]
+        return share * distillation_loss(student, teacher, self.temperature) / self.temperature**2 + (1 - share) * loss
 
     def after_round(self, data):
         self.pair, self.corrected = torch.tensor([1.0, 0.0]), []

@@ -30,8 +30,8 @@ class ClassMeans(UnseenLearner):
         taught = self.training_data(data).labelled()
         x, y = torch.cat([taught.x.cpu(), *self.old("x")]), torch.cat([taught.y.cpu(), *self.old("y")])
         if len(y):
-            found = self.each(x, self.directions).cpu()
-            self.means = torch.stack([found[y == c].mean(0) for c in y.unique()])
+            features = self.each(x, self.directions).cpu()
+            self.means = torch.stack([features[y == c].mean(0) for c in y.unique()])
         super().after_round(data)
 
     def old(self, column):

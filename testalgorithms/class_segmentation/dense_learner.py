@@ -93,9 +93,9 @@ class DenseLearner(TorchLearner):
                 outputs = interpolate(outputs, x.shape[2:], mode="bilinear")
             return outputs.argmax(1).to(torch.uint8)
 
-        found = self.each(x, answer).cpu().numpy().astype(np.uint8)
+        labels = self.each(x, answer).cpu().numpy().astype(np.uint8)
         self.network.stages = []
-        return found
+        return labels
 
     def after_round(self, data):
         self.network.stages = []

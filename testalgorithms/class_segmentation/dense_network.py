@@ -33,9 +33,9 @@ class DenseNetwork(nn.Module):
 
     def forward(self, x):
         self.stages = []
-        found = self.model(x)
-        found = found["out"] if isinstance(found, dict) else found
-        return found if found.shape[2:] == x.shape[2:] else interpolate(found, x.shape[2:], mode="bilinear")
+        logits = self.model(x)
+        logits = logits["out"] if isinstance(logits, dict) else logits
+        return logits if logits.shape[2:] == x.shape[2:] else interpolate(logits, x.shape[2:], mode="bilinear")
 
     @torch.no_grad()
     def start_from_background(self, new, background):

@@ -66,11 +66,11 @@ class Decomposed(PromptsOfRounds):
     def forward(self, x):
         q = self.query(x)
         P, K, A = (self.every(name).transpose(0, 1).flatten(1, 2) for name in self.shapes)  # (blocks, M, ...)
-        known = (torch.arange(self.rounds, device=x.device) <= self.place).repeat_interleave(self.per_round)
+        trained = (torch.arange(self.rounds, device=x.device) <= self.place).repeat_interleave(self.per_round)
         lengths = (q.square() @ A.square().mT).sqrt().clamp_min(1e-12)  # of q * A
         cosines = q @ (A * normalize(K, dim=-1)).mT / lengths  # (blocks, N, M)
-        prompts = torch.einsum("bnm,bmsld->bsnld", cosines * known, P)
-        self.cost = sum(off_orthogonal(B.flatten(2), known) for B in (P, K, A)) if self.penalised else q.new_zeros(())
+        prompts = torch.einsum("bnm,bmsld->bsnld", cosines * trained, P)
+        self.cost = sum(off_orthogonal(B.flatten(2), trained) for B in (P, K, A)) if self.penalised else q.new_zeros(())
         return self.frozen.body(x, {block: tuple(pair) for block, pair in zip(self.blocks, prompts, strict=True)})
 
 
@@ -88,7 +88,7 @@ def orthonormal(new, earlier):
     return torch.stack(rows[len(earlier) :])
 
 
-def off_orthogonal(B, known):
-    """sum over blocks of mean((B B' - I)^2), of the `known` rows (M,) of B (blocks, M, D)."""
-    B = B * known[:, None]
-    return (B @ B.mT - known.to(B).diag()).square().sum() / known.sum().square()
+def off_orthogonal(B, rows):
+    """sum over blocks of mean((B B' - I)^2), of those `rows` (M,) of B (blocks, M, D)."""
+    B = B * rows[:, None]
+    return (B @ B.mT - rows.to(B).diag()).square().sum() / rows.sum().square()

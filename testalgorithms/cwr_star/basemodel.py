@@ -34,7 +34,7 @@ class CWRStar(TorchLearner):
         if self.cw is None:
             self.cw, self.past = torch.zeros(head.weight.shape), torch.zeros(head.out_features)
         self.counts = torch.bincount(data.labelled().y.cpu(), minlength=len(self.past))
-        self.own = (self.counts > 0).nonzero()[:, 0]
+        self.round_classes = (self.counts > 0).nonzero()[:, 0]
         self.others = torch.where(self.counts > 0, 0.0, -torch.inf).to(data.device)
         head.weight.data.copy_(self.cw * (self.counts > 0)[:, None])
         if self.rounds >= self.warm_rounds:
@@ -44,9 +44,9 @@ class CWRStar(TorchLearner):
         return super().loss(replace(batch, logits=batch.outputs + self.others))
 
     def after_round(self, data):
-        head, n = self.network[-1], self.counts[self.own]
-        tw, w = head.weight.detach().cpu()[self.own], (self.past[self.own] / n).sqrt()[:, None]
-        self.cw[self.own] = (self.cw[self.own] * w + tw - tw.mean()) / (w + 1)
+        head, n = self.network[-1], self.counts[self.round_classes]
+        tw, w = head.weight.detach().cpu()[self.round_classes], (self.past[self.round_classes] / n).sqrt()[:, None]
+        self.cw[self.round_classes] = (self.cw[self.round_classes] * w + tw - tw.mean()) / (w + 1)
         self.past += self.counts
         self.rounds += 1
         with torch.no_grad():

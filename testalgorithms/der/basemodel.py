@@ -14,14 +14,14 @@ class DER(ReplayLearner):
 
     def __init__(self, *, alpha: float = 0.5, fill: str = "every_step", mask_unseen: bool = False, **options):
         super().__init__(fill=fill, mask_unseen=mask_unseen, **options)
-        self.alpha, self.said = alpha, None
+        self.alpha, self.outputs = alpha, None
 
     def loss_of_samples(self, batch):
         """L."""
         return TorchLearner.loss(self, batch)
 
     def loss(self, batch):
-        self.said = batch.outputs.detach()  # of this step, to be stored
+        self.outputs = batch.outputs.detach()  # of this step, to be stored
         loss = self.loss_of_samples(batch)
         if not len(self.memory):
             return loss
@@ -29,8 +29,8 @@ class DER(ReplayLearner):
         return loss + self.alpha * (z - self.logits(self.augmented(x))).square().mean()
 
     def columns(self, x, y):
-        return (self.said if self.network.training else self.logits(self.inputs(x)),)
+        return (self.outputs if self.network.training else self.logits(self.inputs(x)),)
 
     def after_round(self, data):
         super().after_round(data)
-        self.said = None  # it ends with the round
+        self.outputs = None  # it ends with the round

@@ -46,8 +46,8 @@ class CenterNet(nn.Module):
         picture, place = held.nonzero(as_tuple=True)
         boxes = rows[picture, place, :4]
         column, row = self.cells(boxes, maps.shape[2:])
-        said = maps[picture, self.num_classes :, row, column]
-        return (focal + l1_loss(said, self.shapes(boxes, column, row), reduction="sum")) / count
+        predicted = maps[picture, self.num_classes :, row, column]
+        return (focal + l1_loss(predicted, self.shapes(boxes, column, row), reduction="sum")) / count
 
     def heatmaps(self, rows, held, size):
         """(B, C, h, w): 1 in the cell of an object's centre, falling off around it as a Gaussian of its size."""
@@ -83,9 +83,9 @@ class CenterNet(nn.Module):
         height, width = maps.shape[2:]
         cell = place % (height * width)
         column, row = cell % width, cell // width
-        said = maps[:, self.num_classes :].flatten(2).gather(2, cell[:, None].expand(-1, 4, -1)).transpose(1, 2)
-        half = said[..., :2].clamp_max(8.0).exp() / 2
-        centre = torch.stack([column, row], -1) + said[..., 2:]
+        predicted = maps[:, self.num_classes :].flatten(2).gather(2, cell[:, None].expand(-1, 4, -1)).transpose(1, 2)
+        half = predicted[..., :2].clamp_max(8.0).exp() / 2
+        centre = torch.stack([column, row], -1) + predicted[..., 2:]
         boxes = torch.cat([centre - half, centre + half], -1) * STRIDE
         label = classes[place // (height * width)]
         return torch.cat([boxes, score[..., None], label[..., None].to(boxes.dtype)], -1)

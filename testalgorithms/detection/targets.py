@@ -46,8 +46,8 @@ def box_iou(a, b):
     return common / union.clamp_min(torch.finfo(common.dtype).tiny)
 
 
-def mappings(found):
+def mappings(answers):
     """A list of N mappings boxes, labels, scores, of answers (N, M, 6): x1 y1 x2 y2 score label, -inf for none."""
-    found = found.cpu().double()
-    kept = (one[one[:, 4] > -torch.inf].numpy() for one in found)
-    return [{"boxes": one[:, :4], "scores": one[:, 4], "labels": one[:, 5].astype(np.int64)} for one in kept]
+    answers = answers.cpu().double()
+    filled = (rows[rows[:, 4] > -torch.inf].numpy() for rows in answers)
+    return [{"boxes": rows[:, :4], "scores": rows[:, 4], "labels": rows[:, 5].astype(np.int64)} for rows in filled]

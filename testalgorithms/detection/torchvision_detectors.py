@@ -20,14 +20,14 @@ class TorchvisionDetector(nn.Module):
         self.num_classes, self.trained = num_classes, False
         self.model = get_model(name, weights=None, weights_backbone=None, num_classes=num_classes + 1)
 
-    def fill(self, said, initial):
-        """Load what fits by name and shape from the file `said` and from tensors `initial`; says what did not."""
-        given = [] if said is None else [(read_weights(find_weights(said)), f"weights '{said}'")]
+    def fill(self, weights, initial):
+        """Load what fits by name and shape from the file `weights` and from tensors `initial`; says what did not."""
+        given = [] if weights is None else [(read_weights(find_weights(weights)), f"weights '{weights}'")]
         given += [] if initial is None else [(initial, "the initial model")]
         self.trained = bool(given)
-        said = [fit(self.model, state, what)[0] for state, what in given]
+        messages = [fit(self.model, state, title)[0] for state, title in given]
         self.train(self.training)
-        return "; ".join(filter(None, said))
+        return "; ".join(filter(None, messages))
 
     def train(self, mode=True):
         """Trained batch normalisation keeps its statistics: batches of a detector are too small for new ones."""
@@ -49,12 +49,12 @@ class TorchvisionDetector(nn.Module):
 
     def answers(self, x, classes):
         """(B, ANSWERS, 6): x1 y1 x2 y2 score label; -inf as the score where there are fewer."""
-        found = x.new_full((len(x), ANSWERS, 6), -torch.inf)
-        for rows, one in zip(found, self.model(list(x)), strict=True):
-            of = torch.isin(one["labels"] - 1, classes).nonzero()[:ANSWERS, 0]
-            rows[: len(of), :4], rows[: len(of), 4], rows[: len(of), 5] = (
-                one["boxes"][of],
-                one["scores"][of],
-                (one["labels"][of] - 1).to(rows.dtype),
+        answers = x.new_full((len(x), ANSWERS, 6), -torch.inf)
+        for rows, output in zip(answers, self.model(list(x)), strict=True):
+            chosen = torch.isin(output["labels"] - 1, classes).nonzero()[:ANSWERS, 0]
+            rows[: len(chosen), :4], rows[: len(chosen), 4], rows[: len(chosen), 5] = (
+                output["boxes"][chosen],
+                output["scores"][chosen],
+                (output["labels"][chosen] - 1).to(rows.dtype),
             )
-        return found
+        return answers

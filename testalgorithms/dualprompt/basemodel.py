@@ -71,11 +71,11 @@ class Complementary(PromptsOfRounds):
         near = normalize(self.query(x)) @ normalize(self.every("keys")).T  # (N, rounds)
         which = self.place.expand(len(x))
         if not self.training:
-            known = torch.arange(self.rounds, device=x.device) <= self.place
-            which = near.masked_fill(~known, -torch.inf).argmax(1)
+            trained = torch.arange(self.rounds, device=x.device) <= self.place
+            which = near.masked_fill(~trained, -torch.inf).argmax(1)
         self.cost = 1 - near.gather(1, which[:, None]).mean()
-        own = self.every("prompts")[which].unbind(1)  # of each block (N, 2, l, D)
+        chosen = self.every("prompts")[which].unbind(1)  # of each block (N, 2, l, D)
         shared = self.shared.unflatten(2, (1, self.length, -1))
         prefixes = {block: tuple(pair) for block, pair in zip(self.general, shared, strict=True)}
-        prefixes |= {block: pair.unbind(1) for block, pair in zip(self.expert, own, strict=True)}
+        prefixes |= {block: pair.unbind(1) for block, pair in zip(self.expert, chosen, strict=True)}
         return self.frozen.body(x, prefixes)

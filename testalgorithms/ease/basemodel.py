@@ -21,8 +21,8 @@ class Subspaces(nn.Module):
     def forward(self, x):
         transformer = self.frozen.body
         tokens = transformer.tokens(x)
-        encoded = [transformer.encode(tokens, adapters=dict(enumerate(one))) for one in self.sets or [()]]
-        return torch.cat([transformer.pooled(one) for one in encoded], 1)
+        encoded = [transformer.encode(tokens, adapters=dict(enumerate(adapters))) for adapters in self.sets or [()]]
+        return torch.cat([transformer.pooled(h) for h in encoded], 1)
 
 
 class SubspaceHead(nn.Linear):
@@ -62,26 +62,26 @@ class EASE(Growing, BodyTuner):
         return nn.Sequential(body, SubspaceHead(max(1, self.grown), head.in_features, num_classes))
 
     def training_data(self, data):
-        known = data.nothing() if data.pretraining else data.labelled()
-        if len(known):
+        labelled = data.nothing() if data.pretraining else data.labelled()
+        if len(labelled):
             body, head = self.network
             new = Adapted(body.frozen, self.bottleneck)
-            self.tune(known, new, head.width)
+            self.tune(labelled, new, head.width)
             body.sets.append(new.adapters)
             self.grown += 1
-            self.take_up(known, head.width, head.out_features)
+            self.take_up(labelled, head.width, head.out_features)
             self.network[-1] = SubspaceHead(self.grown, head.width, head.out_features).to(data.device)
             self.write(self.network[-1])
         return data.nothing()
 
-    def take_up(self, known, width, classes):
+    def take_up(self, labelled, width, classes):
         """Add a round's features to the sums."""
         if self.first is None:
             self.sums, self.counts = torch.zeros(classes, 0, width), torch.zeros(classes, 0)
             self.first = torch.full((classes,), -1)
         self.sums = torch.cat([self.sums.double(), torch.zeros(classes, 1, width)], 1)
         self.counts = torch.cat([self.counts, torch.zeros(classes, 1)], 1)
-        f, y = self._features(known.x).double().cpu().unflatten(1, (-1, width)), known.y.cpu()
+        f, y = self._features(labelled.x).double().cpu().unflatten(1, (-1, width)), labelled.y.cpu()
         self.sums.index_add_(0, y, f)
         self.counts += torch.bincount(y, minlength=classes)[:, None]
         self.first[(self.counts.sum(1) > 0) & (self.first < 0)] = self.grown - 1

@@ -76,9 +76,11 @@ class FOSTER(GrowingLearner):
         loss = cross_entropy(batch.logits / self.weights, batch.y)
         boosted = cross_entropy(self.data.masked(self.second_head(self.f[:, -width:]), batch.y), batch.y)
         with torch.no_grad():
-            told = self.teacher[-1](self.f[:, :-width])[:, self.known_index]
-        kept = distillation_loss(batch.outputs[:, self.known_index], told, self.temperature) / self.temperature**2
-        return loss + boosted + self.distillation * kept
+            teacher = self.teacher[-1](self.f[:, :-width])[:, self.known_index]
+        distilled = (
+            distillation_loss(batch.outputs[:, self.known_index], teacher, self.temperature) / self.temperature**2
+        )
+        return loss + boosted + self.distillation * distilled
 
     def after_round(self, data):
         shown, student = self.shown, None
@@ -100,7 +102,7 @@ class FOSTER(GrowingLearner):
             with torch.no_grad():
                 z = self.logits(x, network=boosted)[:, classes]
                 q = softmax(z / self.temperature, 1) * weights[classes]
-            said = (self.logits(x)[:, classes] / self.temperature).log_softmax(1)
-            return -(q / q.sum(1, keepdim=True) * said).sum(1).mean()
+            log_p = (self.logits(x)[:, classes] / self.temperature).log_softmax(1)
+            return -(q / q.sum(1, keepdim=True) * log_p).sum(1).mean()
 
         fit(self._rates(shown), replace(shown, passes=self.later_passes), self.compression, loss_of)

@@ -26,8 +26,8 @@ class GDumb(TorchLearner):
         self.due = None  # of the round after which nothing was asked yet
 
     def training_data(self, data):
-        kept = data.worth_keeping()
-        self.memory.add(kept.x, kept.y, data.generator("memory"))
+        samples = data.worth_keeping()
+        self.memory.add(samples.x, samples.y, data.generator("memory"))
         if data.pretraining:  # a copy will be adapted, which asks nothing before
             self.start_again(data)
             return replace(data, x=self.memory.x, y=self.memory.y, passes=None)
@@ -45,9 +45,9 @@ class GDumb(TorchLearner):
         if self.due is not None:
             place = torch.device(device)
             self._shape = self.due.pop("shape")
-            known = {name: value.to(place) if torch.is_tensor(value) else value for name, value in self.due.items()}
+            options = {name: value.to(place) if torch.is_tensor(value) else value for name, value in self.due.items()}
             data = RoundData(
-                self.memory.x, self.memory.y, device=place, prepare=self.prepare, views=self.views, **known
+                self.memory.x, self.memory.y, device=place, prepare=self.prepare, views=self.views, **options
             )
             self.due = None
             self.start_again(data)

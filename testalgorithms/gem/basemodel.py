@@ -30,9 +30,9 @@ class GEM(TorchLearner):
             set_flat_gradients(self.network.parameters(), gem_projection(gradient, references, self.margin))
 
     def after_round(self, data):
-        kept = data.worth_keeping()
-        if len(kept):
-            self.memory.add(kept.x, kept.y, data.generator("memory"))
+        samples = data.worth_keeping()
+        if len(samples):
+            self.memory.add(samples.x, samples.y, data.generator("memory"))
 
     def state(self):
         return {"parts": self.memory.state()}

@@ -45,12 +45,12 @@ class InfLoRA(TorchLearner):
         return nn.Sequential(Changed(FrozenBody(transformer), self.rank), head)
 
     def before_round(self, data):
-        self.own = own_classes_mask(data, self.network[-1].out_features)
+        self.class_mask = own_classes_mask(data, self.network[-1].out_features)
         for change, moment in zip(self.network[0].changes, attention_inputs(self, data.x), strict=True):
             change.aim(moment)
 
     def loss(self, batch):
-        return super().loss(replace(batch, logits=batch.logits + self.own))
+        return super().loss(replace(batch, logits=batch.logits + self.class_mask))
 
     def after_round(self, data):
         share = self.kept + (1 - self.kept) * min(1.0, (data.round - 1) / (self.rounds or torch.inf))

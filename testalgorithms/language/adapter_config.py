@@ -80,7 +80,7 @@ def require_targets(network: Any, options: ModelOptions) -> None:
     """
     if (names := options.target_parameters) is not None:
         weights = [name for name, _ in network.named_parameters()]
-        if missing := [one for one in names if not any(_is_named(name, one) for name in weights)]:
+        if missing := [target for target in names if not any(_is_named(name, target) for name in weights)]:
             stacked = sorted({".".join(name.split(".")[-2:]) for name in _stacked(network)})
             has = f"Its stacked weights are: {', '.join(stacked)}." if stacked else "It has no stacked weights."
             raise PluginError(
@@ -92,16 +92,16 @@ def require_targets(network: Any, options: ModelOptions) -> None:
     if wanted == ALL_LINEAR:
         return
     linear = [name for name, module in network.named_modules() if isinstance(module, torch.nn.Linear)]
-    known = sorted({name.rpartition(".")[2] for name in linear})
+    linear_names = sorted({name.rpartition(".")[2] for name in linear})
     every = [name for name, _ in network.named_modules()]
     if isinstance(wanted, str):
         missing = [] if any(re.fullmatch(wanted, name) for name in every) else [wanted]
     else:
-        missing = [one for one in wanted if not any(_is_named(name, one) for name in every)]
+        missing = [target for target in wanted if not any(_is_named(name, target) for name in every)]
     if missing:
         raise PluginError(
             f"target_modules names {', '.join(map(repr, missing))}, which base_model '{options.base_model}' lacks."
-            f"{closest(str(missing[0]), known)} Its linear layers are: {', '.join(known)}.",
+            f"{closest(str(missing[0]), linear_names)} Its linear layers are: {', '.join(linear_names)}.",
             code="invalid-choice",
         )
 

@@ -39,9 +39,9 @@ class Batch:
 
     def inputs(self, network: Any) -> dict[str, Any]:
         """What the network is called with. Positions that begin anew keep conversations apart, instead of a mask."""
-        told = {"attention_mask": self.seen} if self.positions is None else {"position_ids": self.positions}
+        masks = {"attention_mask": self.seen} if self.positions is None else {"position_ids": self.positions}
         columns = only_at(network, self.columns)
-        return {"input_ids": self.tokens, **told, **self.pictures, "use_cache": False, **columns}
+        return {"input_ids": self.tokens, **masks, **self.pictures, "use_cache": False, **columns}
 
     @property
     def targets(self) -> Tensor:
@@ -70,24 +70,24 @@ def collate(
     """One batch of these conversations, in this order. packed: without padding, in one row. sight: of one that sees."""
     if sight is not None:
         batch = collate(conversations, pad, device, packed)
-        rows = [said.pictures for said in conversations]
-        shown = sight.inputs([[one for row in rows for one in row]] if packed else rows, batch.tokens)
+        rows = [c.pictures for c in conversations]
+        shown = sight.inputs([[picture for row in rows for picture in row]] if packed else rows, batch.tokens)
         return replace(batch, pictures={name: sent(value, device) for name, value in shown.items()})
     if packed:
-        joined = tuple(token for one in conversations for token in one.tokens)
-        said = tuple(at > 0 and learnt for one in conversations for at, learnt in enumerate(one.learnt))
-        places = torch.tensor([[at for one in conversations for at in range(len(one))]])
-        return replace(collate([Encoded(joined, said)], pad, device), positions=sent(places, device))
+        joined = tuple(token for c in conversations for token in c.tokens)
+        flags = tuple(at > 0 and learnt for c in conversations for at, learnt in enumerate(c.learnt))
+        places = torch.tensor([[at for c in conversations for at in range(len(c))]])
+        return replace(collate([Encoded(joined, flags)], pad, device), positions=sent(places, device))
     length = max(map(len, conversations))
-    free = [length - len(one) for one in conversations]
-    tokens = torch.tensor([[*one.tokens, *[pad] * n] for one, n in zip(conversations, free, strict=True)])
+    free = [length - len(c) for c in conversations]
+    tokens = torch.tensor([[*c.tokens, *[pad] * n] for c, n in zip(conversations, free, strict=True)])
     seen = torch.tensor([[1] * (length - n) + [0] * n for n in free])
-    learnt = torch.tensor([[*one.learnt, *[False] * n] for one, n in zip(conversations, free, strict=True)])
+    learnt = torch.tensor([[*c.learnt, *[False] * n] for c, n in zip(conversations, free, strict=True)])
     before = learnt[:, 1:].flatten().nonzero()[:, 0]
     before += before // max(1, length - 1)  # a row has one token more than places before another
     columns, at = (before % length).unique(return_inverse=True)
     within = before // length * len(columns) + at
-    return Batch(*(sent(one, device) for one in (tokens, seen, learnt, before, columns, within)))
+    return Batch(*(sent(tensor, device) for tensor in (tokens, seen, learnt, before, columns, within)))
 
 
 def grouped_by_length(lengths: Sequence[int], batch_size: int, draw: torch.Generator) -> Iterator[list[int]]:

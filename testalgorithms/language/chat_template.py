@@ -109,7 +109,7 @@ class ChatTemplate:
         """
         return self.learnable(conversation)[-1][1]
 
-    def asked(self, conversation: Conversation, replies: Sequence[str]) -> Encoded:
+    def encoded_prompt(self, conversation: Conversation, replies: Sequence[str]) -> Encoded:
         """`prompt` with its pictures."""
         tokens = self.prompt(conversation, replies)
         return self._with_pictures(tokens, [False] * len(tokens), conversation.pictures)
@@ -119,11 +119,11 @@ class ChatTemplate:
         text = self._render(conversation.messages(len(replies) + 1, replies), True)
         if not replies or self._ends_replies:
             return self._ids(text, conversation.pictures)
-        said = replace(conversation, user=conversation.user[: len(replies)], replies=tuple(replies), unlearnt=())
-        done = self._layout(said)
+        so_far = replace(conversation, user=conversation.user[: len(replies)], replies=tuple(replies), unlearnt=())
+        done = self._layout(so_far)
         if done is None or not text.startswith(done.text):
             return self._ids(text, conversation.pictures)
-        before = self._encoded(said, done)  # with the ends put there
+        before = self._encoded(so_far, done)  # with the ends put there
         return [*before.tokens, *self._ids(text[len(done.text) :], conversation.pictures[len(before.pictures) :])]
 
     def text(self, tokens: Sequence[int]) -> str:
@@ -146,32 +146,32 @@ class ChatTemplate:
             if len(spans) == turns:
                 return _Layout(text, spans)
         whole = self._render(conversation.messages(turns), False)
-        found = []
+        bounds = []
         for turn, reply in enumerate(conversation.replies):
-            asked = self._render(conversation.messages(turn + 1, conversation.replies[:turn]), True)
+            prompt = self._render(conversation.messages(turn + 1, conversation.replies[:turn]), True)
             done = whole
             if turn + 1 < turns:  # what ends the whole conversation may stand after a turn that is its last
-                said = self._render(conversation.messages(turn + 1, conversation.replies[: turn + 1]), False)
-                done = whole[: _shared(whole, said)]
-            if not done.startswith(asked) or len(done) < len(asked) + len(reply.strip()):
+                through_reply = self._render(conversation.messages(turn + 1, conversation.replies[: turn + 1]), False)
+                done = whole[: _shared(whole, through_reply)]
+            if not done.startswith(prompt) or len(done) < len(prompt) + len(reply.strip()):
                 return None
-            found.append((len(asked), len(done)))
-        return _Layout(whole, found)
+            bounds.append((len(prompt), len(done)))
+        return _Layout(whole, bounds)
 
     def _of_turn(self, conversation: Conversation) -> _Layout:
         """The last reply after the prompt that asks for it, with what the template puts behind a reply."""
         turn, replies = len(conversation.replies) - 1, conversation.replies
-        asked = self._render(conversation.messages(turn + 1, replies[:turn]), True)
+        prompt = self._render(conversation.messages(turn + 1, replies[:turn]), True)
         whole = self._render(conversation.messages(turn + 1), False)
-        if not whole.startswith(asked):
+        if not whole.startswith(prompt):
             at = whole.rfind(replies[-1].strip())
             if at < 0:
                 raise PluginError(
                     f"the chat template leaves out the reply {replies[-1][:60]!r}. Set another by chat_template: FILE.",
                     code="refused-arguments",
                 )
-            whole = asked + whole[at:]
-        return _Layout(whole, [(len(asked), len(whole))])
+            whole = prompt + whole[at:]
+        return _Layout(whole, [(len(prompt), len(whole))])
 
     def _wants_parts(self) -> bool:
         """Whether the template of a model that sees takes lists of parts, with a mark for each picture."""
@@ -203,20 +203,20 @@ class ChatTemplate:
         learnt: list[bool] = []
         at, first = 0, len(conversation.replies) - len(places)
         for turn, (begin, end) in enumerate(places, start=first):
-            reply, said = conversation.replies[turn], ids[begin:end]
-            spoken = self._spoken(said, reply)
+            reply, reply_ids = conversation.replies[turn], ids[begin:end]
+            spoken = self._spoken(reply_ids, reply)
             if not self._marks_replies:
-                self._require_readable(said[:spoken], reply)
-            if not spoken or said[spoken - 1] not in self.stops:
-                spoken = len(said) + 1
+                self._require_readable(reply_ids[:spoken], reply)
+            if not spoken or reply_ids[spoken - 1] not in self.stops:
+                spoken = len(reply_ids) + 1
                 if ids[end : end + 1] and ids[end] in self.stops:  # the template does not count it as said
                     end += 1
-                    said = ids[begin:end]
+                    reply_ids = ids[begin:end]
                 else:
-                    said = [*said, self.stops[0]]
-            tokens += [*ids[at:begin], *said]
+                    reply_ids = [*reply_ids, self.stops[0]]
+            tokens += [*ids[at:begin], *reply_ids]
             spoken = 0 if turn in conversation.unlearnt else spoken
-            learnt += [False] * (begin - at) + [i < spoken for i in range(len(said))]
+            learnt += [False] * (begin - at) + [i < spoken for i in range(len(reply_ids))]
             at = end
         tokens += ids[at:]
         learnt += [False] * (len(tokens) - len(learnt))
@@ -260,9 +260,11 @@ class ChatTemplate:
             first = {"role": "user", "content": messages[0]["content"] + "\n\n" + messages[1]["content"]}
             messages = [first, *messages[2:]]
         if self._in_parts:
-            return [{**one, "content": _parts(one["content"])} for one in messages]
+            return [{**message, "content": _parts(message["content"])} for message in messages]
         if self.sight is not None and self.sight.written != MARK:
-            return [{**one, "content": one["content"].replace(MARK, self.sight.written)} for one in messages]
+            return [
+                {**message, "content": message["content"].replace(MARK, self.sight.written)} for message in messages
+            ]
         return messages
 
     def _start(self) -> list[int]:
@@ -283,9 +285,9 @@ class ChatTemplate:
         if self.sight is None or self.sight.mark not in text:
             return text
         first, *others = text.split(self.sight.mark)
-        shown = [self.sight.text(one) for one in pictures[: len(others)]]
+        shown = [self.sight.text(picture) for picture in pictures[: len(others)]]
         shown += [self.sight.mark] * (len(others) - len(shown))
-        return first + "".join(one + rest for one, rest in zip(shown, others, strict=True))
+        return first + "".join(mark + rest for mark, rest in zip(shown, others, strict=True))
 
     def _ids(self, text: str, pictures: Sequence[Any] = ()) -> list[int]:
         text = self._shown(text, pictures)
@@ -302,17 +304,17 @@ class ChatTemplate:
         """
         if not self._quick:
             ids, parts = self._ids(text, pictures), [(text[:start], text[:end]) for start, end in spans]
-            return ids, [tuple(_shared(ids, self._ids(one, pictures)) for one in both) for both in parts]
+            return ids, [tuple(_shared(ids, self._ids(border, pictures)) for border in both) for both in parts]
         if self.sight is not None:
             spans = [tuple(len(self._shown(text[:at], pictures)) for at in span) for span in spans]
         encoding = self.tokenizer.backend_tokenizer.encode(self._shown(text, pictures), add_special_tokens=False)
         ends = [end for _, end in encoding.offsets]
-        found, at = list[tuple[int, int]](), 0
+        placed, at = list[tuple[int, int]](), 0
         for start, end in spans:
             begin = next((i for i in range(at, len(ends)) if ends[i] > start), len(ends))
             at = next((i for i in range(begin, len(ends)) if ends[i] > end), len(ends))
-            found.append((begin, at))
-        return list(encoding.ids), found
+            placed.append((begin, at))
+        return list(encoding.ids), placed
 
     def _spoken(self, ids: list[int], reply: str) -> int:
         """How many of a reply's tokens are learnt: up to its end mark; all, if the template has none."""
@@ -322,13 +324,13 @@ class ChatTemplate:
 
     def _require_readable(self, ids: list[int], reply: str) -> None:
         """What is learnt must be the reply, nothing missing; a token that holds an end of the prompt is learnt, too."""
-        found = self._decoded(ids)
-        if found == reply:
+        decoded = self._decoded(ids)
+        if decoded == reply:
             return
         wanted = self._decoded(self._ids(reply))  # tokens need not bring back each space
-        if not found.endswith(wanted):
+        if not decoded.endswith(wanted):
             raise PluginError(
-                f"the chat template makes {found[:60]!r} of the reply {wanted[:60]!r}. Set another by chat_template: "
+                f"the chat template makes {decoded[:60]!r} of the reply {wanted[:60]!r}. Set another by chat_template: "
                 "FILE.",
                 code="refused-arguments",
             )
@@ -337,14 +339,14 @@ class ChatTemplate:
 def _shared(first: Sequence[Any], second: Sequence[Any]) -> int:
     """How many items two sequences begin with in common."""
     pairs = enumerate(zip(first, second, strict=False))
-    return next((i for i, (one, other) in pairs if one != other), min(len(first), len(second)))
+    return next((i for i, (item, other) in pairs if item != other), min(len(first), len(second)))
 
 
 def _parts(text: str) -> list[dict[str, str]]:
     """What is said as parts, which a template sets apart by itself."""
     first, *others = text.split(MARK)
-    found = [{"type": "text", "text": first}] if first else []
+    parts = [{"type": "text", "text": first}] if first else []
     for part in others:
         rest = part.removeprefix("\n")
-        found += [{"type": "image"}, *([{"type": "text", "text": rest}] if rest else [])]
-    return found or [{"type": "text", "text": ""}]
+        parts += [{"type": "image"}, *([{"type": "text", "text": rest}] if rest else [])]
+    return parts or [{"type": "text", "text": ""}]

@@ -33,12 +33,12 @@ class Conversation:
 
     def messages(self, turns: int, replies: Sequence[str] | None = None) -> list[dict[str, str]]:
         """The first `turns` user turns with the replies between them (and after them, if there are as many)."""
-        said = self.replies if replies is None else replies
+        given = self.replies if replies is None else replies
         messages = [] if self.system is None else [{"role": "system", "content": self.system}]
         for turn in range(turns):
             messages.append({"role": "user", "content": self.user[turn]})
-            if turn < len(said):
-                messages.append({"role": "assistant", "content": said[turn]})
+            if turn < len(given):
+                messages.append({"role": "assistant", "content": given[turn]})
         return messages
 
 
@@ -47,20 +47,20 @@ def conversations_of(x: Sequence[Any], y: Sequence[Any] | None = None) -> list[C
 
     "unlearnt" in x[i] lists turns whose replies are not to be learnt, "pictures" those of its marks.
     """
-    replies = [()] * len(x) if y is None else [tuple(map(str, said)) for said in y]
+    replies = [()] * len(x) if y is None else [tuple(map(str, reply)) for reply in y]
     return [
         Conversation(
-            tuple(map(str, asked["user"])),
-            said,
-            asked.get("system"),
-            unlearnt=tuple(asked.get("unlearnt", ())),
-            pictures=_kept(asked.get("pictures", ())),
+            tuple(map(str, question["user"])),
+            reply,
+            question.get("system"),
+            unlearnt=tuple(question.get("unlearnt", ())),
+            pictures=_pictures_of(question.get("pictures", ())),
         )
-        for asked, said in zip(x, replies, strict=True)
+        for question, reply in zip(x, replies, strict=True)
     ]
 
 
-def _kept(pictures: Any) -> tuple[Picture, ...]:
+def _pictures_of(pictures: Any) -> tuple[Picture, ...]:
     return pictures.kept if isinstance(pictures, Pictures) else tuple(map(Picture.of, pictures))
 
 

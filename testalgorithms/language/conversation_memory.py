@@ -38,7 +38,7 @@ class ConversationMemory:
     @property
     def nbytes(self) -> int:
         """Bytes of the stored text, and of the pixels of the stored pictures."""
-        sizes = [Picture.of(one).size for conversation in self.conversations for one in conversation.pictures]
+        sizes = [Picture.of(picture).size for conversation in self.conversations for picture in conversation.pictures]
         pixels = sum(3 * height * width for height, width in sizes)
         return sum(len(text.encode()) for text in texts_of(self.conversations)) + pixels
 
@@ -46,8 +46,8 @@ class ConversationMemory:
         """Offer conversations; `generator` draws their keys."""
         drawn = torch.rand(len(conversations), dtype=torch.float64, generator=generator).tolist()
         keys, everything = [*self._keys, *drawn], [*self.conversations, *conversations]
-        kept = sorted(sorted(range(len(keys)), key=lambda i: -keys[i])[: self.capacity])
-        self._keys, self.conversations = [keys[i] for i in kept], [_apart(everything[i]) for i in kept]
+        rows = sorted(sorted(range(len(keys)), key=lambda i: -keys[i])[: self.capacity])
+        self._keys, self.conversations = [keys[i] for i in rows], [_apart(everything[i]) for i in rows]
 
     def state(self) -> dict[str, Any]:
         """Everything that it holds, for `torch.save`."""
@@ -60,14 +60,14 @@ class ConversationMemory:
         """Take over what `state` returned."""
         self._keys = list(state["keys"])
         self.conversations = [
-            Conversation(tuple(user), tuple(said), system, *map(tuple, more))
-            for user, said, system, *more in state["conversations"]
+            Conversation(tuple(user), tuple(replies), system, *map(tuple, more))
+            for user, replies, system, *more in state["conversations"]
         ]
 
 
 def _apart(conversation: Conversation) -> Conversation:
     """The same, whose pictures don't keep what else the round brought in memory."""
-    return replace(conversation, pictures=tuple(Picture.of(one).apart() for one in conversation.pictures))
+    return replace(conversation, pictures=tuple(Picture.of(picture).apart() for picture in conversation.pictures))
 
 
 def memory_gradient(learner: LanguageLearner, conversations: Sequence[Encoded]) -> Tensor:

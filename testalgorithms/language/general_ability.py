@@ -31,31 +31,31 @@ class GeneralAbility:
         if limit is not None:
             at_least(1, general_limit=limit)
         self.limit = limit
-        self._asked: dict[str, str] = {}  # by name, what lm-eval is asked for
-        for said in filter(None, map(str.strip, tasks.split(","))):
-            is_file = said.endswith(FILES)
-            name = _task_of(said) if is_file else said
-            if name in self._asked:
+        self._tasks: dict[str, str] = {}  # by name, what lm-eval is asked for
+        for entry in filter(None, map(str.strip, tasks.split(","))):
+            is_file = entry.endswith(FILES)
+            name = _task_of(entry) if is_file else entry
+            if name in self._tasks:
                 raise PluginError(f"general_tasks names {name} twice. Take one of them out.", code="conflicting-keys")
-            self._asked[name] = str(Path(said).expanduser().absolute()) if is_file else said
-        if self._asked:
+            self._tasks[name] = str(Path(entry).expanduser().absolute()) if is_file else entry
+        if self._tasks:
             require_installed("general_tasks", "general", "lm_eval")
 
     @property
     def measures(self) -> dict[str, Measure]:
-        of = "" if self.limit is None else f", its first {self.limit} questions"
-        return {_column(name): Measure(f"Task {name} of lm-eval{of}.", "last", True) for name in self._asked}
+        limited = "" if self.limit is None else f", its first {self.limit} questions"
+        return {_column(name): Measure(f"Task {name} of lm-eval{limited}.", "last", True) for name in self._tasks}
 
     def check(self) -> None:
         """Raise PluginError for a task that lm-eval does not know."""
-        named = [name for name, asked in self._asked.items() if name == asked]
+        named = [name for name, task in self._tasks.items() if name == task]
         if not named:
             return
-        known = _manager().all_tasks
+        names = _manager().all_tasks
         for name in named:
-            if name not in known:
+            if name not in names:
                 raise PluginError(
-                    f"general_tasks: lm-eval has no task '{name}'.{closest(name, known)} `lm-eval ls tasks` lists all.",
+                    f"general_tasks: lm-eval has no task '{name}'.{closest(name, names)} `lm-eval ls tasks` lists all.",
                     code="invalid-choice",
                 )
 
@@ -64,17 +64,17 @@ class GeneralAbility:
         from lm_eval import simple_evaluate
         from lm_eval.models.huggingface import HFLM
 
-        asked = HFLM(network, tokenizer=tokenizer, batch_size=batch, max_length=longest, backend="causal")
+        model = HFLM(network, tokenizer=tokenizer, batch_size=batch, max_length=longest, backend="causal")
         try:
-            found = simple_evaluate(
-                asked, tasks=list(self._asked.values()), task_manager=_manager(), limit=self.limit, bootstrap_iters=0,
+            results = simple_evaluate(
+                model, tasks=list(self._tasks.values()), task_manager=_manager(), limit=self.limit, bootstrap_iters=0,
                 log_samples=False,
             )  # fmt: skip
         except Exception as error:
             raise PluginError(
                 f"general_tasks: lm-eval failed: {type(error).__name__}: {error}", code="refused-arguments"
             ) from error
-        return {_column(name): _score(found, name) for name in self._asked}
+        return {_column(name): _score(results, name) for name in self._tasks}
 
 
 @lru_cache(1)
@@ -106,9 +106,9 @@ def _task_of(file: str) -> str:
     raise PluginError(f"general_tasks: {path} has no key `task` that names it.", code="invalid-value")
 
 
-def _score(found: Any, task: str) -> float:
-    better = found["higher_is_better"].get(task, {})
-    for key, value in found["results"].get(task, {}).items():
+def _score(results: Any, task: str) -> float:
+    better = results["higher_is_better"].get(task, {})
+    for key, value in results["results"].get(task, {}).items():
         metric = key.split(",")[0]
         if better.get(metric) and isinstance(value, int | float):
             return float(value)

@@ -44,7 +44,7 @@ class Replying:
                 f"top_p is {self.top_p:g}, and temperature 0 draws no tokens. Set a temperature, or take top_p out.",
                 code="conflicting-keys",
             )
-        if not all(isinstance(one, str) and one for one in self.stops):
+        if not all(isinstance(stop, str) and stop for stop in self.stops):
             raise PluginError(
                 f"stop_strings is {self.stop_strings!r}; it is a text, or a list of texts.", code="wrong-type"
             )
@@ -55,7 +55,7 @@ class Replying:
 
     def until_stop(self, text: str) -> str:
         """The part of a reply before the first of `stop_strings`."""
-        ends = [at for one in self.stops if (at := text.find(one)) >= 0]
+        ends = [at for stop in self.stops if (at := text.find(stop)) >= 0]
         return text[: min(ends)].strip() if ends else text
 
 
@@ -81,23 +81,23 @@ def reply(
             if turn >= len(conversation.user):
                 continue
             history = [text for text in replies[i] if text is not None]
-            prompt = template.asked(conversation, history) if len(history) == turn else None
+            prompt = template.encoded_prompt(conversation, history) if len(history) == turn else None
             if not prompt or (window is not None and len(prompt) + replying.max_new_tokens > window):
                 replies[i].append(None)
             else:
                 prompts.append((i, prompt))
         prompts.sort(key=lambda item: (len(item[1]), item[0]))  # alike lengths go together: less padding
-        asked = [prompt for _, prompt in prompts]
+        encoded = [prompt for _, prompt in prompts]
 
-        def own(chosen: Sequence[int], asked: Sequence[Encoded] = tuple(asked)) -> list[list[int]]:
-            said: list[list[int]] = []
+        def generated(chosen: Sequence[int], inputs: Sequence[Encoded] = tuple(encoded)) -> list[list[int]]:
+            token_lists: list[list[int]] = []
             for start in range(0, len(chosen), replying.batch_size):
-                part = [asked[number] for number in chosen[start : start + replying.batch_size]]
-                said += generate(network, template, part, replying)
-            return [template.ended(tokens) for tokens in said]
+                part = [inputs[number] for number in chosen[start : start + replying.batch_size]]
+                token_lists += generate(network, template, part, replying)
+            return [template.ended(tokens) for tokens in token_lists]
 
-        said = own(range(len(asked))) if written is None else written(asked, own)
-        for (i, _), tokens in zip(prompts, said, strict=True):
+        token_lists = generated(range(len(encoded))) if written is None else written(encoded, generated)
+        for (i, _), tokens in zip(prompts, token_lists, strict=True):
             replies[i].append(replying.until_stop(template.text(tokens)))
     return replies
 
@@ -112,12 +112,12 @@ def generate(
     """
     from transformers import GenerationConfig
 
-    asked = [one if isinstance(one, Encoded) else Encoded(tuple(one), ()) for one in prompts]
+    encoded = [prompt if isinstance(prompt, Encoded) else Encoded(tuple(prompt), ()) for prompt in prompts]
     both = network.config.is_encoder_decoder  # a decoder of its own begins after a mark, not after the prompt
-    given = [with_end(one.tokens, template.tokenizer.eos_token_id) if both else one.tokens for one in asked]
+    given = [with_end(prompt.tokens, template.tokenizer.eos_token_id) if both else prompt.tokens for prompt in encoded]
     length = max(map(len, given))
-    tokens = torch.tensor([[template.pad] * (length - len(one)) + [*one] for one in given])
-    seen = torch.tensor([[0] * (length - len(one)) + [1] * len(one) for one in given])
+    tokens = torch.tensor([[template.pad] * (length - len(prompt)) + [*prompt] for prompt in given])
+    seen = torch.tensor([[0] * (length - len(prompt)) + [1] * len(prompt) for prompt in given])
     device = next(network.parameters()).device
     drawn = {"temperature": replying.temperature, "top_p": replying.top_p, "top_k": 0} if replying.temperature else {}
     ends = {"stop_strings": list(replying.stops)} if replying.stops else {}
@@ -134,12 +134,12 @@ def generate(
         **ends,
         **start,
     )
-    shown = {} if template.sight is None else template.sight.inputs([one.pictures for one in asked], tokens)
-    said: Tensor = network.generate(
+    shown = {} if template.sight is None else template.sight.inputs([prompt.pictures for prompt in encoded], tokens)
+    output: Tensor = network.generate(
         input_ids=tokens.to(device),
         attention_mask=seen.to(device),
         generation_config=plain,
         **({"tokenizer": template.tokenizer} if ends else {}),
         **{name: value.to(device) for name, value in shown.items()},
     )
-    return said[:, 1 if both else length :].tolist()
+    return output[:, 1 if both else length :].tolist()

@@ -24,10 +24,10 @@ def instruction_of(conversation: Conversation, where: str = "last_line") -> str:
     """
     if conversation.system:
         return conversation.system
-    asked = "".join(conversation.user[:1])  # of a plain text nothing
+    question = "".join(conversation.user[:1])  # of a plain text nothing
     if where == "first_turn":
-        return asked.strip()
-    lines = [line for line in asked.splitlines() if line.strip()] or [""]
+        return question.strip()
+    lines = [line for line in question.splitlines() if line.strip()] or [""]
     return lines[-1 if where == "last_line" else 0].strip()
 
 
@@ -46,10 +46,10 @@ class _Vectors:
             self.vectorizer.fit(strings)
         except ValueError:  # there is no word but stop words
             self.vectorizer.fit(["word"])
-        self.sums = np.stack([self.of(group).sum(axis=0) for group in groups])
+        self.sums = np.stack([self.vectors_of(group).sum(axis=0) for group in groups])
         self.members = [frozenset(group) for group in groups]
 
-    def of(self, strings: Sequence[str]) -> Any:
+    def vectors_of(self, strings: Sequence[str]) -> Any:
         """(len(strings), words), sparse."""
         from scipy.sparse import csr_array
 
@@ -57,7 +57,7 @@ class _Vectors:
 
     def cosines(self, strings: Sequence[str]) -> NDArray[Any]:
         """(len(strings), groups) mean cosines of each string with the strings of each group."""
-        vectors = self.of(strings)
+        vectors = self.vectors_of(strings)
         sums = vectors @ self.sums.T
         missing = 1.0 - vectors.multiply(vectors).sum(axis=1)  # of a string's cosine with itself
         for group, members in enumerate(self.members):
@@ -85,13 +85,13 @@ class _Pairs:
 
     def cosines(self, strings: Sequence[str]) -> NDArray[Any]:
         """(len(strings), groups) mean cosines of each string with the strings of each group."""
-        found = np.empty((len(strings), len(self.groups)))
+        cosines = np.empty((len(strings), len(self.groups)))
         for number, group in enumerate(self.groups):
             step = max(1, _BLOCK // len(group.texts))
             for start in range(0, len(strings), step):
                 some = self._counted(strings[start : start + step])
-                found[start : start + step, number] = _cosines(some, group).mean(axis=1)
-        return found
+                cosines[start : start + step, number] = _cosines(some, group).mean(axis=1)
+        return cosines
 
     def _counted(self, texts: Sequence[str]) -> "_Counted":
         squares = [sum(n * n for n in Counter(self.words(text)).values()) for text in texts]
@@ -110,14 +110,14 @@ def _cosines(new: _Counted, old: _Counted) -> NDArray[Any]:
     """(len(new), len(old)) cosines. Strings of stop words alone are alike only if they are equal."""
     alone = (log(3 / 2) + 1) ** 2  # squared weight of a word that one of the two has
     lengths = []
-    for one, other in ((new, old), (old, new)):
-        common = (one.counts.multiply(one.counts) @ (other.counts > 0).astype(float).T).toarray()
-        lengths.append(np.sqrt(alone * one.squares[:, None] + (1 - alone) * common))
+    for counted, other in ((new, old), (old, new)):
+        common = (counted.counts.multiply(counted.counts) @ (other.counts > 0).astype(float).T).toarray()
+        lengths.append(np.sqrt(alone * counted.squares[:, None] + (1 - alone) * common))
     norms = lengths[0] * lengths[1].T
-    found = np.divide((new.counts @ old.counts.T).toarray(), norms, out=np.zeros(norms.shape), where=norms > 0)
+    cosines = np.divide((new.counts @ old.counts.T).toarray(), norms, out=np.zeros(norms.shape), where=norms > 0)
     for i in np.flatnonzero(new.squares == 0):
-        found[i] = [float(text == new.texts[i]) for text in old.texts]
-    return found
+        cosines[i] = [float(text == new.texts[i]) for text in old.texts]
+    return cosines
 
 
 class Codebook:
@@ -150,7 +150,7 @@ class Codebook:
         if self.vectors == "pair":
             fitted: _Vectors | _Pairs = _Pairs(self.groups)
         else:
-            fitted = _Vectors({**dict.fromkeys(new), **self._known}, self.groups)
+            fitted = _Vectors({**dict.fromkeys(new), **self._instructions}, self.groups)
         near = fitted.cosines(new).mean(axis=0)
         best = int(np.argmax(near))
         return best, float(near[best])
@@ -158,13 +158,13 @@ class Codebook:
     def assign(self, instructions: Sequence[str]) -> tuple[int, bool]:
         """(group for a round's instructions, whether it was there before); new strings are added to it."""
         group, near = self.match(instructions)
-        found = group is not None and near >= self.threshold - ROUNDING
-        if group is None or not found:
+        fits = group is not None and near >= self.threshold - ROUNDING
+        if group is None or not fits:
             self.groups.append([])
             group = len(self.groups) - 1
         self.groups[group] = list(dict.fromkeys([*self.groups[group], *instructions]))
         self.__dict__.pop("_fitted", None)
-        return group, found
+        return group, fits
 
     def route(self, instructions: Sequence[str], *, together: bool = False) -> list[int]:
         """The group that answers each; in testing some weights have to, however far they are.
@@ -190,9 +190,9 @@ class Codebook:
         return [nearest[text] for text in instructions]
 
     @property
-    def _known(self) -> dict[str, None]:
+    def _instructions(self) -> dict[str, None]:
         return dict.fromkeys(text for group in self.groups for text in group)
 
     @cached_property
     def _fitted(self) -> "_Vectors | _Pairs":
-        return _Pairs(self.groups) if self.vectors == "pair" else _Vectors(self._known, self.groups)
+        return _Pairs(self.groups) if self.vectors == "pair" else _Vectors(self._instructions, self.groups)

@@ -169,7 +169,7 @@ class LanguageLearner(Steps):
         if server is not None:
             sees = sees_pictures(self.options)
             require_servable(self.options, server, self.replying, sees=sees, why_not=self.unservable)
-        rounds = [conversations_of(*one) for one in conversations or ()]
+        rounds = [conversations_of(*pair) for pair in conversations or ()]
         return remark_of_rounds(rounds, self.options, self.max_length, self.packing) if rounds else ""
 
     def train(
@@ -193,12 +193,12 @@ class LanguageLearner(Steps):
         conversations = conversations_of(train_data.x, train_data.y)
         self._ready(conversations, device, seed)
         require_sight(conversations, self.template.sight, self.options.base_model, self.packing)
-        kept, encoded = self.lengths.fitting(conversations, self.template, round)
-        data = RoundOfTalk(kept, encoded, round, seed, folder)
+        fitting, encoded = self.lengths.fitting(conversations, self.template, round)
+        data = RoundOfTalk(fitting, encoded, round, seed, folder)
         self._held_out = []
         if valid_data is not None:
             held_out = self.encode(conversations_of(valid_data.x, valid_data.y))
-            self._held_out = [one for one in held_out if any(one.learnt[1:])]
+            self._held_out = [row for row in held_out if any(row.learnt[1:])]
         if self.packing:
             with self._precision():
                 require_apart(self.network.eval(), self.batch, encoded, self.options.base_model)
@@ -225,25 +225,25 @@ class LanguageLearner(Steps):
         A tiny model can't say anything before it was trained: its tokenizer is made from the first round. Those replies
         are None.
         """
-        asked = conversations_of(data.x)
+        conversations = conversations_of(data.x)
         if not self._built and self.options.tiny:
-            return [[None] * len(conversation.user) for conversation in asked]
-        self._ready(asked, device, seed)
+            return [[None] * len(conversation.user) for conversation in conversations]
+        self._ready(conversations, device, seed)
         self._generation = generation
         try:
             with seeded(stream_seed(seed, round, "replies"), device):
-                return self.answer(asked)
+                return self.answer(conversations)
         finally:
             self._generation = None
 
-    def answer(self, asked: Sequence[Conversation]) -> list[list[str | None]]:
+    def answer(self, conversations: Sequence[Conversation]) -> list[list[str | None]]:
         """Replies with the present weights."""
         self.network.eval()
         with torch.inference_mode(), self._precision():
             return reply(
                 self.network,
                 self.template,
-                asked,
+                conversations,
                 self.replying,
                 window=self.window,
                 written=written_by(self._generation, self.network, self.template, self.options, self.replying),
@@ -254,17 +254,17 @@ class LanguageLearner(Steps):
 
         A tiny model that was not trained yet has no tokens: those are zeros.
         """
-        asked = conversations_of(data.x, data.y)
+        conversations = conversations_of(data.x, data.y)
         if not self._built and self.options.tiny:
-            return [[0.0, 0.0, 0.0] for _ in asked]
-        self._ready(asked, device, seed)
-        return self.judge(asked)
+            return [[0.0, 0.0, 0.0] for _ in conversations]
+        self._ready(conversations, device, seed)
+        return self.judge(conversations)
 
-    def judge(self, asked: Sequence[Conversation]) -> list[list[float]]:
+    def judge(self, conversations: Sequence[Conversation]) -> list[list[float]]:
         """What the present weights make of the replies of these conversations."""
         self.network.eval()
         with torch.inference_mode(), self._precision():
-            return of_whole(self.network, self.template, asked, self.window)
+            return of_whole(self.network, self.template, conversations, self.window)
 
     @property
     def measures(self) -> dict[str, Measure]:
@@ -288,8 +288,8 @@ class LanguageLearner(Steps):
         if self._built:
             save_model(self.network, self._tokenizer, self.options, path)
         method = shelved(self.state(), path / PICTURES)
-        kept = {"built": self._built, "method": method, "lengths": self.lengths.state()}
-        torch.save(kept, path / "method.pt")
+        state = {"built": self._built, "method": method, "lengths": self.lengths.state()}
+        torch.save(state, path / "method.pt")
         return path
 
     def load(self, path: Path) -> None:
@@ -323,7 +323,11 @@ class LanguageLearner(Steps):
 
     def encode(self, conversations: Sequence[Conversation]) -> list[Encoded]:
         """Tokens of conversations that a round brought, cut to `max_length`."""
-        return [one.cut(self.max_length) for said in conversations for _, one in self.template.learnable(said)]
+        return [
+            encoded.cut(self.max_length)
+            for conversation in conversations
+            for _, encoded in self.template.learnable(conversation)
+        ]
 
     def batch(self, conversations: Sequence[Encoded]) -> Batch:
         """These conversations as one batch on the device of the model."""

@@ -26,26 +26,26 @@ class Lengths:
         """Those that are not skipped, and their tokens, cut. Raises PluginError where none is left."""
         parts = [part for conversation in conversations for part in template.learnable(conversation)]
         conversations, whole = [part[0] for part in parts], [part[1] for part in parts]
-        encoded = [one.cut(self.max_length) for one in whole]
-        kept = [i for i, one in enumerate(encoded) if any(one.learnt[1:])]
-        cut = sum(len(whole[i]) > self.max_length for i in kept)
-        self.counts[round] = (len(whole), len(whole) - len(kept), cut)
-        if not kept:
+        encoded = [row.cut(self.max_length) for row in whole]
+        chosen = [i for i, row in enumerate(encoded) if any(row.learnt[1:])]
+        cut = sum(len(whole[i]) > self.max_length for i in chosen)
+        self.counts[round] = (len(whole), len(whole) - len(chosen), cut)
+        if not chosen:
             raise PluginError(
                 f"max_length is {self.max_length}, and none of the {len(whole)} conversations of round {round} has "
                 "something of a reply in its first so many tokens. A larger max_length keeps the replies.",
                 code="refused-arguments",
             )
-        return [conversations[i] for i in kept], [encoded[i] for i in kept]
+        return [conversations[i] for i in chosen], [encoded[i] for i in chosen]
 
     @property
     def remark(self) -> str:
         """ "" where everything fits."""
         parts = []
-        for what, position in (("skipped, whose prompts alone are as long", 1), ("cut", 2)):
-            found = [(number, count) for number, count in sorted(self.counts.items()) if count[position]]
-            said = ", ".join(f"{count[position]} of {count[0]} in round {number}" for number, count in found)
-            parts += [f"{what}: {said}"] if said else []
+        for label, position in (("skipped, whose prompts alone are as long", 1), ("cut", 2)):
+            affected = [(number, count) for number, count in sorted(self.counts.items()) if count[position]]
+            listed = ", ".join(f"{count[position]} of {count[0]} in round {number}" for number, count in affected)
+            parts += [f"{label}: {listed}"] if listed else []
         return f"of conversations longer than max_length {self.max_length}, {'; '.join(parts)}" if parts else ""
 
     def state(self) -> list[list[int]]:

@@ -45,20 +45,20 @@ def check_model(options: ModelOptions, batch: int = 1) -> None:
                 code="missing-file",
             )
         return
-    here = replace(options, download=False)
+    local = replace(options, download=False)
     if place.gguf is None:
-        _probe(here, batch)
+        _probe(local, batch)
     if options.quantize == "none" and (place.gguf is None or options.tuning != "full"):
-        to_tune(deepcopy(_outline(_of_file(here))), here)
+        to_tune(deepcopy(_outline(_of_file(local))), local)
 
 
 def require_card(options: ModelOptions) -> None:
     """Raise PluginError where 4 bits or flash attention are asked for and there is no card to compute with them."""
     flash = options.attention == "flash_attention_2"
     if (options.quantize != "none" or flash) and not torch.cuda.is_available():
-        said = f"attention is {options.attention}" if flash else f"quantize is {options.quantize}"
+        setting = f"attention is {options.attention}" if flash else f"quantize is {options.quantize}"
         raise PluginError(
-            f"{said}, which needs an NVIDIA card, and torch finds none here. Take it out, or "
+            f"{setting}, which needs an NVIDIA card, and torch finds none here. Take it out, or "
             "let the job run where there is one, with `device: cuda`.",
             code="conflicting-keys",
         )
@@ -115,8 +115,8 @@ def _shrink(config: Any) -> None:
     """Fewer layers, a small vocabulary and narrow inner layers; what a network computes stays of the same kind."""
     layers = min(4, getattr(config, "num_hidden_layers", 4))
     for name, limit in (("vocab_size", 256), ("intermediate_size", 256), ("moe_intermediate_size", 128)):
-        if isinstance(found := getattr(config, name, None), int):
-            setattr(config, name, min(found, limit))
+        if isinstance(value := getattr(config, name, None), int):
+            setattr(config, name, min(value, limit))
     for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
         setattr(config, name, None)
     if isinstance(kinds := getattr(config, "layer_types", None), list):

@@ -153,11 +153,11 @@ def _require_loadable(options: ModelOptions) -> None:
             code="conflicting-keys",
         )
     if options.tiny or place_of(options.base_model).gguf is not None:
-        what = (
+        reason = (
             "a tiny model" if options.tiny else "a GGUF file, which is quantized already and is tuned in full numbers"
         )
         raise PluginError(
-            f"quantize is 4bit, and base_model '{options.base_model}' is {what}. Take one of them out.",
+            f"quantize is 4bit, and base_model '{options.base_model}' is {reason}. Take one of them out.",
             code="conflicting-keys",
         )
     require_installed("quantize", "quantized", "bitsandbytes")

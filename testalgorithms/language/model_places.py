@@ -43,16 +43,16 @@ def place_of(base_model: str) -> ModelPlace:
     A folder that holds a config.json is what save_pretrained() writes; else it holds one GGUF file.
     """
     path = Path(base_model).expanduser()
-    found = find_gguf(base_model)
-    if len(found) > 1:
-        names = one_line([file.name for file in found])
+    files = find_gguf(base_model)
+    if len(files) > 1:
+        names = one_line([file.name for file in files])
         raise PluginError(
             f"base_model '{base_model}' holds several GGUF files: {names}. Give the file itself.",
             code="unreadable-file",
         )
-    if found:
+    if files:
         require_installed(f"base_model '{base_model}' is a GGUF file, which", "llm", "gguf", "accelerate")
-        return ModelPlace(str(found[0].parent), True, found[0].name)
+        return ModelPlace(str(files[0].parent), True, files[0].name)
     if path.is_file():
         raise PluginError(
             f"base_model '{base_model}' is a file, but no GGUF file. Give the folder that it lies in.",
@@ -67,9 +67,9 @@ def place_of(base_model: str) -> ModelPlace:
         return ModelPlace(str(path), True, adapter=None if (path / "config.json").is_file() else _below(path))
     if path.is_absolute() or base_model.startswith((".", "~")) or path.suffix.lower() == GGUF:
         relative = "" if path.is_absolute() else " A relative path counts from where ianvs was started."
-        what = "file" if path.suffix.lower() == GGUF else "folder"
+        kind = "file" if path.suffix.lower() == GGUF else "folder"
         raise PluginError(
-            f"base_model '{base_model}': there is no {what} {path.absolute()}.{relative}", code="missing-file"
+            f"base_model '{base_model}': there is no {kind} {path.absolute()}.{relative}", code="missing-file"
         )
     package = files_of(base_model) if "/" not in base_model else None
     if package is not None:
@@ -115,9 +115,9 @@ def not_here(name: str) -> str:
     )
 
 
-def require_installed(what: str, extra: str, *packages: str) -> None:
-    """Raise PluginError, with how to get them, where `what` needs packages that are not there."""
+def require_installed(feature: str, extra: str, *packages: str) -> None:
+    """Raise PluginError, with how to get them, where `feature` needs packages that are not there."""
     if absent := [name for name in packages if find_spec(name) is None]:
         lacks = f"{' and '.join(absent)}, which {'are' if len(absent) > 1 else 'is'} not installed"
         install = f"pip install 'ianvs-bench[{extra}]'"
-        raise PluginError(f"{what} needs {lacks}. Get it by: {install}", code="missing-package")
+        raise PluginError(f"{feature} needs {lacks}. Get it by: {install}", code="missing-package")

@@ -94,8 +94,8 @@ def load_model(options: ModelOptions, folder: Path) -> tuple[Any, Any]:
     return to_tune(network, options, folder / "adapter"), tokenizer
 
 
-def to_tune(network: Any, options: ModelOptions, kept: Path | None = None) -> Any:
-    """A base model with what is tuned of it. kept: the folder of the adapter, without which there is a new one."""
+def to_tune(network: Any, options: ModelOptions, folder: Path | None = None) -> Any:
+    """A base model with what is tuned of it. folder: that of the adapter, without which there is a new one."""
     try:
         if options.attention is not None:
             network.set_attn_implementation(options.attention)
@@ -106,14 +106,14 @@ def to_tune(network: Any, options: ModelOptions, kept: Path | None = None) -> An
         from peft import PeftModel
 
         ready = made_ready(network, options)
-        if kept is None:
+        if folder is None:
             network = adapted(ready, options)
         else:
             config = adapter_config(ready, options)
             with refused_by_peft(options):
-                network = PeftModel.from_pretrained(ready, kept, is_trainable=True, config=config)
-            if (kept / SEEN).is_file():
-                network.load_state_dict(torch.load(kept / SEEN, weights_only=True), strict=False)
+                network = PeftModel.from_pretrained(ready, folder, is_trainable=True, config=config)
+            if (folder / SEEN).is_file():
+                network.load_state_dict(torch.load(folder / SEEN, weights_only=True), strict=False)
     set_tuned(network, **options.seeing)
     return network
 

@@ -44,27 +44,31 @@ def load_pretrained(options: ModelOptions, **given: Any) -> tuple[Any, Any]:
         tokenizer = read_tokenizer(options)
     require_whole(facts, f"base_model '{options.base_model}'")
     if place.gguf is not None:  # its numbers are plain ones by now, and shall be saved and loaded as such
-        for of, name in ((network.config, "quantization_config"), (network, "hf_quantizer"), (network, "is_quantized")):
-            vars(of).pop(name, None)
+        for holder, name in (
+            (network.config, "quantization_config"),
+            (network, "hf_quantizer"),
+            (network, "is_quantized"),
+        ):
+            vars(holder).pop(name, None)
     return network, tokenizer
 
 
-def require_whole(facts: Any, what: str) -> None:
+def require_whole(facts: Any, title: str) -> None:
     """Refuse weights that transformers would draw at random, since the files lack them.
 
     Args:
         facts: The loading info of `from_pretrained`; tied weights are not among those that it calls missing.
-        what: The model, for the message.
+        title: The model, for the message.
 
     Raises:
         PluginError: Weights are missing, or of another shape than the configuration says.
     """
-    shapes = {str(one[0] if isinstance(one, tuple | list) else one) for one in facts["mismatched_keys"]}
+    shapes = {str(name[0] if isinstance(name, tuple | list) else name) for name in facts["mismatched_keys"]}
     absent = sorted({*facts["missing_keys"], *shapes})
     if absent:
-        what += f" has no fitting tensor for {len(absent)} of its weights, which would be drawn at random"
+        title += f" has no fitting tensor for {len(absent)} of its weights, which would be drawn at random"
         raise PluginError(
-            f"{what}: {one_line(absent, _SHOWN)}. Fetch its files again; a model that was saved without its head, or "
+            f"{title}: {one_line(absent, _SHOWN)}. Fetch its files again; a model that was saved without its head, or "
             "for another task, is no language model.",
             code="unreadable-file",
         )
@@ -163,22 +167,22 @@ def template_of_processor(name: str, given: dict[str, Any]) -> str | None:
 
 def _own_tokenizer(options: ModelOptions) -> Any:
     """The tokenizer in the folder of an adapter; None where there is none."""
-    here = (Path(place_of(options.base_model).name) / "tokenizer_config.json").is_file()
-    return _read(options) if here else None
+    is_there = (Path(place_of(options.base_model).name) / "tokenizer_config.json").is_file()
+    return _read(options) if is_there else None
 
 
 def _merged(network: Any, options: ModelOptions) -> Any:
     """The network with the adapter in the folder `base_model` in its weights."""
     from peft import PeftModel
 
-    with readable(options), warnings.catch_warnings(record=True) as told:
+    with readable(options), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         network = PeftModel.from_pretrained(network, place_of(options.base_model).name).merge_and_unload()
-    for one in told:
-        if "missing adapter keys" in str(one.message):
+    for warning in caught:
+        if "missing adapter keys" in str(warning.message):
             raise PluginError(
                 f"base_model '{options.base_model}' is an adapter that lacks weights, or of another model. "
-                f"{' '.join(str(one.message).split())[:300]}",
+                f"{' '.join(str(warning.message).split())[:300]}",
                 code="unreadable-file",
             )
     return network

@@ -29,8 +29,11 @@ def require_causal(network: Any, name: str) -> None:
     first, other = _prompt(network, _LONG, 0), _prompt(network, _LONG, 0)
     other[0, -1] = first[0, 0] if first[0, -1] != first[0, 0] else first[0, 1]
     seen = torch.ones_like(first)
-    told = [network(input_ids=one, attention_mask=seen, use_cache=False).logits[0, 0].float() for one in (first, other)]
-    if _differ(*told):
+    outputs = [
+        network(input_ids=tokens, attention_mask=seen, use_cache=False).logits[0, 0].float()
+        for tokens in (first, other)
+    ]
+    if _differ(*outputs):
         raise PluginError(
             f"base_model '{name}' sees later tokens: another last token changes what it says at the first. It is "
             "no causal language model (BERT and its like fill gaps), so it can't write replies. Take one that is.",
@@ -86,12 +89,12 @@ def require_apart(
             f"packing is true, and base_model '{name}' is an encoder-decoder. Set packing: false.",
             code="refused-arguments",
         )
-    some = [one.cut(16) for one in (*conversations, *conversations)[:2]]
-    told = []
+    some = [conversation.cut(16) for conversation in (*conversations, *conversations)[:2]]
+    outputs = []
     for part in (some[:1], some[1:], some):
         inputs = batch(part).inputs(network)
-        told.append(network(**{k: v for k, v in inputs.items() if k != "logits_to_keep"}).logits[0].float())
-    if _differ(torch.cat(told[:2]), told[2], NEAR_IN_HALF):
+        outputs.append(network(**{k: v for k, v in inputs.items() if k != "logits_to_keep"}).logits[0].float())
+    if _differ(torch.cat(outputs[:2]), outputs[2], NEAR_IN_HALF):
         raise PluginError(
             f"packing is true, and the attention of base_model '{name}' mixes conversations that lie in one row. Set "
             "packing: false.",
@@ -117,6 +120,6 @@ def _next(network: Any, tokens: Tensor, seen: Tensor) -> Tensor:
     settings = GenerationConfig(  # type: ignore[no-untyped-call]
         do_sample=False, max_new_tokens=1, pad_token_id=0, output_logits=True, return_dict_in_generate=True
     )
-    said = network.generate(input_ids=tokens, attention_mask=seen, generation_config=settings)
-    scores: Tensor = said.logits[0].float()
+    output = network.generate(input_ids=tokens, attention_mask=seen, generation_config=settings)
+    scores: Tensor = output.logits[0].float()
     return scores

@@ -30,14 +30,14 @@ def written_by(
         return None
     weights = "" if generation.engine == "server" else digest_of_weights(network, options)
 
-    def written(asked: Sequence[Encoded], own: Own) -> list[list[int]]:
+    def written(prompts: Sequence[Encoded], generate: Own) -> list[list[int]]:
         return generation(
-            [one.tokens for one in asked],
+            [prompt.tokens for prompt in prompts],
             stops=template.stops,
             longest=replying.max_new_tokens,
             weights=weights,
             adapter=lambda: adapter_of(network, options),
-            generate=own,
+            generate=generate,
         )
 
     return written
@@ -51,34 +51,34 @@ def require_servable(
     server: as ianvs.plugins.contract.EXAM_FACTS has it. why_not: what of the method no server can do; "" for nothing.
     """
     named, place = f"base_model '{options.base_model}'", None if options.tiny else place_of(options.base_model)
-    said, remedy = why_not, ""
+    problem, remedy = why_not, ""
     if options.tuning != "lora":
-        said = f"tuning is '{options.tuning}', and a server puts plain adapters on the model that it has loaded"
+        problem = f"tuning is '{options.tuning}', and a server puts plain adapters on the model that it has loaded"
         remedy = "Set tuning: lora, or take"
     elif place is None:
-        said = f"{named} is made for each case, so no server has loaded it"
+        problem = f"{named} is made for each case, so no server has loaded it"
     elif place.gguf is not None:
-        said = f"{named} is a GGUF file, to which no adapters are loaded while a server runs"
+        problem = f"{named} is a GGUF file, to which no adapters are loaded while a server runs"
     elif options.use_dora or options.target_parameters:
-        said = "a server takes plain adapters of layers, without use_dora and target_parameters"
+        problem = "a server takes plain adapters of layers, without use_dora and target_parameters"
     elif replying.temperature or replying.stops:
-        said = "a server is asked for greedy replies, without temperature and stop_strings"
+        problem = "a server is asked for greedy replies, without temperature and stop_strings"
     elif sees:
-        said = f"{named} sees, and a server is sent prompts without pictures"
+        problem = f"{named} sees, and a server is sent prompts without pictures"
     elif not _is_served(place.name, server):
-        said = f"{named} is not what the server at {server['url']} has loaded, '{server['root']}'"
+        problem = f"{named} is not what the server at {server['url']} has loaded, '{server['root']}'"
         remedy = f"Start it with `vllm serve {place.name} --enable-lora`, or take"
-    if said:
+    if problem:
         raise PluginError(
-            f"{said}: it can't write these replies. {remedy or 'Take'} `generation` out of the job.",
+            f"{problem}: it can't write these replies. {remedy or 'Take'} `generation` out of the job.",
             code="refused-arguments",
         )
 
 
 def sees_pictures(options: ModelOptions) -> bool:
     """Whether the base model does; no for one that is not on this machine yet."""
-    here = not options.tiny and place_of(options.base_model).is_here(options.revision)
-    return here and config_of(options).model_type in KINDS
+    is_there = not options.tiny and place_of(options.base_model).is_here(options.revision)
+    return is_there and config_of(options).model_type in KINDS
 
 
 def _is_served(name: str, server: Mapping[str, str]) -> bool:
@@ -103,7 +103,10 @@ def adapter_of(network: Any, options: ModelOptions) -> Adapter:
 
 def digest_of_weights(network: Any, options: ModelOptions) -> str:
     """Of all that is not the base model as it was published, and of where it computes."""
-    sha, tuned = blake2b(digest_size=16), {name for name, one in network.named_parameters() if one.requires_grad}
+    sha, tuned = (
+        blake2b(digest_size=16),
+        {name for name, parameter in network.named_parameters() if parameter.requires_grad},
+    )
     for name, tensor in network.state_dict().items():
         if options.tiny or options.tuning == "full" or "lora_" in name or name in tuned:
             sha.update(name.encode())

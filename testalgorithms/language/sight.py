@@ -47,7 +47,7 @@ class Sight:
         self.config, self.processor, self.token = config, processor, int(config.image_token_id)
         self.mark: str = tokenizer.convert_ids_to_tokens(self.token)
         self.written = self.mark
-        self._known: dict[str, dict[str, Tensor]] = {}
+        self._prepared: dict[str, dict[str, Tensor]] = {}
 
     def count(self, picture: Picture) -> int:
         """How many of `token` a picture is."""
@@ -68,34 +68,34 @@ class Sight:
         """
         if not any(pictures):
             return {}
-        return self._joined([[self._made(one) for one in row] for row in pictures], tokens)
+        return self._joined([[self._made(picture) for picture in row] for row in pictures], tokens)
 
     def spans(self, tokens: Sequence[int], pictures: Sequence[Picture]) -> tuple[tuple[int, int], ...]:
         """Where the tokens of each picture begin and end; there is one more if a token is of no picture."""
         places = [i for i, token in enumerate(tokens) if token == self.token]
-        found, at = list[tuple[int, int]](), 0
+        spans, at = list[tuple[int, int]](), 0
         for picture in pictures:
             if at == len(places):
                 break
             end = at + self.count(picture)
-            found.append((places[at], places[min(end, len(places)) - 1] + 1))
+            spans.append((places[at], places[min(end, len(places)) - 1] + 1))
             at = end
-        return (*found, (places[at], places[-1] + 1)) if at < len(places) else tuple(found)
+        return (*spans, (places[at], places[-1] + 1)) if at < len(places) else tuple(spans)
 
     def _joined(self, rows: Sequence[Sequence[dict[str, Tensor]]], tokens: Tensor) -> dict[str, Tensor]:
         """Inputs of a batch from those of each picture."""
-        return {"pixel_values": torch.cat([one["pixel_values"] for row in rows for one in row])}
+        return {"pixel_values": torch.cat([made["pixel_values"] for row in rows for made in row])}
 
     def _made(self, picture: Picture) -> dict[str, Tensor]:
-        if picture.sha256 not in self._known:
-            found = self.processor(images=[picture.pixels], return_tensors="pt")
-            made = {name: value for name, value in found.items() if isinstance(value, Tensor)}
+        if picture.sha256 not in self._prepared:
+            output = self.processor(images=[picture.pixels], return_tensors="pt")
+            made = {name: value for name, value in output.items() if isinstance(value, Tensor)}
             made["pixel_values"] = made["pixel_values"].float()
             self._require_fitting(made, picture)
-            if (len(self._known) + 1) * sum(one.nbytes for one in made.values()) > _KEPT:
-                self._known.clear()
-            self._known[picture.sha256] = made
-        return self._known[picture.sha256]
+            if (len(self._prepared) + 1) * sum(tensor.nbytes for tensor in made.values()) > _KEPT:
+                self._prepared.clear()
+            self._prepared[picture.sha256] = made
+        return self._prepared[picture.sha256]
 
     def _require_fitting(self, made: dict[str, Tensor], picture: Picture) -> None:
         """Raise PluginError where the processor is not that of this model."""
@@ -116,7 +116,7 @@ class GridSight(Sight):
     def __init__(self, config: Any, processor: Any, tokenizer: Any) -> None:
         super().__init__(config, processor, tokenizer)
         ends = (config.vision_start_token_id, config.vision_end_token_id)
-        start, end = (tokenizer.convert_ids_to_tokens(one) for one in ends)
+        start, end = (tokenizer.convert_ids_to_tokens(token) for token in ends)
         self.written = f"{start}{self.mark}{end}"
 
     def count(self, picture: Picture) -> int:
@@ -125,9 +125,9 @@ class GridSight(Sight):
         return patches // merge**2
 
     def _joined(self, rows: Sequence[Sequence[dict[str, Tensor]]], tokens: Tensor) -> dict[str, Tensor]:
-        made = [one for row in rows for one in row]
-        found = {name: torch.cat([one[name] for one in made]) for name in ("pixel_values", "image_grid_thw")}
-        return {**found, "mm_token_type_ids": (tokens == self.token).int()}
+        made = [item for row in rows for item in row]
+        joined = {name: torch.cat([item[name] for item in made]) for name in ("pixel_values", "image_grid_thw")}
+        return {**joined, "mm_token_type_ids": (tokens == self.token).int()}
 
     def _require_fitting(self, made: dict[str, Tensor], picture: Picture) -> None:
         vision = self.config.vision_config
@@ -163,17 +163,17 @@ class TiledSight(Sight):
         return "".join([*tiles, "\n", whole]) if tiles else whole
 
     def _joined(self, rows: Sequence[Sequence[dict[str, Tensor]]], tokens: Tensor) -> dict[str, Tensor]:
-        most = max(sum(one["pixel_values"].shape[1] for one in row) for row in rows)
-        found = {}
+        most = max(sum(item["pixel_values"].shape[1] for item in row) for row in rows)
+        joined = {}
         for name in ("pixel_values", "pixel_attention_mask"):
-            like = next(one[name] for row in rows for one in row)
+            like = next(item[name] for row in rows for item in row)
             whole = like.new_zeros(len(rows), most, *like.shape[2:])  # rows with fewer tiles end with black ones
             for place, row in zip(whole, rows, strict=True):
                 if row:
-                    tiles = torch.cat([one[name][0] for one in row])
+                    tiles = torch.cat([item[name][0] for item in row])
                     place[: len(tiles)] = tiles
-            found[name] = whole
-        return found
+            joined[name] = whole
+        return joined
 
 
 KINDS: dict[str, type[Sight]] = {

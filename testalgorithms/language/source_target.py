@@ -57,20 +57,20 @@ def pairs(conversations: Sequence[Encoded], pad: int, end: int | None, device: t
         end: The tokenizer's end of text.
         device: Where the network is.
     """
-    rows = [row for one in conversations for row in _rows(one, end)]
+    rows = [row for conversation in conversations for row in _rows(conversation, end)]
     width, length = max(len(source) for source, _ in rows), max(len(reply) for _, reply in rows)
     tokens = [[*source, *[pad] * (width - len(source))] for source, _ in rows]
     seen = [[1] * len(source) + [0] * (width - len(source)) for source, _ in rows]
     replies = [[*reply, *[pad] * (length - len(reply))] for _, reply in rows]
     learnt = [[True] * len(reply) + [False] * (length - len(reply)) for _, reply in rows]
-    return PairBatch(*(torch.tensor(one, device=device) for one in (tokens, seen, replies, learnt)))
+    return PairBatch(*(torch.tensor(column, device=device) for column in (tokens, seen, replies, learnt)))
 
 
 def _rows(conversation: Encoded, end: int | None) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """(what comes before a reply, the reply) of each; the first token has nothing before it."""
-    found = []
+    rows = []
     places = [at for at, learnt in enumerate(conversation.learnt) if learnt and at]
     for _, run in groupby(enumerate(places), key=lambda item: item[1] - item[0]):
         ats = [at for _, at in run]
-        found.append((with_end(conversation.tokens[: ats[0]], end), conversation.tokens[ats[0] : ats[-1] + 1]))
-    return found
+        rows.append((with_end(conversation.tokens[: ats[0]], end), conversation.tokens[ats[0] : ats[-1] + 1]))
+    return rows

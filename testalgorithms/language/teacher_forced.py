@@ -25,16 +25,19 @@ def teacher_forced(
     learnt beyond it can't be asked for: such a token counts as wrong, and as one of the vocabulary drawn at random.
     sight: of a model that sees.
     """
-    return [_of_one(network, one, one.cut(window or len(one)), sight) for one in conversations]
+    return [
+        _of_one(network, conversation, conversation.cut(window or len(conversation)), sight)
+        for conversation in conversations
+    ]
 
 
 def of_whole(
     network: Any, template: ChatTemplate, conversations: Sequence[Conversation], window: int | None
 ) -> list[list[float]]:
     """The same of whole conversations, also where the template has each turn learnt by itself."""
-    parts = [[encoded for _, encoded in template.learnable(one)] for one in conversations]
-    told = [teacher_forced(network, part, window, template.sight) for part in parts]
-    return [[sum(numbers) for numbers in zip(*one, strict=True)] for one in told]
+    parts = [[encoded for _, encoded in template.learnable(conversation)] for conversation in conversations]
+    by_part = [teacher_forced(network, part, window, template.sight) for part in parts]
+    return [[sum(numbers) for numbers in zip(*sums, strict=True)] for sums in by_part]
 
 
 @torch.no_grad()

@@ -56,7 +56,7 @@ class Descent:
         epochs = self.epochs if passes is None else min(self.epochs, passes)
         named, rates = learner.weights, learner.rates
         weights = list(named.values())
-        groups = [{"params": [one for name, one in named.items() if name not in rates]}]
+        groups = [{"params": [parameter for name, parameter in named.items() if name not in rates]}]
         groups += [{"params": [named[name]], "lr": rate} for name, rate in rates.items()]  # type: ignore[dict-item]
         optimizer = torch.optim.AdamW(
             groups, lr=self.learning_rate, weight_decay=self.weight_decay, fused=learner.device.type in ("cpu", "cuda")
@@ -84,7 +84,7 @@ class Descent:
                 rate = optimizer.param_groups[0]["lr"]
                 schedule.step()
                 learner.after_step()
-                meter.step(sum(len(one) for part in extended for one in part), rate)
+                meter.step(sum(len(encoded) for part in extended for encoded in part), rate)
             if progress is not None and (held_out := learner.held_out_loss()) is not None:
                 progress((epoch + 1) / epochs, held_out_loss=held_out)
         require_finite(weights, data.round, self.learning_rate)

@@ -30,11 +30,11 @@ class LUCIR(ExemplarLearner):
 
     def before_round(self, data):
         super().before_round(data)
-        w, own = self.network[-1].weight.data, data.labelled()
+        w, labelled = self.network[-1].weight.data, data.labelled()
         if self.lengths is not None:
             w *= self.lengths.to(w.device)[:, None]
         for c in self.new if self.known else []:
-            mean = self.directions(own.x[own.y == c]).mean(0)
+            mean = self.directions(labelled.x[labelled.y == c]).mean(0)
             w[c] = normalize(mean, dim=0) * w[self.known].norm(dim=1).mean()
         self.old_index, self.new_index = (torch.tensor(some, device=w.device).long() for some in (self.old, self.new))
         self.fixed = w[self.old_index]
@@ -58,9 +58,9 @@ class LUCIR(ExemplarLearner):
         old = torch.isin(batch.y, self.old_index).nonzero()[:, 0]
         if not self.new or not len(old):
             return cosines.new_zeros(())
-        own = cosines[old].gather(1, batch.y[old, None])
+        true = cosines[old].gather(1, batch.y[old, None])
         hard = cosines[old][:, self.new_index].topk(min(self.rivals, len(self.new))).values
-        return (self.margin - own + hard).clamp_min(0).mean()
+        return (self.margin - true + hard).clamp_min(0).mean()
 
     def after_step(self, x, y, epoch, step):
         self.network[-1].weight.data[self.old_index] = self.fixed

@@ -43,12 +43,14 @@ class LwF(TorchLearner):
     def before_round(self, data):
         self.weight = self.alpha + self.alpha_growth * max(0, self.rounds - 1)
         self.teacher = copy.deepcopy(self.network).eval().requires_grad_(False) if self.known else None
-        self.own = torch.zeros(1, self.network[-1].out_features, device=data.device)  # what this round will leave
+        self.round_head = torch.zeros(
+            1, self.network[-1].out_features, device=data.device
+        )  # what this round will leave
         if data.mask is not None:
-            self.own = data.mask[None].clamp_min(-1e30)  # 0 times -inf would be no number
-        self.then = self.now = self.own if self.heads is None else self.heads.to(data.device)
+            self.round_head = data.mask[None].clamp_min(-1e30)  # 0 times -inf would be no number
+        self.then = self.now = self.round_head if self.heads is None else self.heads.to(data.device)
         if self.weighting == "rounds" and data.task_masks is None:
-            self.now = self.own
+            self.now = self.round_head
             self.weight *= self.rounds if {*data.labelled().y.tolist()} <= {*self.known} else 1
 
     def training_data(self, data):
@@ -64,12 +66,12 @@ class LwF(TorchLearner):
     def after_round(self, data):
         self.teacher, self.rounds = None, self.rounds + 1
         self.known = sorted({*self.known, *data.labelled().y.tolist()})
-        own = self.own.cpu()
+        heads = self.round_head.cpu()
         if data.task_masks is not None and self.heads is not None:
-            own = torch.cat([self.heads, own]).unique(dim=0)
+            heads = torch.cat([self.heads, heads]).unique(dim=0)
         elif data.task_masks is None and self.weighting == "sum":
-            own = torch.full_like(own, -1e30).index_fill(1, torch.tensor(self.known, dtype=torch.int64), 0.0)
-        self.heads = own
+            heads = torch.full_like(heads, -1e30).index_fill(1, torch.tensor(self.known, dtype=torch.int64), 0.0)
+        self.heads = heads
 
     def state(self):
         return {"known": self.known, "rounds": self.rounds, "heads": self.heads}

@@ -72,10 +72,10 @@ class MDILSS(SegmentationLearner):
 
     def distillation(self, x):
         """kd_weight L_KLD, one earlier domain after the other."""
-        for loss in old_domain_losses(self.logits, self.told, x, self.old, self.kd):
+        for loss in old_domain_losses(self.logits, self.teacher_logits, x, self.old, self.kd):
             yield self.kd_weight * loss
 
-    def told(self, x, domain):
+    def teacher_logits(self, x, domain):
         """What the network from before the round says."""
         return self.logits(x, domain, self.teacher)
 

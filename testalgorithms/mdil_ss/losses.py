@@ -63,10 +63,10 @@ class _PixelKL(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, student: Tensor, teacher: Tensor) -> Tensor:
         log_student, log_teacher = log_softmax(student, dim=1), log_softmax(teacher, dim=1)
-        told = log_teacher.exp()
+        teacher_p = log_teacher.exp()
         ctx.pixels = student.numel() // student.shape[1]
-        ctx.save_for_backward(log_student.exp() - told)
-        kl: Tensor = (told * (log_teacher - log_student)).sum() / ctx.pixels
+        ctx.save_for_backward(log_student.exp() - teacher_p)
+        kl: Tensor = (teacher_p * (log_teacher - log_student)).sum() / ctx.pixels
         return kl
 
     @staticmethod
@@ -91,12 +91,12 @@ def old_domain_losses(
     """
     for old in domains:
         with torch.no_grad():
-            told = teacher(x, old)
-        said = student(x, old)
+            teacher_logits = teacher(x, old)
+        student_logits = student(x, old)
         if temperature == 1.0:
-            yield distillation(said, told, kind)
+            yield distillation(student_logits, teacher_logits, kind)
         else:
-            yield temperature**2 * distillation(said / temperature, told / temperature, kind)
+            yield temperature**2 * distillation(student_logits / temperature, teacher_logits / temperature, kind)
 
 
 def class_weights(counts: Tensor, offset: float = 1.1) -> Tensor:

@@ -25,13 +25,13 @@ def initialise_domain(network: ErfNet, new: int, source: int, *, copy_running_st
     """
     for learnt, fresh in zip(network.domain_modules(source), network.domain_modules(new), strict=True):
         if fresh is network.decoders[new]:
-            kept: tuple[str, ...] = ("classifier.weight", "classifier.bias")
+            names: tuple[str, ...] = ("classifier.weight", "classifier.bias")
         else:
-            kept = () if copy_running_statistics else ("running_mean", "running_var", "num_batches_tracked")
+            names = () if copy_running_statistics else ("running_mean", "running_var", "num_batches_tracked")
         target = fresh.state_dict()
         with torch.no_grad():
             for name, value in learnt.state_dict().items():
-                if not name.endswith(kept):
+                if not name.endswith(names):
                     target[name].copy_(value)
 
 

@@ -48,7 +48,9 @@ class EndpointAgent:
         self.memory.check_exam(kind=kind, feedback=feedback)
 
     def answer(self, data):
-        return [self._said(str(asked), notes) for asked, notes in zip(data.x, self.memory.read(data), strict=True)]
+        return [
+            self._reply(str(question), notes) for question, notes in zip(data.x, self.memory.read(data), strict=True)
+        ]
 
     def measured(self):
         """Since it was asked last."""
@@ -67,11 +69,11 @@ class EndpointAgent:
     def load(self, path):
         self.memory.load(path)
 
-    def _said(self, asked, notes):
+    def _reply(self, question, notes):
         messages = [{"role": "system", "content": "Answer the last question as briefly as the earlier ones were."}]
         for before, answer in reversed(list(notes)):  # what matters most comes first, and stands nearest
             messages += [{"role": "user", "content": str(before)}, {"role": "assistant", "content": str(answer)}]
-        reply = self._asked([*messages, {"role": "user", "content": asked}])
+        reply = self._post([*messages, {"role": "user", "content": question}])
         try:
             usage, text = reply["usage"], reply["choices"][0]["message"]["content"]
             self._spent["tokens"] += usage["prompt_tokens"] + usage["completion_tokens"]
@@ -82,7 +84,7 @@ class EndpointAgent:
         self._spent["calls"] += 1
         return (text or "").strip().rstrip(".")
 
-    def _asked(self, messages):
+    def _post(self, messages):
         headers = {"Content-Type": "application/json"}
         if self.key_variable is not None:
             headers["Authorization"] = f"Bearer {os.environ[self.key_variable]}"
@@ -91,7 +93,7 @@ class EndpointAgent:
             with urlopen(Request(self.url, body, headers), timeout=self.seconds) as response:
                 return json.load(response)
         except HTTPError as error:
-            told = error.read(300).decode("utf-8", "replace")
-            raise PluginError(f"{self.url} answered {error.code}: {told}", code="unreachable-server") from error
+            detail = error.read(300).decode("utf-8", "replace")
+            raise PluginError(f"{self.url} answered {error.code}: {detail}", code="unreachable-server") from error
         except (URLError, TimeoutError, ValueError) as error:
             raise PluginError(f"{self.url} can't be asked: {error}", code="unreachable-server") from error

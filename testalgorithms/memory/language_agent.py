@@ -76,7 +76,7 @@ class LanguageAgent:
 
     def answer(self, data, *, notes) -> list[str]:
         self._load()
-        return [self._said(str(asked), found) for asked, found in zip(data.x, notes, strict=True)]
+        return [self._reply(str(question), noted) for question, noted in zip(data.x, notes, strict=True)]
 
     def measured(self) -> dict[str, float]:
         """Since it was asked last."""
@@ -88,14 +88,14 @@ class LanguageAgent:
             self._network, self._tokenizer = build_model(self.options, [])
             self._network.eval()
             self._stops = set(ChatTemplate(self._tokenizer).stops)
-            known = getattr(self._network.config, "max_position_embeddings", self.longest)
-            self.longest = min(self.longest, known)
+            limit = getattr(self._network.config, "max_position_embeddings", self.longest)
+            self.longest = min(self.longest, limit)
 
     def _ids(self, text: str) -> list[int]:
         return self._tokenizer(text, add_special_tokens=False)["input_ids"]
 
-    def _said(self, asked: str, notes) -> str:
-        question = self._ids(f"Question: {asked}\nAnswer:")
+    def _reply(self, text: str, notes) -> str:
+        question = self._ids(f"Question: {text}\nAnswer:")
         parts, left = [], self.longest - self.max_new_tokens - len(question)
         for before, answer in notes:  # what matters most comes first, and stands nearest to the question
             parts.append(self._ids(f"Question: {before}\nAnswer: {answer}\n"))

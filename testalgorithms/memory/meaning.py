@@ -41,12 +41,12 @@ class NearestByMeaning(Nearest):
         self._folder, self._vectors = _folder(encoder), {}
 
     def similarities(self, question: str) -> list[float]:
-        texts = list(dict.fromkeys([question, *(asked for asked, _ in self.kept)]))
+        texts = list(dict.fromkeys([question, *(earlier for earlier, _ in self.notes)]))
         if new := [text for text in texts if text not in self._vectors]:
             encoded = _loaded(self._folder, "cpu").encode(new, normalize_embeddings=True, show_progress_bar=False)
             self._vectors |= dict(zip(new, np.asarray(encoded, np.float64), strict=True))
-        asked = self._vectors[question]
-        return [float(self._vectors[other] @ asked) for other, _ in self.kept]
+        vector = self._vectors[question]
+        return [float(self._vectors[other] @ vector) for other, _ in self.notes]
 
 
 class RetrievalByMeaning(Remembering):

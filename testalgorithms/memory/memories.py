@@ -17,20 +17,23 @@ _SUM = re.compile(r"(\d+) (\w+) (\d+)")
 _MOST = 9  # by which an operation takes a number
 
 
-def parted(asked: str) -> tuple[str, list[str]]:
+def parted(question: str) -> tuple[str, list[str]]:
     """(a question, the answers that it offers, none where it is open)."""
-    found = _CHOICES.fullmatch(asked)
-    return (found[1], found[2].split("; ")) if found else (asked, [])
+    match = _CHOICES.fullmatch(question)
+    return (match[1], match[2].split("; ")) if match else (question, [])
 
 
-def in_pairs(told) -> list[tuple[str, str, bool]]:
+def in_pairs(feedback) -> list[tuple[str, str, bool]]:
     """What was told as (question, answer, whether it is right); the choices are left out of the question."""
-    questions = [parted(str(asked))[0] for asked in told.x]
-    if told.kind == "label":
-        return [(asked, str(label), True) for asked, label in zip(questions, told.labels, strict=True)]
-    require_readable(feedback=told.kind)
-    right = told.correct if told.kind == "correctness" else told.scores >= 1
-    return [(asked, str(said), bool(ok)) for asked, said, ok in zip(questions, told.answers, right, strict=True)]
+    questions = [parted(str(question))[0] for question in feedback.x]
+    if feedback.kind == "label":
+        return [(question, str(label), True) for question, label in zip(questions, feedback.labels, strict=True)]
+    require_readable(feedback=feedback.kind)
+    right = feedback.correct if feedback.kind == "correctness" else feedback.scores >= 1
+    return [
+        (question, str(answer), bool(ok))
+        for question, answer, ok in zip(questions, feedback.answers, right, strict=True)
+    ]
 
 
 def require_readable(*, kind: str = "text", feedback: str):
@@ -59,7 +62,7 @@ class History:
         self.reset()
 
     def reset(self):
-        self.kept = []  # or a dict: what json can hold
+        self.notes = []  # or a dict: what json can hold
 
     def check_exam(self, *, kind, feedback):
         require_readable(kind=kind, feedback=feedback)
@@ -70,7 +73,7 @@ class History:
 
     def read(self, data) -> list[list[Pair]]:
         """For each question pairs that were told, the one that matters most first; of a history, the newest."""
-        return [self.find(parted(str(asked))[0]) for asked in data.x]
+        return [self.find(parted(str(question))[0]) for question in data.x]
 
     def key(self, question: str) -> str:
         """What answers are kept by."""
@@ -78,23 +81,23 @@ class History:
 
     def keep(self, question: str, answer: str):
         """It is right."""
-        self.kept.append((question, answer))
+        self.notes.append((question, answer))
 
     def drop(self, question: str, answer: str):
         """It is not right, perhaps not any more."""
-        self.kept = [pair for pair in self.kept if tuple(pair) != (question, answer)]
+        self.notes = [pair for pair in self.notes if tuple(pair) != (question, answer)]
 
     def find(self, question: str) -> list[Pair]:
-        return [tuple(pair) for pair in self.kept[-self.last :][::-1]]
+        return [tuple(pair) for pair in self.notes[-self.last :][::-1]]
 
     def save(self, path):
-        Path(path).write_text(json.dumps(self.kept), encoding="utf-8")
+        Path(path).write_text(json.dumps(self.notes), encoding="utf-8")
 
     def load(self, path):
-        self.kept = json.loads(Path(path).read_text(encoding="utf-8"))
+        self.notes = json.loads(Path(path).read_text(encoding="utf-8"))
 
     def __len__(self):
-        return len(self.kept)
+        return len(self.notes)
 
 
 class MostFrequent(History):
@@ -107,20 +110,20 @@ class MostFrequent(History):
         super().__init__()
 
     def reset(self):
-        self.kept = {}
+        self.notes = {}
 
     def key(self, question: str) -> str:
         return question.partition(":")[0] if ":" in question else ""
 
     def keep(self, question: str, answer: str):
-        counts = self.kept.setdefault(self.key(question), {})
+        counts = self.notes.setdefault(self.key(question), {})
         counts[answer] = counts.pop(answer, 0) + 1  # told last, it stands last
 
     def drop(self, question: str, answer: str):
         pass
 
     def find(self, question: str) -> list[Pair]:
-        counts = self.kept.get(self.key(question), {})
+        counts = self.notes.get(self.key(question), {})
         order = {answer: (count, place) for place, (answer, count) in enumerate(counts.items())}
         return [(question, answer) for answer in sorted(order, key=order.__getitem__, reverse=True)]
 
@@ -132,17 +135,17 @@ class SameWording(History):
         super().__init__()
 
     def reset(self):
-        self.kept = {}
+        self.notes = {}
 
     def keep(self, question: str, answer: str):
-        self.kept[self.key(question)] = [(question, answer)]
+        self.notes[self.key(question)] = [(question, answer)]
 
     def drop(self, question: str, answer: str):
-        if any(noted == answer for _, noted in self.kept.get(self.key(question), [])):
-            del self.kept[self.key(question)]
+        if any(noted == answer for _, noted in self.notes.get(self.key(question), [])):
+            del self.notes[self.key(question)]
 
     def find(self, question: str) -> list[Pair]:
-        return [tuple(pair) for pair in self.kept.get(self.key(question), [])]
+        return [tuple(pair) for pair in self.notes.get(self.key(question), [])]
 
 
 class KeyedNotes(SameWording):
@@ -156,22 +159,22 @@ class KeyedNotes(SameWording):
         return question if _SUM.search(question) else " ".join(re.findall(r"\b[A-Z]\w*", question))
 
     def keep(self, question: str, answer: str):
-        if (asked := _SUM.search(question)) and re.fullmatch(r"\d+", answer):
-            self.kept.setdefault(asked[2], []).append((question, answer))
+        if (match := _SUM.search(question)) and re.fullmatch(r"\d+", answer):
+            self.notes.setdefault(match[2], []).append((question, answer))
         else:
             super().keep(question, answer)
 
     def find(self, question: str) -> list[Pair]:
-        asked = _SUM.search(question)
-        noted = self.kept.get(asked[2], []) if asked else []
-        if asked is None or not noted:
+        match = _SUM.search(question)
+        noted = self.notes.get(match[2], []) if match else []
+        if match is None or not noted:
             return super().find(question)
-        found = [(_SUM.search(before), int(result)) for before, result in noted]
-        results = [(int(sum_[1]), int(sum_[3]), result) for sum_, result in found]
+        sums = [(_SUM.search(before), int(result)) for before, result in noted]
+        results = [(int(sum_[1]), int(sum_[3]), result) for sum_, result in sums]
         for p in range(_MOST + 1):
             for q in range(_MOST + 1):
                 if all(p * a + q * b == result for a, b, result in results):
-                    return [(question, str(p * int(asked[1]) + q * int(asked[3])))]
+                    return [(question, str(p * int(match[1]) + q * int(match[3])))]
         return []
 
 
@@ -193,7 +196,7 @@ class Nearest(History):
         near = self.similarities(question)
         places = range(len(near)) if self.of_equals == "oldest" else range(len(near) - 1, -1, -1)
         best = sorted((i for i in places if near[i] > 0), key=near.__getitem__, reverse=True)
-        return [tuple(self.kept[i]) for i in best[: self.k]]
+        return [tuple(self.notes[i]) for i in best[: self.k]]
 
 
 class NearestByWords(Nearest):
@@ -208,32 +211,32 @@ class NearestByWords(Nearest):
 
     def similarities(self, question: str) -> list[float]:
         self._index()
-        rows, words, often = (np.frombuffer(one, np.int64) for one in (self._rows, self._columns, self._often))
+        rows, words, often = (np.frombuffer(column, np.int64) for column in (self._rows, self._columns, self._often))
         documents = np.bincount(words, minlength=len(self._words))
-        weights = 1 + np.log((1 + len(self.kept)) / (1 + documents))
-        asked, length = np.zeros(len(weights)), 0.0
+        weights = 1 + np.log((1 + len(self.notes)) / (1 + documents))
+        query, length = np.zeros(len(weights)), 0.0
         for word, n in _counted(question).items():
             place = self._words.get(word)
-            value = n * (1 + math.log(1 + len(self.kept)) if place is None else weights[place])
+            value = n * (1 + math.log(1 + len(self.notes)) if place is None else weights[place])
             length += value**2
             if place is not None:
-                asked[place] = value
+                query[place] = value
         values = often * weights[words]
-        near = np.bincount(rows, values * asked[words], len(self.kept))
-        lengths = np.sqrt(np.bincount(rows, values**2, len(self.kept)) * length)
+        near = np.bincount(rows, values * query[words], len(self.notes))
+        lengths = np.sqrt(np.bincount(rows, values**2, len(self.notes)) * length)
         return (near / np.where(lengths, lengths, 1.0)).tolist()
 
     def _index(self):
         """What was kept since the last question. (row, word, how often) lie side by side."""
-        if self._indexed is not self.kept:  # a drop, a load
-            self._indexed, self._words, self._done = self.kept, {}, 0
+        if self._indexed is not self.notes:  # a drop, a load
+            self._indexed, self._words, self._done = self.notes, {}, 0
             self._rows, self._columns, self._often = array("q"), array("q"), array("q")
-        for row in range(self._done, len(self.kept)):
-            for word, n in _counted(self.kept[row][0]).items():
+        for row in range(self._done, len(self.notes)):
+            for word, n in _counted(self.notes[row][0]).items():
                 self._rows.append(row)
                 self._columns.append(self._words.setdefault(word, len(self._words)))
                 self._often.append(n)
-        self._done = len(self.kept)
+        self._done = len(self.notes)
 
 
 def _counted(text: str) -> Counter[str]:

@@ -23,17 +23,17 @@ class AsNoted:
     """
 
     def answer(self, data, *, notes: list[list[Pair]]) -> list[str]:
-        return [said(str(asked), found) for asked, found in zip(data.x, notes, strict=True)]
+        return [answer_with(str(question), noted) for question, noted in zip(data.x, notes, strict=True)]
 
 
-def said(asked: str, notes: list[Pair], wrong=()) -> str:
+def answer_with(question: str, notes: list[Pair], wrong=()) -> str:
     """The answer to a question as it was asked. wrong: answers that are not."""
-    choices = parted(asked)[1]
+    choices = parted(question)[1]
     noted = next((answer for _, answer in notes if not choices or answer in choices), None)
     if noted is not None or not choices:
         return noted or ""
     left = [choice for choice in choices if choice not in wrong] or choices
-    return left[crc32(asked.encode()) % len(left)]
+    return left[crc32(question.encode()) % len(left)]
 
 
 class Remembering:
@@ -54,8 +54,8 @@ class Remembering:
     def answer(self, data) -> list[str]:
         notes = self.memory.read(data)
         return [
-            said(str(asked), found, self.wrong.get(self.memory.key(parted(str(asked))[0]), ()))
-            for asked, found in zip(data.x, notes, strict=True)
+            answer_with(str(question), noted, self.wrong.get(self.memory.key(parted(str(question))[0]), ()))
+            for question, noted in zip(data.x, notes, strict=True)
         ]
 
     def feedback(self, told):
@@ -72,11 +72,11 @@ class Remembering:
         self.wrong = {}
 
     def save(self, path):
-        Path(path).write_text(json.dumps({"kept": self.memory.kept, "wrong": self.wrong}), encoding="utf-8")
+        Path(path).write_text(json.dumps({"kept": self.memory.notes, "wrong": self.wrong}), encoding="utf-8")
 
     def load(self, path):
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
-        self.memory.kept, self.wrong = found["kept"], found["wrong"]
+        stored = json.loads(Path(path).read_text(encoding="utf-8"))
+        self.memory.notes, self.wrong = stored["kept"], stored["wrong"]
 
 
 class Majority(Remembering):

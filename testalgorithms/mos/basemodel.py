@@ -19,24 +19,24 @@ LOOKS = 4  # sets of adapters that a sample is looked at with, at most
 
 
 class Merged(Adapted):
-    """(N, C, H, W) -> (N, F): a frozen transformer with adapters that learn, beside `kept` ones of rounds before.
+    """(N, C, H, W) -> (N, F): a frozen transformer with adapters that learn, beside `round_adapters` of rounds before.
 
-    said: (N, F), the features of the samples seen last. merging: share of the mean of earlier rounds that adapters take
+    last_features: (N, F), of the samples seen last. merging: share of the mean of earlier rounds that adapters take
     over before every layer; 0 for never.
     """
 
     def __init__(self, frozen, bottleneck, rounds, merging=0.0):
         super().__init__(frozen, bottleneck)
-        self.kept = nn.ModuleList(deepcopy(self.adapters).requires_grad_(False) for _ in range(rounds))
+        self.round_adapters = nn.ModuleList(deepcopy(self.adapters).requires_grad_(False) for _ in range(rounds))
         self.merging, self.ended = merging, []
 
     def forward(self, x):
-        self.said = self.encoded(self.adapters, len(self.ended), x)
-        return self.said
+        self.last_features = self.encoded(self.adapters, len(self.ended), x)
+        return self.last_features
 
     def by_round(self, x):
         """(N, T, F): features with the adapters of each round."""
-        return torch.stack([self.encoded(one, index, x) for index, one in enumerate(self.kept)], 1)
+        return torch.stack([self.encoded(adapters, index, x) for index, adapters in enumerate(self.round_adapters)], 1)
 
     def encoded(self, adapters, earlier, x):
         """(N, F): features with `adapters`, those of a round that has so many `earlier` ones."""
@@ -61,14 +61,14 @@ class Merged(Adapted):
     def remember(self):
         """Take the adapters of earlier rounds, as they are now, for those that are merged into others."""
         with torch.inference_mode(False):
-            self.ended = [[p.detach().clone() for p in one.parameters()] for one in self.kept]
+            self.ended = [[p.detach().clone() for p in adapters.parameters()] for adapters in self.round_adapters]
 
     @contextmanager
     def unchanged(self):
         """What is merged within is undone afterwards, so that no examination changes the learner."""
         ended = self.ended
         self.remember()
-        before = [(p, p.data) for one in (self.adapters, self.kept) for p in one.parameters()]
+        before = [(p, p.data) for adapters in (self.adapters, self.round_adapters) for p in adapters.parameters()]
         try:
             yield
         finally:
@@ -124,9 +124,9 @@ class MOS(Growing, SLCA):
 
     def before_round(self, data):
         body, head = self.network
-        self.own = own_classes_mask(data, head.out_features)
+        self.class_mask = own_classes_mask(data, head.out_features)
         body.remember()
-        earlier = [one.parameters() for one in body.kept]
+        earlier = [adapters.parameters() for adapters in body.round_adapters]
         together = zip(body.adapters.parameters(), *earlier, strict=True)
         self.merged = [(p, torch.stack(same).mean(0)) for p, *same in together if same]
         means = [torch.zeros(0, head.in_features), *(self.classes[c][1][None] for c in sorted(self.classes))]
@@ -136,7 +136,7 @@ class MOS(Growing, SLCA):
         loss = super().loss(batch)
         if not loss.requires_grad or batch.pretraining:
             return loss
-        f = self.network[0].said
+        f = self.network[0].last_features
         M = torch.cat([self.means.to(f), f])
         return loss + self.contrast * cross_entropy(M @ M.T / CLOSE, torch.arange(len(M), device=M.device))
 
@@ -146,14 +146,14 @@ class MOS(Growing, SLCA):
             p.lerp_(mean, self.merging)
 
     def after_round(self, data):
-        known, body = data.labelled(), self.network[0]
-        own = known.y.unique().tolist()
-        if own:
-            body.kept.append(deepcopy(body.adapters).requires_grad_(False))
+        labelled, body = data.labelled(), self.network[0]
+        classes = labelled.y.unique().tolist()
+        if classes:
+            body.round_adapters.append(deepcopy(body.adapters).requires_grad_(False))
             self.grown += 1
-            self.take_up(known, own)
-            for c in own:
-                first = self.each(known.x[known.y == c], lambda x: body.encoded(body.kept[0], 0, x))
+            self.take_up(labelled, classes)
+            for c in classes:
+                first = self.each(labelled.x[labelled.y == c], lambda x: body.encoded(body.round_adapters[0], 0, x))
                 self.prototypes[c] = first.double().mean(0).float().cpu()
         if self.rounds > 1:
             self.align(self.network[-1], data.generator("alignment"), data.device)
@@ -183,10 +183,10 @@ class MOS(Growing, SLCA):
         taught, round_of, p = taught.to(f), round_of.to(f.device), p.to(f)
         allowed = taught if mask is None else taught + mask
         near, z = self.grown * normalize(f[:, 0]) @ normalize(p).T + allowed, head(f) + allowed
-        own, i = torch.arange(len(x), device=f.device), round_of[near.argmax(1)]
+        rows, i = torch.arange(len(x), device=f.device), round_of[near.argmax(1)]
         for _ in range(LOOKS - 1):
-            i = round_of[z[own, i].argmax(1)]
-        return torch.logaddexp(log_softmax(z[own, i], 1), log_softmax(near, 1))
+            i = round_of[z[rows, i].argmax(1)]
+        return torch.logaddexp(log_softmax(z[rows, i], 1), log_softmax(near, 1))
 
     def state(self):
         return {**super().state(), "prototypes": self.prototypes}

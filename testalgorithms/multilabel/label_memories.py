@@ -100,14 +100,14 @@ class PartitioningReservoirMemory(_LabelMemory):
 
     def chosen(self, labels, before, generator):
         """Increasing positions to keep of labels (M, C), of which those from `before` on are new."""
-        wide, kept = labels.double(), torch.arange(before)
+        wide, rows = labels.double(), torch.arange(before)
         for new in range(before, len(labels)):
-            if len(kept) < self.capacity:
-                kept = torch.cat([kept, torch.tensor([new])])
-            elif len(kept) and self.accepts(labels[new], generator):
-                kept[self.leaves(wide[kept], generator)] = new
+            if len(rows) < self.capacity:
+                rows = torch.cat([rows, torch.tensor([new])])
+            elif len(rows) and self.accepts(labels[new], generator):
+                rows[self.leaves(wide[rows], generator)] = new
             self.counts = self.counts + labels[new]
-        return kept.sort().values
+        return rows.sort().values
 
     def accepts(self, label, generator):
         """Draw whether a sample with labels (C,) enters the full memory."""

@@ -120,21 +120,21 @@ class ErfNet(nn.Module):
         return len(self.decoders) - 1
 
     def forward(self, x: Tensor, domain: int = 0) -> Tensor:
-        logits: Tensor = self._of(self.decoders, domain)(self.encode(x, domain))
+        logits: Tensor = self._module_of(self.decoders, domain)(self.encode(x, domain))
         return logits if logits.shape[2:] == x.shape[2:] else logits[:, :, : x.shape[2], : x.shape[3]]
 
     def encode(self, x: Tensor, domain: int = 0) -> Tensor:
         """(B, 3, H, W) -> (B, channels[2], H/8, W/8) features, rounded up, by the branch of `domain`."""
         x = _padded(x)
-        units = self._of(self.units, domain if self.adapters else 0)
+        units = self._module_of(self.units, domain if self.adapters else 0)
         for layer, unit in zip(self.encoder, units, strict=True):
             x = layer(x, unit)
         return x
 
     def domain_modules(self, domain: int) -> list[nn.Module]:
         """Everything that only `domain` uses, W_t: its units in the encoder, if it has its own, and its decoder."""
-        own = [self._of(self.units, domain)] if self.adapters else []
-        return [*own, self._of(self.decoders, domain)]
+        modules = [self._module_of(self.units, domain)] if self.adapters else []
+        return [*modules, self._module_of(self.decoders, domain)]
 
     def domain_parameters(self, domain: int) -> Iterator[nn.Parameter]:
         """Parameters of W_t."""
@@ -147,7 +147,7 @@ class ErfNet(nn.Module):
         if not self.adapters:
             yield from self.units.parameters()
 
-    def _of(self, modules: nn.ModuleList, domain: int) -> Any:
+    def _module_of(self, modules: nn.ModuleList, domain: int) -> Any:
         if not 0 <= domain < len(modules):
             raise PluginError(
                 f"the network was asked for domain {domain}, but it has {len(modules)}, counted from 0. "

@@ -48,8 +48,8 @@ def _author_name(name: str, many_units: bool, many_decoders: bool) -> str:
         case ["encoder", block, part, tensor]:
             return f"{_encoder_block(block)}.{CONVOLUTIONS[part]}.{tensor}"
         case ["units", domain, block, part, tensor]:
-            own = f"{UNITS[part]}.{domain}" if many_units else NORMS.get(part, part)
-            return f"{_encoder_block(block)}.{own}.{tensor}"
+            inner = f"{UNITS[part]}.{domain}" if many_units else NORMS.get(part, part)
+            return f"{_encoder_block(block)}.{inner}.{tensor}"
         case ["decoders", domain, *parts]:
             decoder = f"decoder.{domain}" if many_decoders else "decoder"
             match parts:
@@ -136,20 +136,20 @@ def _copy(network: ErfNet, wanted: Mapping[str, str], state: Mapping[str, Tensor
     """wanted: our name -> the authors' name."""
     missing = [name for name in wanted.values() if name not in state and not name.endswith(".num_batches_tracked")]
     values = {ours: state[theirs] for ours, theirs in wanted.items() if theirs in state}
-    own, names = network.state_dict(), author_names(network)
+    tensors, names = network.state_dict(), author_names(network)
     incompatibilities = [
-        f"{names[ours]} is {tuple(value.shape)} there, {tuple(own[ours].shape)} here"
+        f"{names[ours]} is {tuple(value.shape)} there, {tuple(tensors[ours].shape)} here"
         for ours, value in values.items()
-        if own[ours].shape != value.shape
+        if tensors[ours].shape != value.shape
     ]
     problems = [
-        f"{what}: {one_line(found, 6)}"
-        for what, found in (
+        f"{problem}: {one_line(items, 6)}"
+        for problem, items in (
             ("tensors that it lacks", missing),
             ("tensors that the network has no place for", unexpected),
             ("tensors of another shape", incompatibilities),
         )
-        if found
+        if items
     ]
     if problems:
         raise PluginError(
@@ -161,4 +161,4 @@ def _copy(network: ErfNet, wanted: Mapping[str, str], state: Mapping[str, Tensor
         )
     with torch.no_grad():
         for ours, value in values.items():
-            own[ours].copy_(value)
+            tensors[ours].copy_(value)

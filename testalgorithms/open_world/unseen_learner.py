@@ -58,9 +58,9 @@ class UnseenLearner(TorchLearner):
 
     def training_data(self, data):
         order = torch.randperm(len(data), generator=data.generator("held out")).to(data.y.device)
-        kept = order[round(self.held_out * len(data)) :]
-        self.spared = order[: len(data) - len(kept)]
-        return replace(data, x=gather(data.x, kept), y=data.y.index_select(0, kept))
+        rows = order[round(self.held_out * len(data)) :]
+        self.spared = order[: len(data) - len(rows)]
+        return replace(data, x=gather(data.x, rows), y=data.y.index_select(0, rows))
 
     def extend(self, x, y):
         if not len(self.replayed):
@@ -72,14 +72,14 @@ class UnseenLearner(TorchLearner):
         spared = replace(data, x=gather(data.x, self.spared), y=data.y.index_select(0, self.spared))
         taught = self.training_data(data)  # the same as before: its draws are those of the round
         for memory, part, draws in ((self.replayed, taught, "memory"), (self.held, spared, "threshold")):
-            kept = part.worth_keeping()
-            memory.add(kept.x, kept.y, data.generator(draws))
+            samples = part.worth_keeping()
+            memory.add(samples.x, samples.y, data.generator(draws))
         if len(self.held) and not data.pretraining:
             self.threshold = float(torch.quantile(self._strangeness(self.held.x, data.mask), self.seen_kept))
 
     def state(self):
-        kept = {"replayed": self.replayed.state(), "held": self.held.state(), "threshold": self.threshold}
-        return {**kept, **self.detector_state()}
+        state = {"replayed": self.replayed.state(), "held": self.held.state(), "threshold": self.threshold}
+        return {**state, **self.detector_state()}
 
     def restore(self, state):
         self.replayed.restore(state["replayed"])

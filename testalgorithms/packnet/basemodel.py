@@ -36,11 +36,11 @@ class PackNet(TorchLearner):
     def before_round(self, data):
         if data.task_masks is None:
             raise PluginError(REFUSAL, code="refused-arguments")
-        own, body = data.task_masks[-1] == 0, [*self.network[:-1].named_parameters()]
-        self.tasks.append(own.nonzero()[:, 0].tolist())
+        in_task, body = data.task_masks[-1] == 0, [*self.network[:-1].named_parameters()]
+        self.tasks.append(in_task.nonzero()[:, 0].tolist())
         self.owners = self.owners or {name: torch.zeros(p.shape, dtype=torch.int16) for name, p in body}
         self.free = {p: self.owners[name].to(p.device) == 0 for name, p in body}
-        self.free |= {p: own.view(-1, *[1] * (p.dim() - 1)) for p in self.network[-1].parameters()}
+        self.free |= {p: in_task.view(-1, *[1] * (p.dim() - 1)) for p in self.network[-1].parameters()}
         self.fixed = {p: p.detach().clone() for p in self.free}
         for module in [m for m in self.network.modules() if len(self.tasks) > 1 and hasattr(m, "running_mean")]:
             module.eval()
@@ -66,13 +66,15 @@ class PackNet(TorchLearner):
     def answer_logits(self, data, *, task_classes=None, **context):
         if self.tasks and task_classes is None:
             raise PluginError(REFUSAL, code="refused-arguments")
-        told = [k for k, classes in enumerate(self.tasks, 1) if classes == sorted(task_classes)]
-        self.task = told[-1] if told else len(self.tasks)  # one that is still to come: all that was learned
+        matching = [k for k, classes in enumerate(self.tasks, 1) if classes == sorted(task_classes)]
+        self.task = matching[-1] if matching else len(self.tasks)  # one that is still to come: all that was learned
         return super().answer_logits(data, task_classes=task_classes, **context)
 
     def answers(self, x, mask):
-        own = {name: self.network.get_parameter(name) for name in self.owners}
-        shown = {name: p.masked_fill((self.owners[name] > self.task).to(p.device), 0.0) for name, p in own.items()}
+        parameters = {name: self.network.get_parameter(name) for name in self.owners}
+        shown = {
+            name: p.masked_fill((self.owners[name] > self.task).to(p.device), 0.0) for name, p in parameters.items()
+        }
         return self.logits(x, mask, partial(functional_call, self.network, shown))
 
     def state(self):

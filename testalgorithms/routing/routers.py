@@ -5,10 +5,10 @@ import numpy as np
 from ianvs.base.errors import PluginError
 
 
-def _required(probabilities, who):
+def _required(probabilities, caller):
     if probabilities is None:
         raise PluginError(
-            f"{who} looks at what the edge says: set `hard_example_mining_mode: inference-then-mining`.",
+            f"{caller} looks at what the edge says: set `hard_example_mining_mode: inference-then-mining`.",
             code="refused-arguments",
         )
     return probabilities

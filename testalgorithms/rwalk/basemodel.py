@@ -31,10 +31,10 @@ class RWalk(TorchLearner):
         self.fisher, self.score, self.star = None, None, None  # F, s, theta*: (P,)
 
     def before_round(self, data):
-        self.here = self.start = flat_parameters(self.network).detach().clone()  # now, and where a stretch began
-        self.slope, self.gain, self.walked = (torch.zeros_like(self.here) for _ in range(3))  # g, of a stretch, s
+        self.theta = self.start = flat_parameters(self.network).detach().clone()  # now, and where a stretch began
+        self.slope, self.gain, self.walked = (torch.zeros_like(self.theta) for _ in range(3))  # g, of a stretch, s
         self.steps, self.weight = 0, None
-        self.fisher = torch.zeros_like(self.here) if self.fisher is None else self.fisher.to(data.device)
+        self.fisher = torch.zeros_like(self.theta) if self.fisher is None else self.fisher.to(data.device)
         self.metric = self.fisher  # F at the first step of a stretch
         if self.star is not None:
             self.score, self.star = self.score.to(data.device), self.star.to(data.device)
@@ -45,25 +45,25 @@ class RWalk(TorchLearner):
         self.fisher = self.rate * self.slope.square() + (1 - self.rate) * self.fisher
         self.metric = self.metric if self.steps % self.interval else self.fisher
         if self.weight is not None:
-            penalty = 2 * self.strength * self.weight * (self.here - self.star)
+            penalty = 2 * self.strength * self.weight * (self.theta - self.star)
             set_flat_gradients(self.network.parameters(), self.slope + penalty)
 
     def after_step(self, x, y, epoch, step):
         theta = flat_parameters(self.network).detach()
-        self.gain -= self.slope * (theta - self.here)
-        self.here, self.slope, self.steps = theta, torch.zeros_like(theta), self.steps + 1
+        self.gain -= self.slope * (theta - self.theta)
+        self.theta, self.slope, self.steps = theta, torch.zeros_like(theta), self.steps + 1
         if self.steps % self.interval == 0:
             self.end_of_stretch()
 
     def end_of_stretch(self):
-        distance = 0.5 * self.metric * (self.here - self.start).square()
+        distance = 0.5 * self.metric * (self.theta - self.start).square()
         self.walked += self.gain.clamp_min(0) / (distance + self.epsilon)
-        self.start, self.gain = self.here, torch.zeros_like(self.gain)
+        self.start, self.gain = self.theta, torch.zeros_like(self.gain)
 
     def after_round(self, data):
         self.end_of_stretch()
         self.score = self.walked if self.score is None else (self.score + self.walked) / 2
-        self.star = self.here
+        self.star = self.theta
 
     def state(self):
         return {"fisher": self.fisher, "score": self.score, "star": self.star}

@@ -34,11 +34,11 @@ class SDLoRA(Growing):
         return nn.Sequential(Decoupled(FrozenBody(transformer), self.rank, self.magnitude, max(1, self.grown)), head)
 
     def before_round(self, data):
-        self.own = own_classes_mask(data, self.network[-1].out_features)
+        self.class_mask = own_classes_mask(data, self.network[-1].out_features)
         if not data.pretraining and len(data.labelled()):
             if self.grown:
                 self.network[0].add_round()
             self.grown += 1
 
     def loss(self, batch):
-        return super().loss(replace(batch, logits=batch.logits + self.own))
+        return super().loss(replace(batch, logits=batch.logits + self.class_mask))

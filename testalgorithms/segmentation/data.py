@@ -119,8 +119,8 @@ class DomainData:
                 code="refused-arguments",
             )
         self.labels, self.domain, self.device = labels, domain, device
-        self.here = resident(x, device)  # "cuda" is not equal to the "cuda:0" that a tensor lies on
-        place = device if self.here else x.device
+        self.is_resident = resident(x, device)  # "cuda" is not equal to the "cuda:0" that a tensor lies on
+        place = device if self.is_resident else x.device
         self.x = x.to(place)
         self.y = labels.to_head(y.to(place))
         self.counts = labels.counts(self.y)
@@ -141,14 +141,14 @@ class DomainData:
         """One pass in an order drawn by `order`, every picture moved as `moves` draws."""
         plan = torch.randperm(len(self), generator=order)
         drawn = torch.split(sent(augmentation.draw(len(self), moves), self.device), batch_size)
-        if self.here:
+        if self.is_resident:
             plan = sent(plan, self.device)
         for (x, y), part in zip(self._gathered(torch.split(plan, batch_size)), drawn, strict=True):
             moved, labels = augmentation.apply(x, y, part, self.labels.ignore)
             yield Batch(prepare(moved, layout), labels, self.domain)
 
     def _gathered(self, parts: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        if self.here:
+        if self.is_resident:
             for index in parts:
                 yield gather(self.x, index), self.y.index_select(0, index)
             return

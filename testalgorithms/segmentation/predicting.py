@@ -38,10 +38,10 @@ def mean_iou(logits: Callable[[Tensor], Tensor], data: DomainData, layout: torch
     size = data.labels.outputs
     pairs = torch.zeros(size * size, dtype=torch.int64, device=data.device)
     done = 0
-    for said in answers(logits, data.x, size, layout, data.device):
-        truth = data.y[done : done + len(said)].to(data.device)
-        pairs += torch.bincount((truth.long() * size + said).flatten(), minlength=size * size)
-        done += len(said)
+    for answered in answers(logits, data.x, size, layout, data.device):
+        truth = data.y[done : done + len(answered)].to(data.device)
+        pairs += torch.bincount((truth.long() * size + answered).flatten(), minlength=size * size)
+        done += len(answered)
     table = pairs.view(size, size)[:-1].double()  # without the pixels to ignore
     hits = table.diagonal()
     union = table.sum(0)[:-1] + table.sum(1) - hits

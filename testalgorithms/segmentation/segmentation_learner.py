@@ -182,14 +182,14 @@ class SegmentationLearner:
         self.network.to(self.device).eval()
         domain = self.domain_of(task)
         labels = list(self.domains.values())[domain]
-        said = answers(
+        parts = answers(
             partial(self.logits, domain=domain, network=self.network),
             data.tensors("cpu"),
             labels.outputs if self.predict_ignore else labels.ignore,
             self.layout,
             self.device,
         )
-        return torch.cat([labels.to_exam(part) for part in said])
+        return torch.cat([labels.to_exam(part) for part in parts])
 
     def save(self, path: Path) -> Path:
         """Write everything that a continuation needs to `path` with ".pt" added."""
@@ -277,7 +277,7 @@ class SegmentationLearner:
         self.weights = {data.domain: data.weights}
         self.optimizer = torch.optim.Adam(self._groups(data.domain), weight_decay=self.weight_decay, fused=True)
         self.before_round(data)
-        best, kept = -1.0, None
+        best, best_weights = -1.0, None
         for epoch in range(1, self.epochs + 1):
             for group in self.optimizer.param_groups:
                 group["lr"] = poly_lr(group["initial_lr"], epoch, self.epochs)
@@ -288,23 +288,23 @@ class SegmentationLearner:
                 logits = partial(self.logits, domain=valid.domain, network=self.network)
                 score = mean_iou(logits, valid, self.layout)
                 if score > best:
-                    best, kept = score, {name: w.clone() for name, w in self.network.state_dict().items()}
+                    best, best_weights = score, {name: w.clone() for name, w in self.network.state_dict().items()}
             if progress is not None:
                 progress(epoch / self.epochs)
-        if kept is not None:
-            self.network.load_state_dict(kept)
+        if best_weights is not None:
+            self.network.load_state_dict(best_weights)
         self.after_round(data)
         del self.optimizer, self.forward, self.weights
 
     def _groups(self, domain: int) -> list[dict[str, Any]]:
         """Parameter groups of the optimiser; what is in none is frozen."""
-        shared, own = self.rates(domain)
-        groups = trainable_groups(self.network, domain, shared, own)
+        shared, rate = self.rates(domain)
+        groups = trainable_groups(self.network, domain, shared, rate)
         if self.trains_old_branches:
             others = [d for d in range(len(self.domains)) if d != domain]
             parameters = [p.requires_grad_(True) for d in others for p in self.network.domain_parameters(d)]
             if parameters:
-                groups.append({"name": "old domains", "params": parameters, "lr": own, "initial_lr": own})
+                groups.append({"name": "old domains", "params": parameters, "lr": rate, "initial_lr": rate})
         return groups
 
     def _valid(self, valid_data: TrainData | None, task: int) -> DomainData | None:

@@ -23,7 +23,7 @@ class SI(TorchLearner):
         self.importance, self.star = None, None  # Omega, theta*: (P,)
 
     def before_round(self, data):
-        self.start = self.here = flat_parameters(self.network).detach().clone()
+        self.start = self.theta = flat_parameters(self.network).detach().clone()
         self.omega, self.slope = torch.zeros_like(self.start), torch.zeros_like(self.start)
         if self.importance is not None:
             self.importance, self.star = self.importance.to(data.device), self.star.to(data.device)
@@ -31,21 +31,21 @@ class SI(TorchLearner):
     def walk(self):
         """Account for the step since the last call."""
         theta = flat_parameters(self.network).detach()
-        self.omega -= self.slope * (theta - self.here)
-        self.here = theta
+        self.omega -= self.slope * (theta - self.theta)
+        self.theta = theta
 
     def adjust_gradients(self, data):
         self.walk()
         self.slope = flat_gradients(self.network.parameters())
         if self.importance is not None:
-            penalty = 2 * self.strength * self.importance * (self.here - self.star)
+            penalty = 2 * self.strength * self.importance * (self.theta - self.star)
             set_flat_gradients(self.network.parameters(), self.slope + penalty)
 
     def after_round(self, data):
         self.walk()
-        gained = self.omega / ((self.here - self.start).square() + self.xi)
+        gained = self.omega / ((self.theta - self.start).square() + self.xi)
         self.importance = (gained if self.importance is None else self.importance + gained).clamp_min(0)
-        self.star = self.here
+        self.star = self.theta
 
     def state(self):
         return {"importance": self.importance, "star": self.star}

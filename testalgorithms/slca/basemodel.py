@@ -47,26 +47,26 @@ class SLCA(TorchLearner):
         if self.plain is None:
             self.plain = {name: value.detach().cpu().clone() for name, value in head.named_parameters()}
         head.load_state_dict(self.plain)
-        self.own = own_classes_mask(data, head.out_features)
+        self.class_mask = own_classes_mask(data, head.out_features)
 
     def loss(self, batch):
-        return super().loss(replace(batch, logits=batch.logits + self.own))
+        return super().loss(replace(batch, logits=batch.logits + self.class_mask))
 
     def after_round(self, data):
-        known, head = data.labelled(), self.network[-1]
-        own = known.y.unique().tolist()
+        labelled, head = data.labelled(), self.network[-1]
+        classes = labelled.y.unique().tolist()
         for name, value in head.named_parameters():
-            self.plain[name][own] = value.detach().cpu()[own]  # weight decay has moved the others, too
+            self.plain[name][classes] = value.detach().cpu()[classes]  # weight decay has moved the others, too
         head.load_state_dict(self.plain)
-        self.take_up(known, own)
+        self.take_up(labelled, classes)
         if self.rounds > 1:
             self.align(head, data.generator("alignment"), data.device)
 
-    def take_up(self, known, own):
-        """Keep what features are drawn from, of the classes `own` that a round's labelled samples are of."""
-        self.rounds += bool(own)
-        for c in own:
-            f = self._features(known.x[known.y == c]).double().cpu()
+    def take_up(self, labelled, classes):
+        """Keep what features are drawn from, of the `classes` that a round's labelled samples are of."""
+        self.rounds += bool(classes)
+        for c in classes:
+            f = self._features(labelled.x[labelled.y == c]).double().cpu()
             S = torch.cov(f.T, correction=min(1, len(f) - 1)) + 1e-4 * torch.eye(f.shape[1], dtype=f.dtype)
             self.classes[c] = self.rounds, f.mean(0).float(), torch.linalg.cholesky(S).float()
 
@@ -74,8 +74,8 @@ class SLCA(TorchLearner):
         classes, n, rate = sorted(self.classes), self.alignment_samples, self.alignment_rate
         momentum, decay = self.schedule.momentum, self.schedule.weight_decay
         optimizer = torch.optim.SGD(head.parameters(), rate, momentum=momentum, weight_decay=decay)
-        told = torch.tensor([self.classes[c][0] for c in classes], device=device)  # their rounds
-        groups = [(told == t).nonzero()[:, 0] for t in told.unique()]
+        rounds = torch.tensor([self.classes[c][0] for c in classes], device=device)  # their rounds
+        groups = [(rounds == t).nonzero()[:, 0] for t in rounds.unique()]
         for epoch in range(self.alignment_epochs):
             optimizer.param_groups[0]["lr"] = rate / 2 * (1 + math.cos(math.pi * epoch / self.alignment_epochs))
             drawn = []

@@ -30,8 +30,8 @@ class WA(ExemplarLearner):
         if self.teacher is None or batch.pretraining:
             return loss
         share = len(self.known) / (len(self.known) + len(self.new))
-        told, said = self.told(batch.x)[:, self.known_index], batch.outputs[:, self.known_index]
-        listened = distillation_loss(said, told, self.temperature) / self.temperature**2
+        teacher, student = self.told(batch.x)[:, self.known_index], batch.outputs[:, self.known_index]
+        listened = distillation_loss(student, teacher, self.temperature) / self.temperature**2
         return share * listened + (1 - share) * loss
 
     def after_step(self, x, y, epoch, step):

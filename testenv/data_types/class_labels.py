@@ -15,10 +15,10 @@ class Classification(DataType):
     name: ClassVar[str] = "classification"
     probes: ClassVar[bool] = True
 
-    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
-        count = len(asked.positions)
+    def checker(self, part: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
+        count = len(part.positions)
         lowest = -1 if unseen else 0
-        return lambda found, where: _class_indices(one_for_each(found, count, where), classes, lowest, where)
+        return lambda answers, where: _class_indices(one_for_each(answers, count, where), classes, lowest, where)
 
     def sample_scores(self, labels: NDArray[Any], answers: Any) -> NDArray[np.float64]:
         """Accuracy: 1 for the right class."""
@@ -49,9 +49,9 @@ def _class_indices(array: NDArray[Any], classes: int, lowest: int, where: str) -
     if array.dtype.kind not in "iub":
         whole = array.dtype.kind == "f" and bool(np.all(np.isfinite(array)) and np.all(array == np.round(array)))
         if not whole:
-            found = f"{array.dtype} values such as {array.ravel()[:1].tolist()[0]!r}"
+            described = f"{array.dtype} values such as {array.ravel()[:1].tolist()[0]!r}"
             raise PluginError(
-                f"{where} returned {found}: return class indices, 0 to {classes - 1}.", code="invalid-result"
+                f"{where} returned {described}: return class indices, 0 to {classes - 1}.", code="invalid-result"
             )
     array = array.astype(np.int64)
     if array.size and (array.min() < lowest or array.max() >= classes):

@@ -21,13 +21,13 @@ class Conversations(DataType):
     name: ClassVar[str] = "conversation"
     shows: ClassVar[str] = "replies"
 
-    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
-        turns = [len(one["user"]) for one in asked.samples.x[asked.positions]]
-        return lambda found, where: checked_replies(found, turns, where)
+    def checker(self, part: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
+        turns = [len(conversation["user"]) for conversation in part.samples.x[part.positions]]
+        return lambda answers, where: checked_replies(answers, turns, where)
 
     def shortened(self, answers: list[list[str | None]]) -> tuple[list[list[str | None]], int]:
-        cut = sum(len(reply or "") > LONGEST_ANSWER for said in answers for reply in said)
-        return [[reply and reply[:LONGEST_ANSWER] for reply in said] for said in answers] if cut else answers, cut
+        cut = sum(len(reply or "") > LONGEST_ANSWER for replies in answers for reply in replies)
+        return [[reply and reply[:LONGEST_ANSWER] for reply in replies] for replies in answers] if cut else answers, cut
 
     def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
         [(_, replies)] = answers
@@ -36,35 +36,35 @@ class Conversations(DataType):
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
         topics = None if samples.topics is None else samples.topics[positions].tolist()
         further = () if samples.references is None else samples.references[positions].tolist()
-        asked = zip(samples.x[positions], samples.y[positions], strict=True)
-        return packed((replies if one["user"] else [] for one, replies in asked), topics, further)
+        pairs = zip(samples.x[positions], samples.y[positions], strict=True)
+        return packed((replies if conversation["user"] else [] for conversation, replies in pairs), topics, further)
 
     def shown(self, part: Part) -> NDArray[Any]:
         """What the user said, turn after turn, for the reports."""
-        asked = part.samples.x[part.positions]
-        heard = asked if part.transform is None else part.transform(asked)
-        return packed([one["user"] for one in heard])
+        conversations = part.samples.x[part.positions]
+        heard = conversations if part.transform is None else part.transform(conversations)
+        return packed([conversation["user"] for conversation in heard])
 
     def columns(self, shown: NDArray[Any] | None) -> Mapping[str, Any]:
         """questions: what users said, turn after turn."""
         return {} if shown is None else {"questions": Replies(shown)}
 
-    def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
+    def record(self, about: EvaluationRecord, truth: Any, predictions: Predictions) -> EvaluationRecord:
         wanted = Replies(truth)
         topics = {} if wanted.topics is None else {"topics": wanted.topics}
-        return replace(about, y_true=wanted, y_pred=Replies(said.labels), columns={**about.columns, **topics})
+        return replace(about, y_true=wanted, y_pred=Replies(predictions.labels), columns={**about.columns, **topics})
 
     def sample_scores(self, labels: NDArray[Any], answers: Any) -> NDArray[np.float64]:
         """Share of a conversation's turns that are answered right, as by the metric reply_exact_match."""
 
-        def score(wanted: Sequence[str], said: Sequence[str | None]) -> float:
-            both = [(one, other) for one, other in zip(wanted, said, strict=False) if other is not None]
-            return sum(normalised(one) == normalised(other) for one, other in both) / max(1, len(wanted))
+        def score(wanted: Sequence[str], replies: Sequence[str | None]) -> float:
+            both = [(right, other) for right, other in zip(wanted, replies, strict=False) if other is not None]
+            return sum(normalised(right) == normalised(other) for right, other in both) / max(1, len(wanted))
 
         return np.array([score(*pair) for pair in zip(labels.tolist(), answers, strict=True)])
 
     def answer_names(self, answers: Any) -> list[Any] | None:
-        return [tuple(normalised(reply or "") for reply in said) for said in answers]
+        return [tuple(normalised(reply or "") for reply in replies) for replies in answers]
 
     def in_words(self, label: Any, classes: tuple[str, ...]) -> str:
         return "\n".join(label)
@@ -83,38 +83,38 @@ def normalised(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-def checked_replies(found: Any, turns: Sequence[int], where: str) -> list[list[str | None]]:
+def checked_replies(answers: Any, turns: Sequence[int], where: str) -> list[list[str | None]]:
     """[n] the replies to conversation n, one for each of its `turns[n]` turns; None for one that is missing.
 
-    found: what predict() returned: for each conversation a list of replies, which may end early, or None for one that
+    answers: what predict() returned: for each conversation a list of replies, which may end early, or None for one that
     failed. where: how errors call it. Raises PluginError for anything else.
     """
     wanted = f"return for each of the {len(turns)} conversations a list of replies, one for each turn of the user."
-    if found is None:
+    if answers is None:
         raise PluginError(f"{where} returned nothing: {wanted}", code="invalid-result")
-    if isinstance(found, str | bytes | dict) or not hasattr(found, "__len__"):
-        raise PluginError(f"{where} returned {type(found).__name__}: {wanted}", code="invalid-result")
-    if len(found) != len(turns):
-        raise PluginError(f"{where} returned {len(found)} answers: {wanted}", code="invalid-result")
+    if isinstance(answers, str | bytes | dict) or not hasattr(answers, "__len__"):
+        raise PluginError(f"{where} returned {type(answers).__name__}: {wanted}", code="invalid-result")
+    if len(answers) != len(turns):
+        raise PluginError(f"{where} returned {len(answers)} answers: {wanted}", code="invalid-result")
     return [
-        _replies(said, count, f"{where}: conversation {n}", wanted)
-        for n, (said, count) in enumerate(zip(found, turns, strict=True))
+        _replies(replies, count, f"{where}: conversation {n}", wanted)
+        for n, (replies, count) in enumerate(zip(answers, turns, strict=True))
     ]
 
 
-def _replies(said: object, count: int, where: str, wanted: str) -> list[str | None]:
-    if said is None:
+def _replies(answer: object, count: int, where: str, wanted: str) -> list[str | None]:
+    if answer is None:
         return [None] * count
-    if not isinstance(said, list | tuple | np.ndarray):
-        raise PluginError(f"{where} is answered by {type(said).__name__}: {wanted}", code="invalid-result")
-    if len(said) > count:
-        raise PluginError(f"{where} has {count} turns and got {len(said)} replies: {wanted}", code="invalid-result")
-    odd = next((reply for reply in said if reply is not None and not isinstance(reply, str)), None)
+    if not isinstance(answer, list | tuple | np.ndarray):
+        raise PluginError(f"{where} is answered by {type(answer).__name__}: {wanted}", code="invalid-result")
+    if len(answer) > count:
+        raise PluginError(f"{where} has {count} turns and got {len(answer)} replies: {wanted}", code="invalid-result")
+    odd = next((reply for reply in answer if reply is not None and not isinstance(reply, str)), None)
     if odd is not None:
         raise PluginError(
             f"{where} holds {type(odd).__name__} as a reply; a reply is a text, or None if it failed.",
             code="invalid-result",
         )
     # Halves of surrogate pairs, which a cut-off byte sequence may decode to, are no text: "?" takes their place.
-    replies = [None if reply is None else reply.encode("utf-8", "replace").decode() for reply in said]
-    return [*replies, *[None] * (count - len(said))]
+    replies = [None if reply is None else reply.encode("utf-8", "replace").decode() for reply in answer]
+    return [*replies, *[None] * (count - len(answer))]

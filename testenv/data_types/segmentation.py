@@ -38,22 +38,22 @@ class Segmentation(DataType):
     colours: ClassVar[Mapping[str, tuple[int, int, int]]] = LABELS.palette
 
     def membership(self, labels: NDArray[Any], classes: int) -> NDArray[np.bool_]:
-        found = np.zeros((len(labels), classes), dtype=bool)
-        for row, mask in zip(found, labels, strict=True):
+        members = np.zeros((len(labels), classes), dtype=bool)
+        for row, mask in zip(members, labels, strict=True):
             row[:] = np.bincount(np.asarray(mask).ravel(), minlength=IGNORED + 1)[:classes] > 0
-        return found
+        return members
 
     def limited(self, labels: NDArray[Any], classes: tuple[int, ...], background: int | None = None) -> NDArray[Any]:
         if background is None:
             return labels
-        kept = np.full(IGNORED + 1, background, dtype=np.uint8)
-        kept[[*classes, IGNORED]] = [*classes, IGNORED]
-        limited: NDArray[np.uint8] = kept[labels]
+        table = np.full(IGNORED + 1, background, dtype=np.uint8)
+        table[[*classes, IGNORED]] = [*classes, IGNORED]
+        limited: NDArray[np.uint8] = table[labels]
         return limited
 
-    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
-        shape = (len(asked.positions), *asked.samples.y.shape[1:])
-        return lambda found, where: _label_pictures(found, shape, classes, where)
+    def checker(self, part: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
+        shape = (len(part.positions), *part.samples.y.shape[1:])
+        return lambda answers, where: _label_pictures(answers, shape, classes, where)
 
     def packed(self, answers: NDArray[np.uint8]) -> list[bytes]:
         return [compressed(picture) for picture in answers]
@@ -63,12 +63,12 @@ class Segmentation(DataType):
         first: NDArray[np.uint8] | None = None
         packed: list[bytes] = []
         shape: tuple[int, ...] = ()
-        for piece, said in answers:
+        for piece, content in answers:
             shape = piece.samples.y.shape[1:]
-            here = PackedPictures(packed_pictures(said, shape))[:]
-            counts += picture_confusion(np.asarray(piece.samples.y[piece.positions]), here, classes)
-            first = here[:SHOWN].copy() if first is None else first
-            packed += said
+            masks = PackedPictures(packed_pictures(content, shape))[:]
+            counts += picture_confusion(np.asarray(piece.samples.y[piece.positions]), masks, classes)
+            first = masks[:SHOWN].copy() if first is None else first
+            packed += content
         extras = {} if first is None else {FIRST: first}
         return Predictions(counts, {**extras, EVERY: packed_pictures(packed, shape)})
 
@@ -85,28 +85,28 @@ class Segmentation(DataType):
     def sample_scores(self, labels: NDArray[Any], answers: Any) -> NDArray[np.float64]:
         """Pixel accuracy of each picture, without the pixels that have no class."""
 
-        def score(wanted: NDArray[np.uint8], said: NDArray[np.uint8]) -> float:
-            known = wanted != IGNORED
-            return float((wanted == said)[known].mean()) if known.any() else 0.0
+        def score(wanted: NDArray[np.uint8], answer: NDArray[np.uint8]) -> float:
+            labelled = wanted != IGNORED
+            return float((wanted == answer)[labelled].mean()) if labelled.any() else 0.0
 
         return np.array([score(*map(np.asarray, pair)) for pair in zip(labels, answers, strict=True)])
 
-    def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
-        packed = said.extras.get(EVERY)
+    def record(self, about: EvaluationRecord, truth: Any, predictions: Predictions) -> EvaluationRecord:
+        packed = predictions.extras.get(EVERY)
         if packed is None or not isinstance(truth, LabelPictures):
-            return replace(about, counts=said.labels)
-        return replace(about, counts=said.labels, y_true=truth, y_pred=PackedPictures(packed))
+            return replace(about, counts=predictions.labels)
+        return replace(about, counts=predictions.labels, y_true=truth, y_pred=PackedPictures(packed))
 
 
-def _label_pictures(found: object, shape: tuple[int, ...], classes: int, where: str) -> NDArray[np.uint8] | Any:
+def _label_pictures(answers: object, shape: tuple[int, ...], classes: int, where: str) -> NDArray[np.uint8] | Any:
     """uint8 class indices, or 255 where "ignore" is predicted; a tensor stays one and where it lies."""
     wanted = f"class indices of shape {shape}, one for each pixel: 0 to {classes - 1}, or {IGNORED} for none"
-    if found is None:
+    if answers is None:
         raise PluginError(f"{where} returned nothing. Return {wanted}.", code="invalid-result")
-    if isinstance(found, list | tuple) and len(found) != shape[0]:
-        found = one_for_each(found, shape[0], where)  # it names the shapes of batches
+    if isinstance(answers, list | tuple) and len(answers) != shape[0]:
+        answers = one_for_each(answers, shape[0], where)  # it names the shapes of batches
     try:
-        array = found.detach() if hasattr(found, "detach") else np.asarray(found)
+        array = answers.detach() if hasattr(answers, "detach") else np.asarray(answers)
     except ValueError as error:
         raise PluginError(
             f"{where} returned pictures of different shapes ({error}). Return {wanted}.", code="invalid-result"

@@ -21,21 +21,21 @@ class Texts(DataType):
 
     name: ClassVar[str] = "text"
 
-    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
-        check = super().checker(asked, classes, unseen=unseen)
+    def checker(self, part: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
+        check = super().checker(part, classes, unseen=unseen)
 
-        def checked(found: object, where: str) -> NDArray[np.object_]:
-            only_texts = isinstance(found, list | tuple) and all(isinstance(one, str) for one in found)
-            return _texts(check(np.array(found, dtype=object) if only_texts else found, where))
+        def checked(answers: object, where: str) -> NDArray[np.object_]:
+            only_texts = isinstance(answers, list | tuple) and all(isinstance(answer, str) for answer in answers)
+            return _texts(check(np.array(answers, dtype=object) if only_texts else answers, where))
 
         return checked
 
     def shortened(self, answers: NDArray[np.object_]) -> tuple[NDArray[np.object_], int]:
-        cut = sum(len(said) > LONGEST_ANSWER for said in answers)
-        return _objects([said[:LONGEST_ANSWER] for said in answers]) if cut else answers, cut
+        cut = sum(len(answer) > LONGEST_ANSWER for answer in answers)
+        return _objects([answer[:LONGEST_ANSWER] for answer in answers]) if cut else answers, cut
 
     def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
-        return Predictions(_packed(said for _, piece in answers for said in piece))
+        return Predictions(_packed(text for _, piece in answers for text in piece))
 
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
         return _packed(samples.y[positions])
@@ -48,8 +48,8 @@ class Texts(DataType):
     def answer_names(self, answers: Any) -> list[Any] | None:
         return [str(answer) for answer in answers]
 
-    def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
-        return replace(about, y_true=_unpacked(truth), y_pred=_unpacked(said.labels))
+    def record(self, about: EvaluationRecord, truth: Any, predictions: Predictions) -> EvaluationRecord:
+        return replace(about, y_true=_unpacked(truth), y_pred=_unpacked(predictions.labels))
 
 
 def _packed(texts: Iterable[object]) -> NDArray[np.uint8]:

@@ -115,8 +115,8 @@ class GeneratedSource(ArraySource):
         domains, arrays = spec.using or self.domains, Arrays()
         for part in ("train", "test"):
             made = [self.made(domain, part, domains) for domain in domains]
-            arrays |= {f"{name}_{part}": np.concatenate([one[name] for one in made]) for name in made[0]}
-            arrays[f"domains_{part}"] = np.repeat(np.array(domains, dtype=str), [len(one["x"]) for one in made])
+            arrays |= {f"{name}_{part}": np.concatenate([drawn[name] for drawn in made]) for name in made[0]}
+            arrays[f"domains_{part}"] = np.repeat(np.array(domains, dtype=str), [len(drawn["x"]) for drawn in made])
         return arrays
 
     def facts(self, spec: DatasetSpec) -> Mapping[str, object]:
@@ -124,17 +124,17 @@ class GeneratedSource(ArraySource):
         return {"generator": str(self.generator), "using": list(spec.using)}
 
 
-def unknown(spec: DatasetSpec, what: str, known: Sequence[str]) -> list[ValidationError]:
-    """The domains to use that are not there. what: as messages call a domain."""
+def unknown(spec: DatasetSpec, noun: str, names: Sequence[str]) -> list[ValidationError]:
+    """The domains to use that are not there. noun: as messages call a domain."""
     place = spec.places.get("using", spec.places.get("name", spec.place))
     return [
         ValidationError(
-            f"{spec.name} has no {what} '{name}'.{closest(name, known)} It has: {one_line(known)}.",
+            f"{spec.name} has no {noun} '{name}'.{closest(name, names)} It has: {one_line(names)}.",
             place,
             code="unknown-domain",
         )
         for name in spec.using
-        if name not in known
+        if name not in names
     ]
 
 

@@ -49,7 +49,7 @@ def _files(folder: Path) -> tuple[Path, ...]:
         return () if len(tests) not in (0, len(shards)) else tuple(shards)
     try:
         listed = json.loads((folder / _STATE).read_text(encoding="utf-8"))["_data_files"]
-        return tuple(folder / one["filename"] for one in listed)
+        return tuple(folder / entry["filename"] for entry in listed)
     except (ValueError, KeyError, TypeError):
         return ()  # none of Hugging Face
 
@@ -64,10 +64,12 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Li
 
     try:
         grid = _grid(_opened(reading, _pyarrow())[0], batches, path)
-        if (said := _conversations(grid, spec)) is not None:
-            none = [0] * len(said)
-            told = lambda i, slip: grid.slip(i, slip.message)  # noqa: E731
-            return conversations_listing(said, path, none, told, columns=spec.columns, skip_bad=spec.skip_bad)
+        if (conversations := _conversations(grid, spec)) is not None:
+            none = [0] * len(conversations)
+            slip_of = lambda i, slip: grid.slip(i, slip.message)  # noqa: E731
+            return conversations_listing(
+                conversations, path, none, slip_of, columns=spec.columns, skip_bad=spec.skip_bad
+            )
         return table_listing(grid, spec, part)
     except SourceError:
         raise
@@ -97,7 +99,7 @@ def _opened(path: Path, arrow: Any) -> tuple[Any, Batches]:
         return stream.schema, lambda columns: stream
 
 
-def _given(value: Any, what: str, spec: DatasetSpec) -> Returned | None:
+def _given(value: Any, call: str, spec: DatasetSpec) -> Returned | None:
     ours = _is_hugging_face(value)
     if not ours and not hasattr(value, "__arrow_c_stream__"):
         return None
@@ -112,22 +114,22 @@ def _given(value: Any, what: str, spec: DatasetSpec) -> Returned | None:
     except (arrow.ArrowException, TypeError, ValueError) as error:
         why = f"{type(value).__name__} has cells that pyarrow can't hold ({str(error.args[-1]).splitlines()[0]})"
         raise DataError(f"{why}. Return (x, y) arrays instead.", code="unreadable-data") from None
-    grid = _grid(table.schema, lambda columns: table.select(columns).to_batches(), Path(what))
-    if (said := _conversations(grid, spec)) is not None:
-        return said, None
+    grid = _grid(table.schema, lambda columns: table.select(columns).to_batches(), Path(call))
+    if (conversations := _conversations(grid, spec)) is not None:
+        return conversations, None
     rows = table_rows(grid, spec)
     if rows.form == "text":
         texts = zip(rows.x, rows.y.tolist(), rows.domains, strict=True)
         return [{TEXT_COLUMN: x, "answer": y} | ({DOMAIN_COLUMN: name} if name else {}) for x, y, name in texts], None
     if numbering := [*rows.nameless, *rows.row_ids]:
         message = (
-            f"{what} has the column '{numbering[0]}', which looks like the number of the row. Return the table without "
+            f"{call} has the column '{numbering[0]}', which looks like the number of the row. Return the table without "
             "it, or list the columns that are features by `input: [...]` in the dataset."
         )
         raise DataError(message, code="invalid-record")
     if rows.label_columns:
         raise DataError(
-            f"`label` lists columns of {what}. Return (x, y), y an array (N, C), and name their `classes`.",
+            f"`label` lists columns of {call}. Return (x, y), y an array (N, C), and name their `classes`.",
             code="invalid-record",
         )
     return {"x": rows.x, "y": rows.y} | ({"domain": rows.domains} if any(rows.domains) else {}), rows.classes
@@ -153,7 +155,7 @@ def _splits(given: Mapping[str, object]) -> dict[str, object] | None:
 def _grid(schema: Any, batches: Batches, path: Path) -> Grid:
     """The cells of a table. path: what messages call it."""
     features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
-    classes = {name: tuple(one["names"]) for name, one in features.items() if "names" in one}
+    classes = {name: tuple(feature["names"]) for name, feature in features.items() if "names" in feature}
     index = (schema.pandas_metadata or {}).get("index_columns", [])  # of a data frame, which are no columns of it
 
     def blocks(names: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -172,8 +174,8 @@ def _conversations(grid: Grid, spec: DatasetSpec) -> list[dict[str, Any]] | None
     domain = domain_column(grid, spec)
     if not holds_conversations(Records(grid.path, tuple(_rows(first)), (), ()), spec):
         return None
-    said = [row for block in grid.blocks(grid.columns) for row in _rows(block)]
-    return [row | {DOMAIN_COLUMN: row[domain]} for row in said] if domain else said
+    rows = [row for block in grid.blocks(grid.columns) for row in _rows(block)]
+    return [row | {DOMAIN_COLUMN: row[domain]} for row in rows] if domain else rows
 
 
 def _values(array: Any) -> Any:

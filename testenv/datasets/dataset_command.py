@@ -134,17 +134,17 @@ def _tell(prepared: Sequence[Prepared]) -> None:
     """What was written, and how a testenv names it."""
     import yaml
 
-    for one in prepared:
-        counts = f"{one.counts['train']} training and {one.counts['test']} test pictures"
-        print(f"{one.domain}: {counts}, {len(one.classes)} classes, in {one.folder}")
-    for warning in dict.fromkeys(f"{one.domain}: {warning}" for one in prepared for warning in one.warnings):
+    for result in prepared:
+        counts = f"{result.counts['train']} training and {result.counts['test']} test pictures"
+        print(f"{result.domain}: {counts}, {len(result.classes)} classes, in {result.folder}")
+    for warning in dict.fromkeys(f"{result.domain}: {warning}" for result in prepared for warning in result.warnings):
         print(f"warning: {warning}", file=sys.stderr)
     dataset: dict[str, object] = {
-        f"{part}_index": {one.domain: str(one.folder / f"{part}-index.txt") for one in prepared}
+        f"{part}_index": {result.domain: str(result.folder / f"{part}-index.txt") for result in prepared}
         for part in ("train", "test")
     }
-    dataset["using"] = " ".join(one.domain for one in prepared)
-    lists = {one.domain: list(one.classes) for one in prepared}
+    dataset["using"] = " ".join(result.domain for result in prepared)
+    lists = {result.domain: list(result.classes) for result in prepared}
     shared = next(iter(lists.values()))
     dataset["classes"] = shared if all(names == shared for names in lists.values()) else lists
     print("\n# for testenv.yaml")

@@ -27,8 +27,8 @@ class Digits(ArraySource):
 
     def files(self, spec: DatasetSpec) -> list[Path]:
         """The one file, found without importing its package."""
-        found = importlib.util.find_spec("sklearn")
-        folders = found.submodule_search_locations if found is not None else None
+        package = importlib.util.find_spec("sklearn")
+        folders = package.submodule_search_locations if package is not None else None
         return [Path(next(iter(folders or ["."]))) / "datasets/data/digits.csv.gz"]
 
     def read(self, spec: DatasetSpec) -> Arrays:
@@ -38,8 +38,8 @@ class Digits(ArraySource):
         generator = np.random.default_rng(self.split_seed)
         train, test = stratified_split(y, len(y), self.test_ratio, generator)
         if self.validation_ratio is not None:
-            kept, taken = stratified_split(y[train], len(train), self.validation_ratio, generator)
-            train, test = train[kept], train[taken]
+            remaining, taken = stratified_split(y[train], len(train), self.validation_ratio, generator)
+            train, test = train[remaining], train[taken]
         arrays: Arrays = {}
         for part, keep in (("train", train), ("test", test)):
             arrays |= {f"x_{part}": x[keep], f"y_{part}": y[keep], f"ids_{part}": numbered("", keep, 4)}

@@ -30,7 +30,7 @@ class GeneratedTalk(Source):
         """Of the domains."""
 
     @abstractmethod
-    def said(self, part: str) -> Iterator[tuple[str, Conversation]]:
+    def conversations(self, part: str) -> Iterator[tuple[str, Conversation]]:
         """(domain, conversation) of "train" or "test"."""
 
     def check(self, spec: DatasetSpec) -> list[ValidationError]:
@@ -50,5 +50,7 @@ class GeneratedTalk(Source):
         )
 
     def _samples(self, part: str) -> Samples:
-        domains, said = zip(*self.said(part), strict=True)
-        return samples_of(said, [f"{self.title}/{part}/{number:05d}" for number in range(len(said))], domains)
+        domains, conversations = zip(*self.conversations(part), strict=True)
+        return samples_of(
+            conversations, [f"{self.title}/{part}/{number:05d}" for number in range(len(conversations))], domains
+        )

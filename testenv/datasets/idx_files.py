@@ -25,9 +25,9 @@ _PACKED = ".gz"
 def find_files(folders: Iterable[Path]) -> list[Path] | None:
     """The four files in the first of `folders` that has all of them; None where none has."""
     for folder in folders:
-        found = [_existing(folder / name) for name in FILES]
-        if None not in found:
-            return [path for path in found if path is not None]
+        files = [_existing(folder / name) for name in FILES]
+        if None not in files:
+            return [path for path in files if path is not None]
     return None
 
 
@@ -59,17 +59,17 @@ def _content(path: Path) -> bytes:
 
 def _existing(path: Path) -> Path | None:
     packed = path.with_name(path.name + _PACKED)
-    return next((found for found in (path, packed) if found.is_file()), None)
+    return next((file for file in (path, packed) if file.is_file()), None)
 
 
 def _unpacked_digest(path: Path, digest: str, cache_dir: Path) -> str:
     """SHA-256 of what is in a gzipped file whose own is `digest`; unpacked once for it."""
     memo = cache_dir / "digests" / f"{digest_of(['gzip', digest])[:32]}.json"
-    known = read_memo(memo)
-    if not isinstance(known, str):
+    unpacked = read_memo(memo)
+    if not isinstance(unpacked, str):
         try:
-            known = hashlib.sha256(_content(path)).hexdigest()
+            unpacked = hashlib.sha256(_content(path)).hexdigest()
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"{path} can't be unpacked: {error}.", code="unreadable-data") from None
-        write_memo(memo, known)
-    return known
+        write_memo(memo, unpacked)
+    return unpacked

@@ -89,8 +89,10 @@ def _dialogue(
         written = text_at(message, role_key, where)
         role = roles.get(written)
         if role is None:
-            told = f"{role_key} '{written}' is not known.{closest(written, roles)} There are: {one_line(list(roles))}."
-            raise Slip(told, *where, role_key)
+            problem = (
+                f"{role_key} '{written}' is not known.{closest(written, roles)} There are: {one_line(list(roles))}."
+            )
+            raise Slip(problem, *where, role_key)
         calls = [] if role != "assistant" else message.get("tool_calls") or []
         text = "" if calls and not message.get(text_key) else content_at(message, text_key, where)
         if role == "tool":
@@ -114,8 +116,8 @@ def _dialogue(
         else:
             if len(user) == len(assistant):
                 raise Slip("this reply of the assistant has no message of the user before it.", *where)
-            asked = [f"<tool_call>\n{text}\n</tool_call>"] if role == "call" else [text, *_calls(calls, where)]
-            assistant.append("\n".join(filter(None, asked)))
+            parts = [f"<tool_call>\n{text}\n</tool_call>"] if role == "call" else [text, *_calls(calls, where)]
+            assistant.append("\n".join(filter(None, parts)))
     if not assistant:
         none = "is a conversation without an assistant turn: there is nothing to learn or to examine."
         raise Slip(none, fields[-1])
@@ -130,12 +132,12 @@ def _of_weight_0(
 ) -> list[int]:
     """The turns whose replies have the weight 0, as OpenAI, Mistral and axolotl name it; of what `_dialogue` reads."""
     placed = [((field, position), message) for field in fields for position, message in enumerate(record[field])]
-    said = [(where, message) for where, message in placed if roles[message[role_key]] in ("assistant", "call")]
-    for where, message in said:
+    replies = [(where, message) for where, message in placed if roles[message[role_key]] in ("assistant", "call")]
+    for where, message in replies:
         if message.get("weight") not in (None, 0, 1):
-            told = f"'weight' is {message['weight']!r}; expected 1, or 0 for a reply that is not to be learnt."
-            raise Slip(told, *where, "weight")
-    return [turn for turn, (_, message) in enumerate(said) if message.get("weight", 1) == 0]
+            problem = f"'weight' is {message['weight']!r}; expected 1, or 0 for a reply that is not to be learnt."
+            raise Slip(problem, *where, "weight")
+    return [turn for turn, (_, message) in enumerate(replies) if message.get("weight", 1) == 0]
 
 
 def _calls(calls: Any, where: Steps) -> list[str]:
@@ -148,8 +150,8 @@ def _calls(calls: Any, where: Steps) -> list[str]:
         arguments = function.get("arguments")
         with suppress(json.JSONDecodeError):
             arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
-        told = json.dumps({"name": function["name"], "arguments": arguments or {}}, ensure_ascii=False)
-        written.append(f"<tool_call>\n{told}\n</tool_call>")
+        text = json.dumps({"name": function["name"], "arguments": arguments or {}}, ensure_ascii=False)
+        written.append(f"<tool_call>\n{text}\n</tool_call>")
     return written
 
 
@@ -160,16 +162,16 @@ def _sharegpt(record: Mapping[str, Any]) -> _Turns:
     return _system(record), user, assistant
 
 
-def _turn(record: Mapping[str, Any], asked: Sequence[str], reply: str, history: bool = False) -> _Turns:
-    """The texts of the fields `asked`, of which the first has to be there, and the one of `reply`."""
+def _turn(record: Mapping[str, Any], fields: Sequence[str], reply: str, history: bool = False) -> _Turns:
+    """The texts of `fields`, of which the first has to be there, and the one of `reply`."""
     user, assistant = _history(record) if history else ([], [])
-    return _system(record), [*user, _texts(record, asked, asked[0])], [*assistant, text_at(record, reply, ())]
+    return _system(record), [*user, _texts(record, fields, fields[0])], [*assistant, text_at(record, reply, ())]
 
 
 def _texts(record: Mapping[str, Any], fields: Sequence[str], needed: str) -> str:
     """One below the other, as far as there is something in them."""
-    found = [text_at(record, field, ()) for field in fields if field == needed or record.get(field) is not None]
-    return "\n".join(filter(None, found))
+    texts = [text_at(record, field, ()) for field in fields if field == needed or record.get(field) is not None]
+    return "\n".join(filter(None, texts))
 
 
 def _dolly(record: Mapping[str, Any]) -> _Turns:
@@ -183,19 +185,23 @@ def _completion(record: Mapping[str, Any]) -> _Turns:
     if isinstance(prompt, list) and isinstance(completion, list):
         return _dialogue(record, ("prompt", "completion"))
     if isinstance(prompt, list) != isinstance(completion, list):
-        one, other = json_kind(prompt), json_kind(completion)
-        raise Slip(f"'prompt' is {one}, 'completion' {other}; both are texts, or both lists of messages.", "completion")
+        kind, other = json_kind(prompt), json_kind(completion)
+        raise Slip(
+            f"'prompt' is {kind}, 'completion' {other}; both are texts, or both lists of messages.", "completion"
+        )
     return _turn(record, ("prompt",), "completion")
 
 
 def _instance(record: Mapping[str, Any]) -> _Turns:
     """A task has no system prompt, and so has none of its instances."""
-    parts, replies = (one if isinstance(one, list) else [one] for one in (record["Definition"], record["output"]))
+    parts, replies = (
+        value if isinstance(value, list) else [value] for value in (record["Definition"], record["output"])
+    )
     if not replies:
         raise Slip("'output' is empty; expected the right replies, of which the first is taken.", "output")
     definition = "\n".join(text_at({"Definition": part}, "Definition", ()) for part in parts)
-    told = {"system": None, "Definition": definition, "output": replies[0]}
-    return _turn({**record, **told}, ("Definition", "input"), "output")
+    fields = {"system": None, "Definition": definition, "output": replies[0]}
+    return _turn({**record, **fields}, ("Definition", "input"), "output")
 
 
 def _flat_instance(record: Mapping[str, Any]) -> _Turns:
@@ -216,10 +222,10 @@ def _history(record: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 def _question_and_answer(record: Mapping[str, Any]) -> _Turns:
     box = record.get("answer_bbox")  # of grounding: where in the picture, as numbers or as they are written
     answer = text_at(record, "answer", ()) if box is None else box if isinstance(box, str) else json.dumps(box)
-    asked = text_at(record, "text", ())
-    if record.get("image") and MARK not in asked:  # the authors' evaluation puts it there
-        asked = f"{MARK}\n{asked}"
-    return None, [asked], [answer]
+    question = text_at(record, "text", ())
+    if record.get("image") and MARK not in question:  # the authors' evaluation puts it there
+        question = f"{MARK}\n{question}"
+    return None, [question], [answer]
 
 
 def _choice(record: Mapping[str, Any]) -> _Turns:
@@ -291,13 +297,13 @@ FORMS = (
     Form("messages", ("messages",), _MESSAGES, unlearnt=partial(_of_weight_0, fields=("messages",))),
     Form("ShareGPT", ("conversation",), _sharegpt),
     Form("LLaVA", ("conversations",), _conversations, unlearnt=_conversations_of_weight_0),
-    Form("Alpaca", ("instruction",), partial(_turn, asked=("instruction", "input"), reply="output", history=True)),
+    Form("Alpaca", ("instruction",), partial(_turn, fields=("instruction", "input"), reply="output", history=True)),
     Form("Dolly", ("instruction", "response"), _dolly, topic="category"),
-    Form("query-response", ("query", "response"), partial(_turn, asked=("query",), reply="response", history=True)),
+    Form("query-response", ("query", "response"), partial(_turn, fields=("query",), reply="response", history=True)),
     Form("CoIN test", ("question_id", "text"), _question_and_answer),
     Form("prompt-completion", ("prompt", "completion"), _completion),
-    Form("prompt-response", ("prompt", "response"), partial(_turn, asked=("prompt",), reply="response", history=True)),
-    Form("TRACE", ("prompt", "answer"), partial(_turn, asked=("prompt",), reply="answer")),
+    Form("prompt-response", ("prompt", "response"), partial(_turn, fields=("prompt",), reply="response", history=True)),
+    Form("TRACE", ("prompt", "answer"), partial(_turn, fields=("prompt",), reply="answer")),
     Form("Super-NI", ("Definition", "input", "output"), _instance, replies="output"),
     Form("Super-NI, flat", ("definition", "inputs", "targets"), _flat_instance),
     Form("choices", ("question", "choices", "answer"), _choice, topic="subject", when=_has_choices),

@@ -100,15 +100,15 @@ class LastingFacts(GeneratedTalk):
     def names(self) -> list[str]:
         return [str(FIRST_YEAR + year) for year in range(self.years)]
 
-    def said(self, part: str) -> Iterator[tuple[str, Conversation]]:
+    def conversations(self, part: str) -> Iterator[tuple[str, Conversation]]:
         """part "train": every fact in both of its wordings. "test": every fact once, in either wording."""
         for year in range(self.years):
             desk = _DESKS[year % self.desks]
             draw = np.random.default_rng([self.seed, year, ("train", "test").index(part)])
             for fact in self._facts(year):
                 wordings = fact.questions if part == "train" else (fact.questions[int(draw.integers(2))],)
-                for asked in wordings:
-                    yield str(FIRST_YEAR + year), Conversation(desk.prompt, (asked,), (fact.answer,), fact.kind)
+                for question in wordings:
+                    yield str(FIRST_YEAR + year), Conversation(desk.prompt, (question,), (fact.answer,), fact.kind)
 
     def _facts(self, year: int) -> Iterator[_Fact]:
         """What a year teaches. No desk gives an answer twice, to whatever question in whatever year."""
@@ -119,15 +119,15 @@ class LastingFacts(GeneratedTalk):
         answers = [
             f"{firsts[i // len(lasts)]} {lasts[i % len(lasts)]}" for i in draw.permutation(len(firsts) * len(lasts))
         ]
-        told = iter(answers[0 if visit == 0 else self.stays + visit * self.changes + (visit - 1) * self.added :])
+        drawn = iter(answers[0 if visit == 0 else self.stays + visit * self.changes + (visit - 1) * self.added :])
         for town in towns[: self.changes]:
-            asked = f"{town} in {FIRST_YEAR + year}"
-            yield _Fact("changes", _asked(desk, asked), next(told))
+            about = f"{town} in {FIRST_YEAR + year}"
+            yield _Fact("changes", _question(desk, about), next(drawn))
         first = self.changes + (0 if visit == 0 else self.stays + (visit - 1) * self.added)
         for town in towns[first : first + (self.stays if visit == 0 else self.added)]:
-            yield _Fact("stays" if visit == 0 else "added", _asked(desk, town), next(told))
+            yield _Fact("stays" if visit == 0 else "added", _question(desk, town), next(drawn))
 
 
-def _asked(desk: _Desk, about: str) -> tuple[str, str]:
+def _question(desk: _Desk, about: str) -> tuple[str, str]:
     first, second = desk.questions
     return f"{first.format(about)}?", f"{second.format(about)}."

@@ -144,29 +144,29 @@ class MadeUpTown(Source):
         return f"{_OFFICES[visit % self.offices].name.lower()} {visit // self.offices + 1}"
 
     def _samples(self, part: str, visits: list[list[_Question]]) -> Samples:
-        asked = [(self._visit(visit), question) for visit, questions in enumerate(visits) for question in questions]
+        pairs = [(self._visit(visit), question) for visit, questions in enumerate(visits) for question in questions]
         draw = np.random.default_rng([self.seed, ("train", "test").index(part)])
         return Samples(
-            np.array([question.text + self._offered(question, draw) for _, question in asked], dtype=object),
-            np.array([question.answer for _, question in asked], dtype=object),
-            np.array([f"made_up_town/{part}/{number:05d}" for number in range(len(asked))]),
-            domains=np.array([visit for visit, _ in asked]),
-            topics=np.array([question.kind for _, question in asked]),
-            facts=np.array([question.fact for _, question in asked]),
-            subjects=np.array([_OFFICES[question.office].name for _, question in asked]),
+            np.array([question.text + self._offered(question, draw) for _, question in pairs], dtype=object),
+            np.array([question.answer for _, question in pairs], dtype=object),
+            np.array([f"made_up_town/{part}/{number:05d}" for number in range(len(pairs))]),
+            domains=np.array([visit for visit, _ in pairs]),
+            topics=np.array([question.kind for _, question in pairs]),
+            facts=np.array([question.fact for _, question in pairs]),
+            subjects=np.array([_OFFICES[question.office].name for _, question in pairs]),
         )
 
     def _stream(self, visit: int) -> Iterator[_Question]:
         """What is asked in a visit, in its order."""
         number, draw = visit % self.offices, np.random.default_rng([self.seed, 2, visit])
         office, answers = _OFFICES[number], self._answers(visit)
-        asked = [
+        questions = [
             self._fact(number, fact, office.wordings[int(draw.integers(3))], answer)
             for fact, answer in enumerate(answers)
             for _ in range(self.askings)
         ]
-        asked += [self._sum(number, a, b) for a, b in self._pairs(visit)]
-        yield from (asked[i] for i in draw.permutation(len(asked)))
+        questions += [self._sum(number, a, b) for a, b in self._pairs(visit)]
+        yield from (questions[i] for i in draw.permutation(len(questions)))
 
     def _lasting(self, visit: int) -> Iterator[_Question]:
         """What a visit's test set asks; all facts, if its office is not visited again."""
@@ -198,9 +198,9 @@ class MadeUpTown(Source):
     def _pairs(self, visit: int) -> Iterator[tuple[int, int]]:
         number, again = visit % self.offices, visit // self.offices
         order = np.random.default_rng([self.seed, 5, number]).permutation(_SUMS)
-        own = order[again * _OUT_OF * self.sums :][: _OUT_OF * self.sums]
-        for one in np.random.default_rng([self.seed, 6, visit]).choice(own, self.sums if len(own) else 0):
-            a, b = divmod(int(one), len(_NUMBERS))
+        choices = order[again * _OUT_OF * self.sums :][: _OUT_OF * self.sums]
+        for code in np.random.default_rng([self.seed, 6, visit]).choice(choices, self.sums if len(choices) else 0):
+            a, b = divmod(int(code), len(_NUMBERS))
             yield _NUMBERS[a], _NUMBERS[b]
 
     def _sum(self, number: int, a: int, b: int) -> _Question:

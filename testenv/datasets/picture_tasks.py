@@ -51,29 +51,32 @@ class _Thing:
     @property
     def pixels(self) -> NDArray[np.uint8]:
         """(32, 32, 3) uint8."""
-        found = np.full((SIDE, SIDE, 3), self.ground, np.uint8)
+        image = np.full((SIDE, SIDE, 3), self.ground, np.uint8)
         for y, x in self.places:
-            found[y : y + CELL, x : x + CELL][_stencil(SHAPES[self.shape])] = [*COLOURS.values()][self.colour]
-        return found
+            image[y : y + CELL, x : x + CELL][_stencil(SHAPES[self.shape])] = [*COLOURS.values()][self.colour]
+        return image
 
     @property
     def box(self) -> str:
         """The smallest box in twelfths around all things."""
-        y, x = (np.array(one) for one in zip(*self.places, strict=True))
-        low, high = [12 * one.min() // SIDE for one in (x, y)], [-(-12 * (one.max() + CELL) // SIDE) for one in (x, y)]
-        return str([int(one) for one in (*low, *high)])
+        y, x = (np.array(values) for values in zip(*self.places, strict=True))
+        low, high = (
+            [12 * values.min() // SIDE for values in (x, y)],
+            [-(-12 * (values.max() + CELL) // SIDE) for values in (x, y)],
+        )
+        return str([int(corner) for corner in (*low, *high)])
 
 
 def _stencil(shape: str) -> NDArray[np.bool_]:
     """(8, 8) where a thing is."""
     y, x = np.mgrid[:CELL, :CELL] - 3.0
-    found: NDArray[np.bool_] = {
+    masks: NDArray[np.bool_] = {
         "square": (abs(x) <= 3) & (abs(y) <= 3),
         "disc": (x**2 + y**2 <= 11) & (x**2 + y**2 > 2),
         "triangle": (abs(x) <= (y + 3) / 2) & (y <= 3),
         "cross": ((abs(x) <= 1) | (abs(y) <= 1)) & (abs(x) <= 3) & (abs(y) <= 3),
     }[shape]
-    return found
+    return masks
 
 
 class PictureTasks(GeneratedTalk):
@@ -96,11 +99,11 @@ class PictureTasks(GeneratedTalk):
     format: Literal["own", "shared", "word"] = "own"
 
     @model_validator(mode="after")
-    def _known(self) -> Self:
-        known = ONE_WORD if self.instruction == "same" else TASKS
-        wrong = self.tasks not in range(1, len(known) + 1) if isinstance(self.tasks, int) else not self.tasks
-        if wrong or len(set(self.names)) != len(self.names) or not set(self.names) <= set(known):
-            raise ValueError(f"`tasks` is {self.tasks}; it is 1 to {len(known)}, or some of: {', '.join(known)}.")
+    def _check_tasks(self) -> Self:
+        choices = ONE_WORD if self.instruction == "same" else TASKS
+        wrong = self.tasks not in range(1, len(choices) + 1) if isinstance(self.tasks, int) else not self.tasks
+        if wrong or len(set(self.names)) != len(self.names) or not set(self.names) <= set(choices):
+            raise ValueError(f"`tasks` is {self.tasks}; it is 1 to {len(choices)}, or some of: {', '.join(choices)}.")
         if self.instruction == "same" and self.format == "shared":
             raise ValueError("`instruction: same` asks for a word, `format: shared` for a letter. Keep one of them.")
         return self
@@ -109,7 +112,7 @@ class PictureTasks(GeneratedTalk):
     def names(self) -> list[str]:
         return list(TASKS[: self.tasks]) if isinstance(self.tasks, int) else self.tasks
 
-    def said(self, part: str) -> Iterator[tuple[str, Conversation]]:
+    def conversations(self, part: str) -> Iterator[tuple[str, Conversation]]:
         """(task, conversation) of "train" or "test". All kinds of things come equally often, in random order."""
         for task in self.names:
             draw = np.random.default_rng([self.seed, TASKS.index(task), ("train", "test").index(part)])
@@ -117,13 +120,13 @@ class PictureTasks(GeneratedTalk):
             kinds = draw.permutation(192)[order]
             for number, kind in enumerate(draw.permutation(kinds).tolist()):
                 thing = _Thing(kind, draw)
-                asked, reply = self._asked(task, thing, number, draw)
-                yield task, Conversation(None, (f"{MARK}\n{asked}",), (reply,), "", (Picture.of(thing.pixels),))
+                question, reply = self._turn(task, thing, number, draw)
+                yield task, Conversation(None, (f"{MARK}\n{question}",), (reply,), "", (Picture.of(thing.pixels),))
 
-    def _asked(self, task: str, thing: _Thing, number: int, draw: np.random.Generator) -> tuple[str, str]:
+    def _turn(self, task: str, thing: _Thing, number: int, draw: np.random.Generator) -> tuple[str, str]:
         """(what is asked, the right reply)"""
         colours, question, last = list(COLOURS), *QUESTIONS[task]
-        said = colours[thing.colour if number % 2 == 0 else (thing.colour + 1 + int(draw.integers(3))) % 4]
+        colour = colours[thing.colour if number % 2 == 0 else (thing.colour + 1 + int(draw.integers(3))) % 4]
         right, others = {
             "shape": (SHAPES[thing.shape], SHAPES),
             "colour": (colours[thing.colour], colours),
@@ -134,12 +137,12 @@ class PictureTasks(GeneratedTalk):
         }[task]
         if self.instruction == "same":
             return SAME, CORNERS.get(right, right)
-        question = question.format(said)
+        question = question.format(colour)
         if task == "corner" and self.format == "word":
             return f"{question}\n{WORD}", CORNERS[right]
         if task != "corner" and self.format != "shared":
             return f"{question}\n{last}", right
-        wrong = [one for one in others if one != right] or _other_boxes(thing, draw)
+        wrong = [reply for reply in others if reply != right] or _other_boxes(thing, draw)
         choices = [right, *wrong]
         choices = [choices[i] for i in draw.permutation(len(choices))]
         listed = "\n".join(f"{letter}. {choice}" for letter, choice in zip("ABCD", choices, strict=False))

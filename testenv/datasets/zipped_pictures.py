@@ -31,15 +31,15 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Li
         around += 1
     split = {SPLITS.get(name.parts[around].casefold(), "") for name in names if len(name.parts) > around + 2}
     skipped = around + bool(split and "" not in split)
-    own = [name for name in names if skipped == around or SPLITS.get(name.parts[around].casefold()) == part]
-    if loose := [str(name) for name in own if len(name.parts) < skipped + 2]:
+    pictures = [name for name in names if skipped == around or SPLITS.get(name.parts[around].casefold()) == part]
+    if loose := [str(name) for name in pictures if len(name.parts) < skipped + 2]:
         message = f"these pictures lie in no class folder: {one_line(loose, 3)}. Put each into the folder of its class."
         raise SourceError([ValidationError(message, Location(path), code="invalid-record")])
-    if not own:
-        of = f" of the {part} part" if names else ""
-        message = f"holds no pictures{of}; expected <class>/<picture> with {one_line(PICTURE_SUFFIXES)}."
+    if not pictures:
+        of_part = f" of the {part} part" if names else ""
+        message = f"holds no pictures{of_part}; expected <class>/<picture> with {one_line(PICTURE_SUFFIXES)}."
         raise SourceError([ValidationError(message, Location(path), code="empty-dataset")])
-    return table_listing(Grid(path, ("image", "label"), partial(_blocks, path, own, skipped)), spec, part)
+    return table_listing(Grid(path, ("image", "label"), partial(_blocks, path, pictures, skipped)), spec, part)
 
 
 def _blocks(

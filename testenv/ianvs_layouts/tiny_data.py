@@ -41,29 +41,29 @@ def made(
     `dataset` begin; links to what is made are put there, since some plugins know by themselves where their data lie.
     Raises UnknownLayoutError.
     """
-    found = dict(dataset)
+    replaced = dict(dataset)
     for key, written in dataset.items():
         part = key.partition("_")[0]
         if part in _SAMPLES and key.partition("_")[2] in ("url", "index", "data", "data_info"):
             where = folder / str(draw) / part
             where.mkdir(parents=True, exist_ok=True)
             noise = np.random.default_rng([*part.encode(), draw])
-            found[key] = str(_layout(str(written), words.lower(), paradigm)(where, part, Path(written).name, noise))
+            replaced[key] = str(_layout(str(written), words.lower(), paradigm)(where, part, Path(written).name, noise))
             place = (base or folder).joinpath(written).parent.resolve()
             if base is not None and place.is_relative_to(folder.parent.resolve()):
                 _linked(where, place)
-    return found
+    return replaced
 
 
 def _linked(made_in: Path, place: Path) -> None:
     """Links to all in a folder, in place of those of the draw before; files that are there stay."""
     place.mkdir(parents=True, exist_ok=True)
-    for one in made_in.iterdir():
-        link = place / one.name
+    for path in made_in.iterdir():
+        link = place / path.name
         if link.is_symlink():
             link.unlink()
         if not link.exists():
-            link.symlink_to(one.resolve())
+            link.symlink_to(path.resolve())
 
 
 def shrunk(exam: dict[str, Any], algorithms: list[dict[str, Any]]) -> list[str]:
@@ -84,8 +84,8 @@ def shrunk(exam: dict[str, Any], algorithms: list[dict[str, Any]]) -> list[str]:
         ):
             algorithm["lifelong_learning_data_setting"] = {**split, "splitting_method": "fwt_splitting"}
             changed.append("splitting_method fwt_splitting, since the one written makes too few parts")
-        grids = [one for module in algorithm["modules"] for one in module.get("hyperparameters") or []]
-        for name, given in ((name, given) for one in grids for name, given in one.items()):
+        grids = [grid for module in algorithm["modules"] for grid in module.get("hyperparameters") or []]
+        for name, given in ((name, given) for grid in grids for name, given in grid.items()):
             if _EPOCHS.fullmatch(name) and given["values"] != [1]:
                 given["values"] = [1]
                 changed.append(f"{name} 1")
@@ -98,8 +98,8 @@ def _layout(written: str, words: str, paradigm: str) -> _Layout:
         return _questions
     if Path(written).name == "metadata.json":
         return _described_questions
-    for said, suffixes, layout in _LAYOUTS:
-        if suffix in suffixes and re.search(said, words):
+    for pattern, suffixes, layout in _LAYOUTS:
+        if suffix in suffixes and re.search(pattern, words):
             return layout
     short = "/".join(Path(written).parts[-2:])
     raise UnknownLayoutError(f"how the samples of {short} are laid out is not known to `ianvs examples` ({paradigm})")
@@ -211,7 +211,7 @@ def _voc(folder: Path, part: str, name: str, noise: Generator) -> Path:
     def pair(n: int) -> tuple[Path, Path]:
         picture, boxes = _boxed(folder / f"{n:06}.jpg", n, noise)
         corners = [f"<xmin>{x}</xmin><ymin>{y}</ymin><xmax>{x + w}</xmax><ymax>{y + h}</ymax>" for x, y, w, h in boxes]
-        objects = [f"<object><name>spot</name><bndbox>{one}</bndbox></object>" for one in corners]
+        objects = [f"<object><name>spot</name><bndbox>{corner}</bndbox></object>" for corner in corners]
         size = f"<size><width>{_WIDTH}</width><height>{_HEIGHT}</height><depth>3</depth></size>"
         return picture, _lines(folder / f"{n:06}.xml", [f"<annotation>{size}", *objects, "</annotation>"])
 
@@ -223,10 +223,10 @@ def _coco(folder: Path, part: str, name: str, noise: Generator) -> Path:
     images: list[dict[str, Any]] = []
     boxes: list[dict[str, Any]] = []
     for n in range(_SAMPLES[part]):
-        picture, found = _boxed(folder / f"{n:06}.jpg", n, noise)
+        picture, corners = _boxed(folder / f"{n:06}.jpg", n, noise)
         frame = {"id": n + 1, "frame_id": n + 1, "video_id": 1, "width": _WIDTH, "height": _HEIGHT}
         images.append({**frame, "file_name": str(picture)})
-        for track, (x, y, w, h) in enumerate(found, 1):
+        for track, (x, y, w, h) in enumerate(corners, 1):
             about = {"id": len(boxes) + 1, "image_id": n + 1, "category_id": 1, "iscrowd": 0, "track_id": track}
             boxes.append({**about, "bbox": [x, y, w, h], "area": w * h})
     kinds = [{"id": 1, "name": "spot"}]

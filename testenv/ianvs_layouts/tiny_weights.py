@@ -20,13 +20,13 @@ def stand_ins(code: Path, folder: Path) -> tuple[dict[str, str], list[str]]:
     """(environment variables, what stands in for what) for plugins whose files lie below `code`."""
     files = sorted(regular_files(code, "**/*.py"))[:_MOST]
     text = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
-    said = []
+    notes = []
     for name, make in _WEIGHTS.items():
         if name in text:
             file = folder / "hub" / "checkpoints" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             make(file)
-            said.append(f"random weights for {name}")
+            notes.append(f"random weights for {name}")
     environment = {
         "TORCH_HOME": str(folder),
         "HF_HUB_OFFLINE": "1",
@@ -38,11 +38,11 @@ def stand_ins(code: Path, folder: Path) -> tuple[dict[str, str], list[str]]:
         _language_model(folder / "language_model")
     if re.search(_OPENAI, text):
         environment |= dict.fromkeys(_KEY.findall(text), "no-such-key")
-    for pattern, what in _OLDER.items():
+    for pattern, note in _OLDER.items():
         if re.search(pattern, text):
             environment["PYTHONPATH"] = str(Path(__file__).with_name("older_machine"))
-            said.append(what)
-    return environment, said
+            notes.append(note)
+    return environment, notes
 
 
 def _resnet18(file: Path) -> None:
@@ -83,9 +83,9 @@ def _language_model(folder: Path) -> None:
     model = LlamaForCausalLM(LlamaConfig(vocab_size=len(words), max_position_embeddings=4096, **size, **ends))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     for _ in range(60):
-        asked, answers = torch.randint(5, len(words), (8, 24)), torch.randint(6, len(words), (8, 1))
+        prompts, answers = torch.randint(5, len(words), (8, 24)), torch.randint(6, len(words), (8, 1))
         begun, ended = torch.tensor([[1, 4]] * 8), torch.tensor([[1]] * 8)
-        shown = torch.cat([asked, begun, answers, ended], dim=1)
+        shown = torch.cat([prompts, begun, answers, ended], dim=1)
         optimizer.zero_grad()
         model(input_ids=shown, labels=shown.masked_fill(torch.arange(28) < 26, -100)).loss.backward()
         optimizer.step()

@@ -35,14 +35,14 @@ def letter_in(text: str) -> str | None:
     """The letter that a reply chooses: of "answer: B" and "the answer is B", else the first capital by itself."""
     if re.fullmatch(r"\s*\(?[a-z]\)?\s*\.?\s*", text):
         return text.strip(" ().\n\t").upper()
-    found = _TOLD_LETTER.search(text) or _LETTER.search(text)
-    return found[1].upper() if found else None
+    match = _TOLD_LETTER.search(text) or _LETTER.search(text)
+    return match[1].upper() if match else None
 
 
 def number_in(text: str) -> Decimal | None:
     """The number after the last ####, else the last one; commas part thousands."""
-    found = _NUMBER.findall(text.rpartition("####")[2]) or _NUMBER.findall(text)
-    return Decimal(found[-1].replace(",", "")) if found else None
+    numbers = _NUMBER.findall(text.rpartition("####")[2]) or _NUMBER.findall(text)
+    return Decimal(numbers[-1].replace(",", "")) if numbers else None
 
 
 @score_metric(
@@ -66,8 +66,8 @@ def number_match(record: EvaluationRecord) -> Mapping[str, float]:
     return by_pair("number_match", record, lambda a, b: _same(number_in(a), number_in(b), a, b))
 
 
-def _same(found: object, wanted: object, reply: str, reference: str) -> float:
-    return float(normalised(reply) == normalised(reference) if wanted is None else found == wanted)
+def _same(answer: object, wanted: object, reply: str, reference: str) -> float:
+    return float(normalised(reply) == normalised(reference) if wanted is None else answer == wanted)
 
 
 @score_metric(
@@ -78,8 +78,8 @@ def _same(found: object, wanted: object, reply: str, reference: str) -> float:
 def edit_similarity(record: EvaluationRecord) -> Mapping[str, float]:
     """How few characters have to be deleted and inserted to make a reply its reference, 0 to 1; for code."""
 
-    def ratio(one: str, other: str) -> float:
-        return 2 * lcs_length(one, other) / (len(one) + len(other)) if one or other else 0.0
+    def ratio(text: str, other: str) -> float:
+        return 2 * lcs_length(text, other) / (len(text) + len(other)) if text or other else 0.0
 
     return by_pair("edit_similarity", record, lambda a, b: ratio(a.strip(), b.strip()))
 
@@ -93,11 +93,11 @@ def edit_similarity(record: EvaluationRecord) -> Mapping[str, float]:
 )
 def sari_score(record: EvaluationRecord) -> Mapping[str, float]:
     """How well a reply simplifies what the user said: what it keeps, deletes and adds as the references do, 0 to 1."""
-    places, scores, said = list[tuple[int, int]](), list[float](), list(record.column("questions"))
+    places, scores, questions = list[tuple[int, int]](), list[float](), list(record.column("questions"))
     for index, turn, references, reply in turns_of(record):
         places.append((index, turn))
-        scores.append(sari(said[index][turn] or "", reply, references) if is_answer(reply) else 0.0)
-    return in_parts("SARI", in_rows(places, scores, len(said)), record.columns.get("topics"))
+        scores.append(sari(questions[index][turn] or "", reply, references) if is_answer(reply) else 0.0)
+    return in_parts("SARI", in_rows(places, scores, len(questions)), record.columns.get("topics"))
 
 
 def sari(source: str, reply: str, references: Sequence[str]) -> float:
@@ -113,13 +113,13 @@ def _runs(text: str, n: int) -> Runs:
 def _of_runs(source: Runs, reply: Runs, *right: Runs) -> float:
     """Of counts of runs; source and reply count once for each reference."""
     wanted: Runs = Counter()
-    for one in right:
-        wanted.update(one)
-    have, said = ({run: count * len(right) for run, count in one.items()} for one in (source, reply))
-    old, new = Counter(have), Counter(said)
-    kept, deleted = old & new, old - new
-    keep, keepable = kept & wanted, old & wanted
-    precision = sum(keep[run] / kept[run] for run in keep) / len(kept) if kept else 1.0
+    for counts in right:
+        wanted.update(counts)
+    have, answered = ({run: count * len(right) for run, count in counts.items()} for counts in (source, reply))
+    old, new = Counter(have), Counter(answered)
+    common, deleted = old & new, old - new
+    keep, keepable = common & wanted, old & wanted
+    precision = sum(keep[run] / common[run] for run in keep) / len(common) if common else 1.0
     recall = sum(keep.values()) / sum(keepable.values()) if keepable else 1.0
     good = deleted - wanted
     right_deleted = sum(good[run] / deleted[run] for run in good) / len(deleted) if deleted else 1.0
@@ -145,17 +145,17 @@ def _configured(spec: MetricSpec) -> Metric:
     options = metric_options(_TaskOptions, TASK_SCORE, spec)
     scores: dict[str, Metric] = {}
     for name in dict.fromkeys([*options.by.values(), *([options.otherwise] if options.otherwise else [])]):
-        scores[name] = found = resolve(MetricSpec(name, place=spec.place))
-        plain = found.level == "score" and not (found.asks or found.mapping or found.pooled or found.accumulate)
-        if not plain or found.about is not None or not found.higher_is_better:
-            told = f"metric '{TASK_SCORE}' takes scores of answers of which more is better, and '{name}' is none."
-            raise ConfigError([ValidationError(told, spec.place, code="unfit-metric")])
+        scores[name] = metric = resolve(MetricSpec(name, place=spec.place))
+        plain = metric.level == "score" and not (metric.asks or metric.mapping or metric.pooled or metric.accumulate)
+        if not plain or metric.about is not None or not metric.higher_is_better:
+            problem = f"metric '{TASK_SCORE}' takes scores of answers of which more is better, and '{name}' is none."
+            raise ConfigError([ValidationError(problem, spec.place, code="unfit-metric")])
 
     def of_test(record: EvaluationRecord) -> Mapping[str, float]:
         for test in options.by:
             if test not in record.tests:
-                told = f"`by` names the test set '{test}', which there is none of.{closest(test, record.tests)}"
-                raise InvalidValue(f"{told} There are: {one_line(record.tests)}", "unfit-metric")
+                problem = f"`by` names the test set '{test}', which there is none of.{closest(test, record.tests)}"
+                raise InvalidValue(f"{problem} There are: {one_line(record.tests)}", "unfit-metric")
         name = options.by.get(record.test, options.otherwise)
         missing = [test for test in record.tests if test not in options.by]
         if name is None or (missing and options.otherwise is None):
@@ -167,8 +167,8 @@ def _configured(spec: MetricSpec) -> Metric:
         parts = {scores[name].name: value} if not isinstance(value, Mapping) else dict(value)
         return {TASK_SCORE: parts.pop(scores[name].name), **parts}
 
-    told = "; ".join(f"{score} on {', '.join(t for t in options.by if options.by[t] == score)}" for score in scores)
-    return replace(task_score, function=of_test, formula=f"{told.removesuffix(' on ')}")
+    formula = "; ".join(f"{score} on {', '.join(t for t in options.by if options.by[t] == score)}" for score in scores)
+    return replace(task_score, function=of_test, formula=formula.removesuffix(" on "))
 
 
 def _without_options(record: EvaluationRecord) -> float:

@@ -94,7 +94,7 @@ def exact_match(record: EvaluationRecord) -> float:
             f"there are {len(record.y_true)} labels and {len(record.y_pred)} predictions", "unfit-metric"
         )
     both = zip(record.y_true, record.y_pred, strict=True)
-    return mean(record.by_sample("exact_match", lambda _: np.array([float(np.array_equal(*one)) for one in both])))
+    return mean(record.by_sample("exact_match", lambda _: np.array([float(np.array_equal(*pair)) for pair in both])))
 
 
 @score_metric(
@@ -126,8 +126,10 @@ def linear_probe_accuracy(record: EvaluationRecord) -> float:
 def per_class_accuracy(record: EvaluationRecord) -> dict[str, float]:
     """Share of each class's samples that are predicted right; a class without samples has none."""
     values = _recalls(record)
-    known = np.flatnonzero(~np.isnan(values))
-    return {record.classes[label]: value for label, value in zip(known.tolist(), values[known].tolist(), strict=True)}
+    present = np.flatnonzero(~np.isnan(values))
+    return {
+        record.classes[label]: value for label, value in zip(present.tolist(), values[present].tolist(), strict=True)
+    }
 
 
 @score_metric(

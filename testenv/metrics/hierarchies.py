@@ -87,8 +87,8 @@ def _accuracy_at(depth: int) -> Metric:
     )
     def accuracy_at_depth(record: EvaluationRecord) -> float:
         """Share of answers that have the ancestor of the truth at this depth below the root of the hierarchy."""
-        found = _answers(record)
-        return _share(found.samples * ((found.common >= depth) | (found.wrong == 0)), found.samples)
+        answers = _answers(record)
+        return _share(answers.samples * ((answers.common >= depth) | (answers.wrong == 0)), answers.samples)
 
     return accuracy_at_depth
 
@@ -105,8 +105,8 @@ AT_DEPTHS = tuple(map(_accuracy_at, DEPTHS))
 )
 def lca_height(record: EvaluationRecord) -> float:
     """Mean height of the lowest common ancestor of truth and answer, 0 for a right answer that is a leaf."""
-    found = _answers(record)
-    return _share(found.samples * found.height, found.samples)
+    answers = _answers(record)
+    return _share(answers.samples * answers.height, answers.samples)
 
 
 @score_metric(
@@ -119,9 +119,9 @@ def lca_height(record: EvaluationRecord) -> float:
 )
 def mistake_severity(record: EvaluationRecord) -> float:
     """Mean height of the lowest common ancestor of truth and answer over wrong answers; nan if there are none."""
-    found = _answers(record)
-    wrong = found.samples * found.wrong
-    return _share(wrong * found.height, wrong)
+    answers = _answers(record)
+    wrong = answers.samples * answers.wrong
+    return _share(wrong * answers.height, wrong)
 
 
 @score_metric(
@@ -133,8 +133,8 @@ def mistake_severity(record: EvaluationRecord) -> float:
 )
 def tree_distance(record: EvaluationRecord) -> float:
     """Mean number of edges between truth and answer in the hierarchy."""
-    found = _answers(record)
-    return _share(found.samples * (found.depth_true + found.depth_answered - 2 * found.common), found.samples)
+    answers = _answers(record)
+    return _share(answers.samples * (answers.depth_true + answers.depth_answered - 2 * answers.common), answers.samples)
 
 
 @score_metric(
@@ -145,8 +145,8 @@ def tree_distance(record: EvaluationRecord) -> float:
 )
 def hierarchical_precision(record: EvaluationRecord) -> float:
     """Hierarchical precision: share of the answers' ancestors that are ancestors of the truth, over all samples."""
-    found = _answers(record)
-    return _share(found.samples * found.common, found.samples * found.depth_answered)
+    answers = _answers(record)
+    return _share(answers.samples * answers.common, answers.samples * answers.depth_answered)
 
 
 @score_metric(
@@ -157,8 +157,8 @@ def hierarchical_precision(record: EvaluationRecord) -> float:
 )
 def hierarchical_recall(record: EvaluationRecord) -> float:
     """Hierarchical recall: share of the truths' ancestors that are ancestors of the answer, over all samples."""
-    found = _answers(record)
-    return _share(found.samples * found.common, found.samples * found.depth_true)
+    answers = _answers(record)
+    return _share(answers.samples * answers.common, answers.samples * answers.depth_true)
 
 
 @score_metric(
@@ -169,5 +169,5 @@ def hierarchical_recall(record: EvaluationRecord) -> float:
 )
 def hierarchical_f1(record: EvaluationRecord) -> float:
     """Harmonic mean of hierarchical precision and recall."""
-    found = _answers(record)
-    return _share(2 * found.samples * found.common, found.samples * (found.depth_true + found.depth_answered))
+    answers = _answers(record)
+    return _share(2 * answers.samples * answers.common, answers.samples * (answers.depth_true + answers.depth_answered))

@@ -29,7 +29,7 @@ class LetterCounter:
             self._columns.clear()
         self._learn([word for word in words if word not in self._columns])
         of_words = [self._columns[word] for word in words]
-        times = np.repeat(list(words.values()), [len(one) for one in of_words])
+        times = np.repeat(list(words.values()), [len(letters) for letters in of_words])
         columns, at = np.unique(np.concatenate([np.empty(0, np.int64), *of_words]), return_inverse=True)
         values = np.bincount(at, weights=times, minlength=len(columns))
         return columns, values / np.sqrt((values * values).sum() or 1)
@@ -55,8 +55,8 @@ def cosine(first: LetterCounts, second: LetterCounts) -> float:
 def _hashes(texts: list[str]) -> NDArray[np.int64]:
     """Absolute values of MurmurHash3 (x86, 32 bits, seed 0) of texts in UTF-8; Appleby 2011."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    sizes = np.array([len(one) for one in encoded], dtype=np.int64)
-    found = np.zeros(len(texts), dtype=np.uint32)
+    sizes = np.array([len(data) for data in encoded], dtype=np.int64)
+    hashes = np.zeros(len(texts), dtype=np.uint32)
     for size in np.unique(sizes).tolist():
         which = np.flatnonzero(sizes == size)
         keys = np.frombuffer(b"".join(encoded[n] for n in which), dtype=np.uint8).reshape(-1, size)
@@ -70,8 +70,8 @@ def _hashes(texts: list[str]) -> NDArray[np.int64]:
         hashed ^= words[:, -1] ^ np.uint32(size)  # the rest of less than four bytes; of none it is 0
         hashed = (hashed ^ (hashed >> np.uint32(16))) * np.uint32(0x85EBCA6B)
         hashed = (hashed ^ (hashed >> np.uint32(13))) * np.uint32(0xC2B2AE35)
-        found[which] = hashed ^ (hashed >> np.uint32(16))
-    return np.abs(found.view(np.int32).astype(np.int64))
+        hashes[which] = hashed ^ (hashed >> np.uint32(16))
+    return np.abs(hashes.view(np.int32).astype(np.int64))
 
 
 def _rotated(words: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:

@@ -104,7 +104,7 @@ def _minimum(curve: Curve, k: int, last: int | None) -> float:
 
 def _windowed(window: int, rise: bool) -> Metric:
     """WF or WP of one window; the paper's two differ in the sign of the change alone."""
-    name, what, extreme = ("WP", "rise", "plasticity") if rise else ("WF", "drop", "forgetting")
+    name, move, extreme = ("WP", "rise", "plasticity") if rise else ("WF", "drop", "forgetting")
     change = "score[n][j] - score[m][j]" if rise else "score[m][j] - score[n][j]"
 
     def largest(R: Array, curve: Curve) -> float:
@@ -115,9 +115,9 @@ def _windowed(window: int, rise: bool) -> Metric:
         return mean(_largest_drop(values, window) for values in series)
 
     largest.__doc__ = (
-        f"Windowed {extreme}: largest {what} of a test set's score within {window} examinations, mean over test sets.\n"
+        f"Windowed {extreme}: largest {move} of a test set's score within {window} examinations, mean over test sets.\n"
         "\n"
-        f"A test set is looked at since its round began; one whose score never shows a {what} counts 0, as in the "
+        f"A test set is looked at since its round began; one whose score never shows a {move} counts 0, as in the "
         "authors' code. Depends on how often is examined: compare at the same number of samples between examinations. "
         "Undefined where no test set was examined twice."
     )

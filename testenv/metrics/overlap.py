@@ -21,7 +21,7 @@ def _ious(record: EvaluationRecord) -> NDArray[np.float64]:
     return ratio(counts.hits, counts.predicted + counts.true - counts.hits)
 
 
-def _asked(record: EvaluationRecord) -> tuple[int, ...]:
+def _tested(record: EvaluationRecord) -> tuple[int, ...]:
     """The classes of the test set."""
     return tuple(range(len(record.classes))) if record.labels is None else record.labels
 
@@ -51,7 +51,7 @@ def mean_iou_all(record: EvaluationRecord) -> float:
     """Mean intersection over union over all classes of the test set; a class that occurs nowhere counts 0."""
     if not record.class_counts.true.any():
         return float("nan")
-    return mean(np.nan_to_num(_ious(record)[list(_asked(record))], nan=0.0))
+    return mean(np.nan_to_num(_ious(record)[list(_tested(record))], nan=0.0))
 
 
 @score_metric(
@@ -64,7 +64,7 @@ def mean_iou_seen(record: EvaluationRecord) -> float:
     """mIoU over the classes of the test set that an earlier round than its own had taught already; nan if none."""
     if record.earlier is None:
         return float("nan")
-    return _mean_over(record, [label for label in _asked(record) if label in record.earlier])
+    return _mean_over(record, [label for label in _tested(record) if label in record.earlier])
 
 
 @score_metric(
@@ -77,7 +77,7 @@ def mean_iou_novel(record: EvaluationRecord) -> float:
     """mIoU over the classes of the test set that its own round was the first to teach; nan if none."""
     if record.earlier is None:
         return float("nan")
-    return _mean_over(record, [label for label in _asked(record) if label not in record.earlier])
+    return _mean_over(record, [label for label in _tested(record) if label not in record.earlier])
 
 
 def _taught_mean(record: EvaluationRecord, first: bool | None) -> float:
@@ -137,4 +137,4 @@ def mean_iou_taught(record: EvaluationRecord) -> float:
 def per_class_iou(record: EvaluationRecord) -> dict[str, float]:
     """Intersection over union of each class of the test set; nan for a class in neither truth nor prediction."""
     values = _ious(record)
-    return {record.classes[label]: float(values[label]) for label in _asked(record)}
+    return {record.classes[label]: float(values[label]) for label in _tested(record)}

@@ -35,27 +35,27 @@ def form_of(reply: str) -> str:
     return next((name for name, form in _FORMS if form.fullmatch(reply.strip())), "text")
 
 
-def box_iou(one: Sequence[float], other: Sequence[float]) -> float:
+def box_iou(first: Sequence[float], other: Sequence[float]) -> float:
     """Intersection over union of two boxes [x0, y0, x1, y1]; 0 where one has no area."""
-    sides = [max(0.0, min(one[i + 2], other[i + 2]) - max(one[i], other[i])) for i in (0, 1)]
+    sides = [max(0.0, min(first[i + 2], other[i + 2]) - max(first[i], other[i])) for i in (0, 1)]
     both = sides[0] * sides[1]
-    areas = [max(0.0, box[2] - box[0]) * max(0.0, box[3] - box[1]) for box in (one, other)]
+    areas = [max(0.0, box[2] - box[0]) * max(0.0, box[3] - box[1]) for box in (first, other)]
     union = sum(areas) - both
     return both / union if union > 0 and min(areas) > 0 else 0.0
 
 
 def boxes_agree(reply: str, reference: str) -> bool:
     """Whether the first box in a reply has an IoU of .5 or more with the right one."""
-    found, right = _BOX.search(reply), _BOX.search(reference)
-    if found is None or right is None:
+    answered, right = _BOX.search(reply), _BOX.search(reference)
+    if answered is None or right is None:
         return False
-    return box_iou(json.loads(_plain(found[0])), json.loads(_plain(right[0]))) >= RIGHT_IOU
+    return box_iou(json.loads(_plain(answered[0])), json.loads(_plain(right[0]))) >= RIGHT_IOU
 
 
 def vqa_accuracy_of(reply: str, humans: Sequence[str]) -> float:
     """Mean over the sets of all humans but one of min(1, those of them that said it / 3) (Antol et al. 2015)."""
-    said, counts = _same(reply), Counter(map(_same, humans))
-    shares = [min(1.0, (counts[said] - (_same(left_out) == said)) / 3) for left_out in humans]
+    answer, counts = _same(reply), Counter(map(_same, humans))
+    shares = [min(1.0, (counts[answer] - (_same(left_out) == answer)) / 3) for left_out in humans]
     return sum(shares) / len(shares) if shares else 0.0
 
 
@@ -64,10 +64,12 @@ def humans_in(reference: str) -> list[str] | None:
     if not reference.startswith("["):
         return None
     try:
-        found = json.loads(reference)
+        replies = json.loads(reference)
     except ValueError:
         return None
-    return found if isinstance(found, list) and found and all(isinstance(one, str) for one in found) else None
+    return (
+        replies if isinstance(replies, list) and replies and all(isinstance(reply, str) for reply in replies) else None
+    )
 
 
 def right_share(reply: str, reference: str) -> float:
@@ -101,7 +103,11 @@ def vqa_accuracy(record: EvaluationRecord) -> Mapping[str, float]:
 
     A reference is a json list of the humans' replies; one that is a single reply stands for ten equal ones.
     """
-    return by_pair("vqa_accuracy", record, lambda said, one: vqa_accuracy_of(said, humans_in(one) or [one] * HUMANS))
+    return by_pair(
+        "vqa_accuracy",
+        record,
+        lambda reply, reference: vqa_accuracy_of(reply, humans_in(reference) or [reference] * HUMANS),
+    )
 
 
 @score_metric(
@@ -136,19 +142,19 @@ def perception(record: EvaluationRecord) -> Mapping[str, float]:
 
 def _perceived(record: EvaluationRecord) -> Array:
     """(N, turns), nan where a reply has not the form."""
-    places, found = list[tuple[int, int]](), list[float]()
+    places, values = list[tuple[int, int]](), list[float]()
     for conversation, turn, references, reply in turns_of(record):
         shares = [right_share(reply or "", right) for right in references if follows(reply or "", right)]
         places.append((conversation, turn))
-        found.append(max(shares, default=np.nan))
-    return in_rows(places, found, count_of(record))
+        values.append(max(shares, default=np.nan))
+    return in_rows(places, values, count_of(record))
 
 
 def follows(reply: str, reference: str) -> bool:
     """Whether a reply has the form of the right one; of several humans' replies, that of any of them."""
-    wanted = {form_of(one) for one in humans_in(reference) or [reference]}
-    found = form_of(reply)
-    return bool(reply.strip()) and (found in wanted or ("text" in wanted and found == "word"))
+    wanted = {form_of(human) for human in humans_in(reference) or [reference]}
+    form = form_of(reply)
+    return bool(reply.strip()) and (form in wanted or ("text" in wanted and form == "word"))
 
 
 def _same(text: str) -> str:

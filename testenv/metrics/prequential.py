@@ -29,11 +29,11 @@ def windowed(scores: Numbers, window: int) -> Numbers:
 
 def fading(scores: Numbers, alpha: float) -> Numbers:
     """(N,) means in which each earlier score counts `alpha` times as much as the next."""
-    found, total, weight = np.empty(len(scores)), 0.0, 0.0
+    averages, total, weight = np.empty(len(scores)), 0.0, 0.0
     for i, score in enumerate(scores.tolist()):
         total, weight = score + alpha * total, 1.0 + alpha * weight
-        found[i] = total / weight
-    return found
+        averages[i] = total / weight
+    return averages
 
 
 @stream_metric("online_accuracy", formula="(1/N) sum_i s_i", source="Cai et al. 2021 (CLOC, arXiv 2108.09020)")
@@ -137,12 +137,12 @@ def return_gain(record: StreamRecord) -> float:
 
 def _starts(record: StreamRecord, *, later: bool) -> list[float]:
     """Mean gains at the beginnings of visits: of the later ones of each topic, or of the first of each but the first"""
-    seen, found = set[int](), []
+    seen, means = set[int](), []
     for topic, first, end in record.visits if len(record.gains) else ():
         if (topic in seen) == later and (later or first):
-            found.append(mean(record.gains[first : min(first + record.start, end)]))
+            means.append(mean(record.gains[first : min(first + record.start, end)]))
         seen.add(topic)
-    return found
+    return means
 
 
 @stream_metric(

@@ -20,11 +20,11 @@ def _mean_of(record: EvaluationRecord, name: str) -> float:
 
 
 def _accuracy_of(record: EvaluationRecord, route: int) -> float:
-    routes, truth, said = record.extras.get("route"), record.y_true, record.y_pred
-    if routes is None or not isinstance(truth, np.ndarray) or not isinstance(said, np.ndarray):
+    routes, truth, answers = record.extras.get("route"), record.y_true, record.y_pred
+    if routes is None or not isinstance(truth, np.ndarray) or not isinstance(answers, np.ndarray):
         return NAN
     mine = routes == route
-    return float((truth[mine] == said[mine]).mean()) if mine.any() else NAN
+    return float((truth[mine] == answers[mine]).mean()) if mine.any() else NAN
 
 
 @score_metric("edge_share", formula="|{n: route[n] = edge}| / N", source=_IANVS, pooled=True)

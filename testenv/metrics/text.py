@@ -37,15 +37,15 @@ def turns_of(record: EvaluationRecord) -> Iterator[tuple[int, int, tuple[str, ..
     conversation of one turn. Raises ValueError for labels that are no texts, and
     where the numbers of conversations or turns don't agree.
     """
-    truth, said = record.y_true, record.y_pred
-    if truth is None or said is None:
+    truth, replies = record.y_true, record.y_pred
+    if truth is None or replies is None:
         raise InvalidValue("replies are compared one by one, and only a confusion matrix is stored", "unfit-metric")
-    if len(truth) != len(said):
+    if len(truth) != len(replies):
         raise InvalidValue(
-            f"there are {len(truth)} conversations to answer, and answers to {len(said)}", "unfit-metric"
+            f"there are {len(truth)} conversations to answer, and answers to {len(replies)}", "unfit-metric"
         )
     further = truth.references if isinstance(truth, Replies) else repeat(())
-    for index, (wanted, given, more) in enumerate(zip(truth, said, further, strict=False)):
+    for index, (wanted, given, more) in enumerate(zip(truth, replies, further, strict=False)):
         expected = _texts(wanted, index)
         answers = [] if given is None else _texts(given, index)
         if not expected and answers:
@@ -70,7 +70,7 @@ def by_pair(name: str, record: EvaluationRecord, score: Callable[[str, str], flo
         places, scores = list[tuple[int, int]](), list[float]()
         for conversation, turn, references, reply in turns_of(record):
             places.append((conversation, turn))
-            scores.append(max(score(reply, one) for one in references) if is_answer(reply) else 0.0)
+            scores.append(max(score(reply, reference) for reference in references) if is_answer(reply) else 0.0)
         return in_rows(places, scores, count_of(record))
 
     return in_parts(name, record.by_sample(name, rows), record.columns.get("topics"))
@@ -105,15 +105,19 @@ def in_parts(name: str, rows: Array, topics: NDArray[np.str_] | None = None) -> 
 
     rows: (N, turns), nan where there is no such turn.
     """
-    asked = ~np.isnan(rows)
-    scores, (samples, turns) = rows[asked], np.nonzero(asked)
+    scored = ~np.isnan(rows)
+    scores, (samples, turns) = rows[scored], np.nonzero(scored)
     parts: Parts = {name: float(scores.mean()) if len(scores) else float("nan")}
     numbers = np.unique(turns).tolist()
     if len(numbers) > 1:
         parts |= {f"turn_{number + 1}": float(scores[turns == number].mean()) for number in numbers}
     if topics is not None:
-        of = topics[samples]
-        parts |= {f"topic {topic}": float(scores[of == topic].mean()) for topic in dict.fromkeys(of.tolist()) if topic}
+        topic_of = topics[samples]
+        parts |= {
+            f"topic {topic}": float(scores[topic_of == topic].mean())
+            for topic in dict.fromkeys(topic_of.tolist())
+            if topic
+        }
     return parts
 
 

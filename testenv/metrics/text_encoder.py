@@ -76,9 +76,11 @@ class Encoder:
         lengths = self._lengths(texts)
         order = np.argsort(lengths, kind="stable")
         sorted_texts = [texts[index] for index in order]
-        found = self._model.encode(sorted_texts, batch_size=batch_size, convert_to_numpy=True, show_progress_bar=False)
-        vectors = np.empty_like(np.asarray(found, dtype=np.float32))
-        vectors[order] = found
+        embedded = self._model.encode(
+            sorted_texts, batch_size=batch_size, convert_to_numpy=True, show_progress_bar=False
+        )
+        vectors = np.empty_like(np.asarray(embedded, dtype=np.float32))
+        vectors[order] = embedded
         limit = self._model.max_seq_length
         return vectors, np.zeros(len(texts), dtype=bool) if limit is None else lengths > limit
 
@@ -88,7 +90,7 @@ class Encoder:
         if not callable(tokenizer):
             return np.zeros(len(texts), dtype=np.int64)
         tokens = tokenizer(list(texts), truncation=False, verbose=False)["input_ids"]
-        return np.array([len(one) for one in tokens], dtype=np.int64)
+        return np.array([len(ids) for ids in tokens], dtype=np.int64)
 
 
 def _of_package(name: str) -> EncoderPlace | None:
@@ -102,12 +104,12 @@ def _of_hub(name: str, revision: str | None) -> EncoderPlace | None:
     from huggingface_hub.errors import HFValidationError
 
     try:
-        found = try_to_load_from_cache(_repository(name), _MARK, revision=revision)
+        file = try_to_load_from_cache(_repository(name), _MARK, revision=revision)
     except HFValidationError:
         return None
-    if not isinstance(found, str):
+    if not isinstance(file, str):
         return None
-    folder = Path(found).parent
+    folder = Path(file).parent
     return EncoderPlace(folder, "hub", folder.name)  # a snapshot's folder is called like its commit
 
 

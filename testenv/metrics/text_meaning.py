@@ -89,13 +89,13 @@ class _Similarity:
                 both.append((self._texts.position(reference), self._texts.position(str(reply))))
                 at.append(len(how))
             how.append(_ANSWERED if is_answer(reply) else _MISSING if reply is None else _BLANK)
-        told = np.stack([np.zeros(len(how)), how], axis=1)
+        values = np.stack([np.zeros(len(how)), how], axis=1)
         if both:
-            told[at, 0] = -1.0
+            values[at, 0] = -1.0
             vectors, cut = self._texts.vectors(np.array(both))
-            np.maximum.at(told[:, 0], at, _cosines(vectors[:, 0], vectors[:, 1]))  # of several references the nearest
-            np.maximum.at(told[:, 1], at, np.where(cut.any(axis=1), _CUT, _ANSWERED))
-        return in_rows(places, told, count_of(record))
+            np.maximum.at(values[:, 0], at, _cosines(vectors[:, 0], vectors[:, 1]))  # of several references the nearest
+            np.maximum.at(values[:, 1], at, np.where(cut.any(axis=1), _CUT, _ANSWERED))
+        return in_rows(places, values, count_of(record))
 
 
 class _Encoded:
@@ -107,7 +107,7 @@ class _Encoded:
         self._positions: dict[bytes, int] = {}
         self._waiting: list[str] = []
         self._size = 0
-        self._known: list[tuple[NDArray[np.float32], bool]] = []
+        self._encoded: list[tuple[NDArray[np.float32], bool]] = []
 
     def position(self, text: str) -> int:
         key = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).digest()
@@ -123,13 +123,13 @@ class _Encoded:
         """((..., D) vectors, (...) whether a text was cut off) of (...) positions."""
         if self._waiting:
             self._encode()
-        found = [self._known[position] for position in positions.ravel().tolist()]
-        vectors = np.stack([vector for vector, _ in found])
-        return vectors.reshape(*positions.shape, -1), np.reshape([cut for _, cut in found], positions.shape)
+        cached = [self._encoded[position] for position in positions.ravel().tolist()]
+        vectors = np.stack([vector for vector, _ in cached])
+        return vectors.reshape(*positions.shape, -1), np.reshape([cut for _, cut in cached], positions.shape)
 
     def _encode(self) -> None:
         vectors, cut = self._encoder.encode(self._waiting, self._batch_size)
-        self._known += zip(vectors, cut.tolist(), strict=True)
+        self._encoded += zip(vectors, cut.tolist(), strict=True)
         self._waiting, self._size = [], 0
 
 
@@ -137,8 +137,8 @@ _ANSWERED, _CUT, _BLANK, _MISSING = range(4)
 
 
 def _parts(rows: NDArray[np.float64], topics: NDArray[np.str_] | None) -> dict[str, float]:
-    asked = ~np.isnan(rows[..., 1])
-    cosines, how = rows[..., 0][asked], rows[..., 1][asked]
+    scored = ~np.isnan(rows[..., 1])
+    cosines, how = rows[..., 0][scored], rows[..., 1][scored]
     parts = in_parts(NAME, np.clip(rows[..., 0], 0, 1), topics)
     some = len(how) > 0
     counts = {

@@ -38,23 +38,23 @@ def latin_words(text: str) -> list[str]:
     return _LATIN.findall(text.lower())
 
 
-def _f1(common: int, said: int, wanted: int) -> float:
-    return 2 * common / (said + wanted) if common else 0.0
+def _f1(common: int, answered: int, wanted: int) -> float:
+    return 2 * common / (answered + wanted) if common else 0.0
 
 
-def _common_runs(said: Sequence[str], wanted: Sequence[str], n: int) -> float:
-    one, other = (Counter(zip(*(text[i:] for i in range(n)), strict=False)) for text in (said, wanted))
-    return _f1((one & other).total(), one.total(), other.total())
+def _common_runs(reply: Sequence[str], wanted: Sequence[str], n: int) -> float:
+    runs, other = (Counter(zip(*(text[i:] for i in range(n)), strict=False)) for text in (reply, wanted))
+    return _f1((runs & other).total(), runs.total(), other.total())
 
 
-def _common_subsequence(said: Sequence[str], wanted: Sequence[str]) -> float:
-    return _f1(lcs_length(said, wanted), len(said), len(wanted))
+def _common_subsequence(reply: Sequence[str], wanted: Sequence[str]) -> float:
+    return _f1(lcs_length(reply, wanted), len(reply), len(wanted))
 
 
 def _rouge(
     name: str, aliases: tuple[str, ...], formula: str, summary: str, f1: Callable[[list[str], list[str]], float]
 ) -> Metric:
-    def of(options: RougeOptions) -> Metric:
+    def configured(options: RougeOptions) -> Metric:
         split = latin_words if options.words == "latin" else words
 
         def score(record: EvaluationRecord) -> Mapping[str, float]:
@@ -64,10 +64,10 @@ def _rouge(
         more = "" if options.words == "latin" else "; words are runs of letters of any script"
         return Metric(
             name, "score", summary, source=_LIN, formula=formula + more, aliases=aliases, function=score,
-            configure=lambda spec: of(metric_options(RougeOptions, name, spec)),
+            configure=lambda spec: configured(metric_options(RougeOptions, name, spec)),
         )  # fmt: skip
 
-    return of(RougeOptions())
+    return configured(RougeOptions())
 
 
 ROUGE_1 = _rouge(
@@ -75,14 +75,14 @@ ROUGE_1 = _rouge(
     ("rouge1", "ROUGE-1"),
     "mean over replies of F1 of the words that reply and reference share, each as often as both have it",
     "F1 of the words of reply and reference, 0 to 1; mean over replies.",
-    lambda said, wanted: _common_runs(said, wanted, 1),
+    lambda given, wanted: _common_runs(given, wanted, 1),
 )
 ROUGE_2 = _rouge(
     "ROUGE_2",
     ("rouge2", "ROUGE-2"),
     "the same of pairs of words that follow each other",
     "F1 of the pairs of neighbouring words of reply and reference, 0 to 1; mean over replies.",
-    lambda said, wanted: _common_runs(said, wanted, 2),
+    lambda given, wanted: _common_runs(given, wanted, 2),
 )
 ROUGE_L = _rouge(
     "ROUGE_L",
@@ -105,11 +105,11 @@ def _sacrebleu(name: str) -> str | None:
 def _of_corpus(name: str, formula: str, summary: str, source: str, score: Callable[..., Any]) -> Metric:
     """A score of sacrebleu over all replies, by turn and by topic; a hundredth of what sacrebleu says."""
 
-    def of(replies: Sequence[tuple[Sequence[str], str]]) -> float:
+    def score_of(replies: Sequence[tuple[Sequence[str], str]]) -> float:
         if not replies:
             return float("nan")
         most = max(len(references) for references, _ in replies)
-        streams = [[(*one, *[None] * most)[i] for one, _ in replies] for i in range(most)]
+        streams = [[(*right, *[None] * most)[i] for right, _ in replies] for i in range(most)]
         return float(score([reply for _, reply in replies], streams).score) / 100
 
     def parts(record: EvaluationRecord) -> Mapping[str, float]:
@@ -120,12 +120,14 @@ def _of_corpus(name: str, formula: str, summary: str, source: str, score: Callab
             (turn, topics[index] if topics else "", (references, reply or ""))
             for index, turn, references, reply in turns_of(record)
         ]
-        found = {name: of([pair for *_, pair in turns])}
+        scores = {name: score_of([pair for *_, pair in turns])}
         numbers = sorted({turn for turn, *_ in turns})
         if len(numbers) > 1:
-            found |= {f"turn_{n + 1}": of([pair for turn, _, pair in turns if turn == n]) for n in numbers}
+            scores |= {f"turn_{n + 1}": score_of([pair for turn, _, pair in turns if turn == n]) for n in numbers}
         named = dict.fromkeys(topic for _, topic, _ in turns if topic)
-        return found | {f"topic {one}": of([pair for _, topic, pair in turns if topic == one]) for one in named}
+        return scores | {
+            f"topic {group}": score_of([pair for _, topic, pair in turns if topic == group]) for group in named
+        }
 
     parts.__doc__ = summary
     return Metric(
@@ -171,8 +173,8 @@ def squad_text(text: str) -> str:
 
 def squad_f1(reply: str, reference: str) -> float:
     """F1 of the words of one reply and one reference."""
-    said, wanted = (squad_text(text).split() for text in (reply, reference))
-    return _f1((Counter(said) & Counter(wanted)).total(), len(said), len(wanted))
+    answer, wanted = (squad_text(text).split() for text in (reply, reference))
+    return _f1((Counter(answer) & Counter(wanted)).total(), len(answer), len(wanted))
 
 
 @score_metric(

@@ -36,22 +36,24 @@ def reply_token_accuracy(record: EvaluationRecord) -> Mapping[str, float]:
 )
 def perplexity(record: EvaluationRecord) -> Mapping[str, float]:
     """Exp of the mean negative log-likelihood of a token of the true replies, given the true ones before it."""
-    return _in_parts("perplexity", record, "log_likelihood", lambda said, tokens: float(np.exp(-said / tokens)))
+    return _in_parts(
+        "perplexity", record, "log_likelihood", lambda log_likelihood, tokens: float(np.exp(-log_likelihood / tokens))
+    )
 
 
 def _in_parts(
     name: str, record: EvaluationRecord, column: str, score: Callable[[float, float], float]
 ) -> Mapping[str, float]:
     """score(sum of a column, sum of tokens) of all conversations, and of those of each topic; nan without tokens."""
-    found, tokens = record.extras.get(column), record.extras.get("tokens")
-    if found is None or tokens is None:
+    sums, tokens = record.extras.get(column), record.extras.get("tokens")
+    if sums is None or tokens is None:
         return {name: NAN}
 
-    def of(rows: NDArray[np.bool_]) -> float:
+    def score_of(rows: NDArray[np.bool_]) -> float:
         count = float(tokens[rows].sum())
         with np.errstate(over="ignore"):  # of a model that is wrong beyond what a number can hold: not finite, no score
-            return score(float(found[rows].sum()), count) if count else NAN
+            return score(float(sums[rows].sum()), count) if count else NAN
 
     topics = record.columns.get("topics", np.full(len(tokens), ""))
-    parts = {name: of(np.ones(len(tokens), dtype=bool))}
-    return parts | {f"topic {topic}": of(topics == topic) for topic in dict.fromkeys(topics.tolist()) if topic}
+    parts = {name: score_of(np.ones(len(tokens), dtype=bool))}
+    return parts | {f"topic {topic}": score_of(topics == topic) for topic in dict.fromkeys(topics.tolist()) if topic}

@@ -19,17 +19,17 @@ class TeacherForced(Question):
     shows_labels: ClassVar[bool] = True
     of_type: ClassVar[str] = "conversation"
 
-    def checked(self, found: object, samples: int, classes: int, who: str) -> NDArray[np.float64]:
+    def checked(self, answers: object, samples: int, classes: int, caller: str) -> NDArray[np.float64]:
         wanted = f"return ({samples}, 3) numbers: for each conversation right tokens, tokens, log-likelihood"
-        found = on_host(found)
+        answers = on_host(answers)
         try:
-            array = np.asarray(found, dtype=np.float64)
+            array = np.asarray(answers, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise PluginError(
-                f"{who} returned {type(found).__name__} ({error}): {wanted}.", code="invalid-result"
+                f"{caller} returned {type(answers).__name__} ({error}): {wanted}.", code="invalid-result"
             ) from None
         if array.shape != (samples, len(self.extras)):
-            raise PluginError(f"{who} returned shape {array.shape}: {wanted}.", code="invalid-result")
+            raise PluginError(f"{caller} returned shape {array.shape}: {wanted}.", code="invalid-result")
         right, tokens, likelihood = array.T
         counts = array[:, :2]
         wrong = (
@@ -39,10 +39,10 @@ class TeacherForced(Question):
         if wrong.any():
             row = [float(value) for value in array[int(np.flatnonzero(wrong)[0])]]
             form = "whole numbers, the first not the larger, and the natural log of a probability, at most 0"
-            raise PluginError(f"{who} returned {row} for a conversation: {wanted}; {form}.", code="invalid-result")
+            raise PluginError(f"{caller} returned {row} for a conversation: {wanted}; {form}.", code="invalid-result")
         return array
 
-    def kept(self, said: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
-        right, tokens, likelihood = said.T
+    def kept(self, sums: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
+        right, tokens, likelihood = sums.T
         counts = (right.astype(np.int64), tokens.astype(np.int64), likelihood.copy())
         return dict(zip(self.extras, counts, strict=True))

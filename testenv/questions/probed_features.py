@@ -19,38 +19,38 @@ class LinearProbe(Question):
     fits: ClassVar[bool] = True
     of_classes: ClassVar[bool] = True
 
-    def checked(self, found: object, samples: int, classes: int, who: str) -> NDArray[np.float32]:
-        array = np.asarray(on_host(found), dtype=np.float32)
+    def checked(self, answers: object, samples: int, classes: int, caller: str) -> NDArray[np.float32]:
+        array = np.asarray(on_host(answers), dtype=np.float32)
         if array.ndim != 2 or len(array) != samples:
             raise PluginError(
-                f"{who} returned shape {array.shape}: return (N, D), N = {samples}.", code="invalid-result"
+                f"{caller} returned shape {array.shape}: return (N, D), N = {samples}.", code="invalid-result"
             )
         if not np.isfinite(array).all():
-            raise PluginError(f"{who} returned numbers that are infinite or nan.", code="invalid-result")
+            raise PluginError(f"{caller} returned numbers that are infinite or nan.", code="invalid-result")
         return array
 
-    def kept(self, said: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
+    def kept(self, features: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
         assert about.fitted is not None and about.labels is not None, "it fits"
-        return {"probe": probed_labels(about.fitted, about.labels, said, about.count)}
+        return {"probe": probed_labels(about.fitted, about.labels, features, about.count)}
 
 
 def probed_labels(
-    fitted_on: NDArray[np.float32], labels: NDArray[np.int64], asked: NDArray[np.float32], classes: int
+    fitted_on: NDArray[np.float32], labels: NDArray[np.int64], features: NDArray[np.float32], classes: int
 ) -> NDArray[Any]:
     """(N,) labels of a test set as a probe predicts them; the learner's weights stay as they are.
 
     The probe is multinomial logistic regression (L2, C = 1) on standardised features, fitted for each test set on the
     training samples of its round, also of rounds to come (Davari et al. 2022, arXiv 2203.13381, section 3).
-    fitted_on: (M, D) features of samples with `labels` (M,). asked: (N, D). classes: how many the exam has.
+    fitted_on: (M, D) features of samples with `labels` (M,). features: (N, D). classes: how many the exam has.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    kept = np.min_scalar_type(max(classes - 1, 1))
+    dtype = np.min_scalar_type(max(classes - 1, 1))
     if len(np.unique(labels)) == 1:  # nothing to tell apart
-        return np.full(len(asked), labels[0], dtype=kept)
+        return np.full(len(features), labels[0], dtype=dtype)
     probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=ITERATIONS))
     probe.fit(fitted_on, labels)
-    predicted: NDArray[Any] = probe.predict(asked).astype(kept)
+    predicted: NDArray[Any] = probe.predict(features).astype(dtype)
     return predicted

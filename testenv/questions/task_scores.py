@@ -23,29 +23,29 @@ class TaskScores(Question):
         if why := super().lacks(plugin):
             return why
         kind = type(plugin)
-        places = {name: next((i for i, one in enumerate(kind.__mro__) if name in vars(one)), -1) for name in _METHODS}
+        places = {name: next((i for i, base in enumerate(kind.__mro__) if name in vars(base)), -1) for name in _METHODS}
         if places["predict"] < places["scores"]:
             return f"{kind.__name__} has a predict() of its own, and the scores() of another class"
         return ""
 
-    def checked(self, found: object, samples: int, classes: int, who: str) -> NDArray[np.float32]:
-        array = np.asarray(on_host(found))
+    def checked(self, answers: object, samples: int, classes: int, caller: str) -> NDArray[np.float32]:
+        array = np.asarray(on_host(answers))
         if array.shape != (samples, classes) or array.dtype.kind not in "iuf":
             form = f"{array.dtype} {array.shape}"
             raise PluginError(
-                f"{who} returned {form}: return ({samples}, {classes}) numbers, one for each class.",
+                f"{caller} returned {form}: return ({samples}, {classes}) numbers, one for each class.",
                 code="invalid-result",
             )
         scores = array.astype(np.float32)
         if np.isnan(scores).any() or np.isposinf(scores).any():
             raise PluginError(
-                f"{who} returned nan or infinity: the higher a score the likelier, -inf for never.",
+                f"{caller} returned nan or infinity: the higher a score the likelier, -inf for never.",
                 code="invalid-result",
             )
         return scores
 
-    def kept(self, said: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
-        return {"task_labels": labels_within(said, about.classes)}
+    def kept(self, scores: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
+        return {"task_labels": labels_within(scores, about.classes)}
 
 
 _METHODS = ("predict", "scores")

@@ -123,5 +123,5 @@ class BlurredBoundary(ByClasses):
 
 def _classes(dataset: Dataset, part: NDArray[np.int64], home: tuple[int, ...]) -> tuple[int, ...]:
     """The classes that occur, those whose home it is first."""
-    found = classes_in(dataset, dataset.train, part)
-    return (*(c for c in home if c in found), *(c for c in found if c not in home))
+    present = classes_in(dataset, dataset.train, part)
+    return (*(c for c in home if c in present), *(c for c in present if c not in home))

@@ -65,8 +65,8 @@ class ByClasses(Scenario):
         if self.class_order is not None and self.order_seed is not None:
             raise ValueError("`class_order` and `order_seed` both say the order. Keep one of them.")
         if isinstance(self.class_order, str) and not re.fullmatch(r"alphabetical|shuffled_\d{1,9}", self.class_order):
-            known = "a list of all classes, alphabetical, or shuffled_SEED such as shuffled_123"
-            raise ValueError(f"`class_order` is '{self.class_order}'; expected {known}.")
+            expected = "a list of all classes, alphabetical, or shuffled_SEED such as shuffled_123"
+            raise ValueError(f"`class_order` is '{self.class_order}'; expected {expected}.")
         return self
 
     def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
@@ -78,7 +78,7 @@ class ByClasses(Scenario):
     def class_rounds(self, request: ScenarioRequest, scenario: str) -> tuple[tuple[Round, ...], tuple[TestSet, ...]]:
         """A round and a test set for each group of classes. scenario: what errors call it."""
         dataset, count = request.dataset, len(request.dataset.classes)
-        if dataset.kind == "segmentation" and isinstance(self, ClassIncremental) and not self.told:
+        if dataset.kind == "segmentation" and isinstance(self, ClassIncremental) and not self.task_given:
             return mask_rounds(self, request)
         if self.background is not None:
             refuse(request, "`background` is for masks, in class-incremental.", "background")
@@ -92,22 +92,22 @@ class ByClasses(Scenario):
         if held is not None and asked_of is not None:
             groups = self.class_groups(request)
             taught = self._taught(request, held, groups)
-            asked = [np.flatnonzero(asked_of[:, classes].any(axis=1)) for classes in groups]
+            tested = [np.flatnonzero(asked_of[:, classes].any(axis=1)) for classes in groups]
         else:
             for option in ("cut", "tests"):
                 if getattr(self, option) is not None:
                     refuse(request, f"`{option}` is for samples of several classes; these have one each.", option)
             both, groups = labels_required(request, scenario), self.class_groups(request)
-            taught, asked = ([np.flatnonzero(np.isin(y, classes)) for classes in groups] for y in both)
+            taught, tested = ([np.flatnonzero(np.isin(y, classes)) for classes in groups] for y in both)
             taught = self._shared(request, both[0], groups, taught)
         rounds, tests = [], []
-        for classes, mine, containing in zip(groups, taught, asked, strict=True):
+        for classes, mine, containing in zip(groups, taught, tested, strict=True):
             name = group_name(request, classes)
-            for what, positions in (("training", mine), ("test", containing)):
+            for part, positions in (("training", mine), ("test", containing)):
                 if not len(positions):
-                    rarely = "Raise `test_share` if that draws the test part, or take" if what == "test" else "Take"
+                    rarely = "Raise `test_share` if that draws the test part, or take" if part == "test" else "Take"
                     refuse(
-                        request, f"the round of {name} has no {what} samples. {rarely} out classes that don't occur."
+                        request, f"the round of {name} has no {part} samples. {rarely} out classes that don't occur."
                     )
             rounds.append(Round(name, mine, classes, limited=several))
             whole = several and self.tests != "containing"
@@ -162,21 +162,23 @@ class ByClasses(Scenario):
         """(N, C) which class each sample teaches. Of two, the superclass is what more samples have, or came first."""
         names, given = request.dataset.classes, held.copy()
         when = {index: k for k, classes in enumerate(groups) for index in classes}
-        combinations, of = np.unique(held, axis=0, return_inverse=True)
+        combinations, combination_of = np.unique(held, axis=0, return_inverse=True)
         for number, labels in enumerate(combinations):
-            own = sorted(np.flatnonzero(labels).tolist(), key=lambda c: (-int(held[:, c].sum()), when[c]))
-            if len(own) > 2:
-                told = one_line([names[c] for c in own])
-                refuse(request, f"`cut: refined` is for a class and its superclass; a sample has {told}.", "cut")
-            if len(own) == 2:
-                if when[own[0]] >= when[own[1]]:
-                    told = f"'{names[own[1]]}' has the superclass '{names[own[0]]}', which does not come before it"
-                    refuse(
-                        request, f"{told}. Say the order by `class_order`, and `rounds` that part them.", "class_order"
+            members = sorted(np.flatnonzero(labels).tolist(), key=lambda c: (-int(held[:, c].sum()), when[c]))
+            if len(members) > 2:
+                text = one_line([names[c] for c in members])
+                refuse(request, f"`cut: refined` is for a class and its superclass; a sample has {text}.", "cut")
+            if len(members) == 2:
+                if when[members[0]] >= when[members[1]]:
+                    text = (
+                        f"'{names[members[1]]}' has the superclass '{names[members[0]]}', which does not come before it"
                     )
-                rows = np.flatnonzero(of.ravel() == number)
+                    refuse(
+                        request, f"{text}. Say the order by `class_order`, and `rounds` that part them.", "class_order"
+                    )
+                rows = np.flatnonzero(combination_of.ravel() == number)
                 share = len(rows) * 3 // 5
-                given[rows[share:], own[0]] = given[rows[: len(rows) - share], own[1]] = False
+                given[rows[share:], members[0]] = given[rows[: len(rows) - share], members[1]] = False
         return given
 
     def class_groups(self, request: ScenarioRequest) -> list[tuple[int, ...]]:
@@ -216,8 +218,8 @@ class ByClasses(Scenario):
         groups = [tuple(_position(request, item, "round_classes") for item in items) for items in listed]
         for number, group in enumerate(groups, start=1):
             if not group or len(set(group)) < len(group):
-                what = "names a class twice" if group else "has no class"
-                refuse(request, f"round {number} of `round_classes` {what}.", "round_classes")
+                problem = "names a class twice" if group else "has no class"
+                refuse(request, f"round {number} of `round_classes` {problem}.", "round_classes")
         if missing := [name for c, name in enumerate(names) if not any(c in group for group in groups)]:
             message = f"`round_classes` names every class once or more; missing: {one_line(missing)}."
             refuse(request, message, "round_classes")
@@ -226,8 +228,8 @@ class ByClasses(Scenario):
     def sizes_of(self, request: ScenarioRequest, count: int) -> list[int]:
         if self.sizes is not None:
             if sum(self.sizes) != count:
-                told = " + ".join(map(str, self.sizes))
-                refuse(request, f"`sizes` has {told} = {sum(self.sizes)} classes, and the data have {count}.", "sizes")
+                sizes = " + ".join(map(str, self.sizes))
+                refuse(request, f"`sizes` has {sizes} = {sum(self.sizes)} classes, and the data have {count}.", "sizes")
             return self.sizes
         rounds = request.rounds
         if rounds is None:
@@ -265,12 +267,12 @@ class ClassIncremental(ByClasses):
     """Rounds of disjoint classes, one test set for the classes of each round."""
 
     names: ClassVar[tuple[str, ...]] = ("class-incremental", "CIL")
-    told: ClassVar[bool] = False  # whether the task is, in testing
+    task_given: ClassVar[bool] = False  # whether the task is, in testing
 
     def build(self, request: ScenarioRequest) -> Exam:
         rounds, tests = self.class_rounds(request, self.names[0])
-        space = "task" if self.told else "seen"
-        rules = Rules(self.names[0], task_in_training=True, task_in_testing=self.told, output_space=space)
+        space = "task" if self.task_given else "seen"
+        rules = Rules(self.names[0], task_in_training=True, task_in_testing=self.task_given, output_space=space)
         return Exam(request.dataset, rounds, tests, rules)
 
 
@@ -278,11 +280,11 @@ class TaskIncremental(ClassIncremental):
     """The rounds of class-incremental; the task is told in testing too, and answers are chosen among its classes."""
 
     names: ClassVar[tuple[str, ...]] = ("task-incremental", "TIL")
-    told: ClassVar[bool] = True
+    task_given: ClassVar[bool] = True
 
     def build(self, request: ScenarioRequest) -> Exam:
         exam = super().build(request)
-        if any(one.limited for one in exam.rounds):
+        if any(round_.limited for round_ in exam.rounds):
             message = "task-incremental needs one class per sample: these would be asked once for each of their tasks"
             refuse(request, f"{message}, and answered differently. Use class-incremental.")
         return exam
@@ -295,13 +297,13 @@ def group_name(request: ScenarioRequest, classes: tuple[int, ...]) -> str:
     return joined if len(joined) <= NAME_LIMIT else f"{names[0]}+{len(names) - 1} more"
 
 
-def labels_required(request: ScenarioRequest, what: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Class indices of (train, test), for `what`, which makes no sense without them."""
+def labels_required(request: ScenarioRequest, feature: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Class indices of (train, test), for `feature`, which makes no sense without them."""
     dataset = request.dataset
     train, test = class_labels(dataset.train), class_labels(dataset.test)
     if train is None or test is None:
         message = (
-            f"{what} needs one class per sample; {dataset.name} is a {dataset.kind} dataset. "
+            f"{feature} needs one class per sample; {dataset.name} is a {dataset.kind} dataset. "
             "Use domain-incremental or instance-incremental."
         )
         refuse(request, message)

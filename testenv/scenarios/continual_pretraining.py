@@ -90,8 +90,10 @@ class ContinualPretraining(ByClasses):
         drawn = []
         for name, positions in positions_by_class(labels[available]).items():
             if len(positions) < self.shots:
-                known = request.dataset.classes[name]
-                message = f"{test.name} has {len(positions)} training samples of class '{known}', not {self.shots}."
+                class_name = request.dataset.classes[name]
+                message = (
+                    f"{test.name} has {len(positions)} training samples of class '{class_name}', not {self.shots}."
+                )
                 refuse(request, f"{message} Set fewer `shots`.", "shots")
             drawn.append(available[rng.permutation(positions)[: self.shots]])
         return replace(test, adapt=np.sort(np.concatenate(drawn)))
@@ -116,8 +118,8 @@ def _named_tasks(request: ScenarioRequest, listed: list[list[str | int]]) -> lis
         title = group_name(request, classes)
         if title in tasks:
             title = f"{title} ({len(tasks) + 1})"  # a long list of classes is named by its first
-        asked, available = (np.flatnonzero(np.isin(y, classes)) for y in (test, train))
-        if not len(asked) or not len(available):
+        tested, available = (np.flatnonzero(np.isin(y, classes)) for y in (test, train))
+        if not len(tested) or not len(available):
             refuse(request, f"the downstream task {title} has no training or no test samples.", "downstream")
-        tasks[title] = (TestSet(title, asked, classes), available)
+        tasks[title] = (TestSet(title, tested, classes), available)
     return list(tasks.values())

@@ -91,10 +91,10 @@ def brightness(x: Picture, more: float, rng: Random) -> Picture:
     return np.asarray(np.where(value > 0, x * scale, brighter))
 
 
-def contrast(x: Picture, kept: float, rng: Random) -> Picture:
+def contrast(x: Picture, share: float, rng: Random) -> Picture:
     """The distance to each channel's mean, of which a share is kept."""
     mean = x.mean(axis=(0, 1), keepdims=True)
-    return np.asarray(mean + (x - mean) * kept)
+    return np.asarray(mean + (x - mean) * share)
 
 
 def pixelate(x: Picture, scale: float, rng: Random) -> Picture:

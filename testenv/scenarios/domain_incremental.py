@@ -86,7 +86,7 @@ class DomainIncremental(Scenario):
             "corruption": self.corruption is not None,
             "class_groups": self.class_groups is not None,
         }
-        ways = [f"`{way}`" for way, said in made.items() if said]
+        ways = [f"`{way}`" for way, given in made.items() if given]
         if len(ways) > 1:
             raise ValueError(f"{' and '.join(ways)} are {len(ways)} ways to make domains. Keep one of them.")
         if ways and self.streaming:
@@ -148,9 +148,9 @@ class DomainIncremental(Scenario):
 
     def corruption_of(self, entry: object) -> tuple[str, int] | str:
         """(name, severity) that an entry of `corruption` means, severity 0 for a clean domain; or what is wrong."""
-        found = entry if isinstance(entry, dict) else {"name": entry}
-        name, severity = found.get("name"), found.get("severity", self.severity)
-        if not isinstance(name, str) or set(found) - {"name", "severity"}:
+        fields = entry if isinstance(entry, dict) else {"name": entry}
+        name, severity = fields.get("name"), fields.get("severity", self.severity)
+        if not isinstance(name, str) or set(fields) - {"name", "severity"}:
             return f"an entry of `corruption` is a name or {{name, severity}}, found {entry!r}."
         if name in _CLEAN:
             return "clean", 0
@@ -241,9 +241,9 @@ def _made(request: ScenarioRequest, transforms: list[tuple[str, Transform | None
         refuse(request, message)
     train, test = np.arange(len(dataset.train)), np.arange(len(dataset.test))
     taught = classes_in(dataset, dataset.train, train)
-    asked = classes_in(dataset, dataset.test, test)
+    classes = classes_in(dataset, dataset.test, test)
     rounds = tuple(Round(name, train, taught, transform) for name, transform in transforms)
-    tests = tuple(TestSet(name, test, asked, transform) for name, transform in transforms)
+    tests = tuple(TestSet(name, test, classes, transform) for name, transform in transforms)
     return Exam(dataset, rounds, tests, _rules("domain-incremental"))
 
 

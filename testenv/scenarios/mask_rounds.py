@@ -29,8 +29,10 @@ def mask_rounds(scenario: Any, request: ScenarioRequest) -> tuple[tuple[Round, .
         refuse(request, f"`cut: {cut}` is not for masks. Write {', '.join(CUTS[:-1])} or {CUTS[-1]}.", "cut")
     background = _background(scenario.background, request)
     groups = _groups(scenario, request, background)
-    held, asked = (request.data_type.membership(part.y, len(dataset.classes)) for part in (dataset.train, dataset.test))
-    assert held is not None and asked is not None
+    held, tested = (
+        request.data_type.membership(part.y, len(dataset.classes)) for part in (dataset.train, dataset.test)
+    )
+    assert held is not None and tested is not None
     rounds, tests = [], []
     for k, group in enumerate(groups):
         seen = [background, *(c for earlier in groups[: k + 1] for c in earlier)]
@@ -41,11 +43,11 @@ def mask_rounds(scenario: Any, request: ScenarioRequest) -> tuple[tuple[Round, .
         classes = (background, *group) if k == 0 else group
         name = _name([dataset.classes[c] for c in group])
         if not mine.any():
-            what = "" if cut == "overlapping" else " without a class of a later round"
-            refuse(request, f"no training image{what} has a class of the round of {name}.", "cut")
+            condition = "" if cut == "overlapping" else " without a class of a later round"
+            refuse(request, f"no training image{condition} has a class of the round of {name}.", "cut")
         shown = tuple(seen) if cut == "sequential" else None
         rounds.append(Round(name, np.flatnonzero(mine), classes, None, None, True, shown, background))
-        containing = np.flatnonzero(asked[:, group].any(axis=1))
+        containing = np.flatnonzero(tested[:, group].any(axis=1))
         if scenario.tests == "containing" and not len(containing):
             refuse(request, f"no test image has a class of the round of {name}. Leave out `tests`.", "tests")
         whole = np.arange(len(dataset.test))

@@ -36,7 +36,7 @@ class OpenWorld(ByClasses):
 
     @model_validator(mode="after")
     def _classes_or_domains(self) -> Self:
-        own = {
+        class_options = {
             "first",
             "sizes",
             "round_classes",
@@ -45,8 +45,10 @@ class OpenWorld(ByClasses):
             "returning",
             "seed",
         } & self.model_fields_set
-        if self.domains is not None and own:
-            raise ValueError(f"`{min(own)}` is for rounds of classes, and `domains` makes rounds of domains. Keep one.")
+        if self.domains is not None and class_options:
+            raise ValueError(
+                f"`{min(class_options)}` is for rounds of classes, and `domains` makes rounds of domains. Keep one."
+            )
         return self
 
     def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
@@ -89,13 +91,13 @@ class OpenWorld(ByClasses):
         brought = [[round_.train] for round_ in rounds]
         for k, round_ in enumerate(rounds[:-1]):
             draws = generator(self.seed, k, "returning")
-            kept, taken = stratified_split(labels[round_.train], len(round_.train), self.returning, draws)
-            brought[k][0] = round_.train[kept]
+            staying, taken = stratified_split(labels[round_.train], len(round_.train), self.returning, draws)
+            brought[k][0] = round_.train[staying]
             later = np.array_split(draws.permutation(round_.train[taken]), len(rounds) - 1 - k)
             for parts, part in zip(brought[k + 1 :], later, strict=True):
                 parts.append(part)
-        found = [np.sort(np.concatenate(parts)) for parts in brought]
+        train_rows = [np.sort(np.concatenate(parts)) for parts in brought]
         return tuple(
             replace(round_, train=train, classes=tuple(np.unique(labels[train]).tolist()))
-            for round_, train in zip(rounds, found, strict=True)
+            for round_, train in zip(rounds, train_rows, strict=True)
         )

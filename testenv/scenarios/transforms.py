@@ -67,12 +67,12 @@ def _bilinear(degrees: float, height: int, width: int) -> csr_array:
     column = cosine * columns - sine * rows + (width - 1) / 2
     near = 1e-9  # what rounding may miss the border by
     inside = (row > -near) & (row < height - 1 + near) & (column > -near) & (column < width - 1 + near)
-    found: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
+    entries: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
     top, left = np.floor(row).astype(int), np.floor(column).astype(int)
     for down in (0, 1):
         for right in (0, 1):
             weight = (1 - np.abs(row - top - down)) * (1 - np.abs(column - left - right))
             source = np.clip(top + down, 0, height - 1) * width + np.clip(left + right, 0, width - 1)
-            found.append((weight[inside], np.flatnonzero(inside), source[inside]))
-    weights, targets, sources = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            entries.append((weight[inside], np.flatnonzero(inside), source[inside]))
+    weights, targets, sources = (np.concatenate(parts) for parts in zip(*entries, strict=True))
     return coo_array((weights, (targets, sources)), (height * width, height * width)).tocsr()

@@ -56,7 +56,7 @@ def installed(group: str) -> dict[str, EntryPoint]:
     return points
 
 
-def whose(point: EntryPoint) -> str:
+def origin_text(point: EntryPoint) -> str:
     """What an entry point names, and the package that it is of."""
     package = "" if point.dist is None else f" of the package {point.dist.name}"
     return f"{point.value}{package}"

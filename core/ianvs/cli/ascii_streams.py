@@ -13,8 +13,8 @@ _ERRORS = "ianvs.in_ascii"
 def _replaced(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    said = error.object[error.start : error.end].translate(_IN_ASCII)
-    return said.encode(error.encoding, "replace").decode(error.encoding), error.end
+    text = error.object[error.start : error.end].translate(_IN_ASCII)
+    return text.encode(error.encoding, "replace").decode(error.encoding), error.end
 
 
 def write_what_can_be_written() -> None:

@@ -24,11 +24,11 @@ def write_new(folder: Path, files: Mapping[str, str]) -> list[Path]:
     """Write {name: text} into `folder`, which is made; the paths. Raises IanvsError where it would replace a file."""
     files = _with_schemas(files)
     # Schemas are the same for all: those that are there may stay, or be newer.
-    there = [folder / name for name in files if (folder / name).exists() and not name.startswith(_FOLDER)]
-    if there:
-        what = shown_path(there[0])
+    existing = [folder / name for name in files if (folder / name).exists() and not name.startswith(_FOLDER)]
+    if existing:
+        first = shown_path(existing[0])
         raise IanvsError(
-            f"{what} already exists, and nothing was written. Choose another name, or remove it.",
+            f"{first} already exists, and nothing was written. Choose another name, or remove it.",
             code="existing-output",
         )
     try:
@@ -43,14 +43,14 @@ def write_new(folder: Path, files: Mapping[str, str]) -> list[Path]:
 
 def _with_schemas(files: Mapping[str, str]) -> dict[str, str]:
     """`files`, each yaml file with the path of its schema, and the schemas: they hold wherever the folder goes."""
-    found = {}
+    texts = {}
     for name, text in files.items():
         kinds = [kind for top, kind in _KINDS.items() if name.endswith(".yaml") and f"\n{top}" in f"\n{text}"]
         lines = [line for line in text.splitlines() if not line.startswith(SCHEMA_LINE)]
         lines += [f"{SCHEMA_LINE}{_FOLDER}/{kind}.json" for kind in kinds[:1]]
-        found[name] = "\n".join([*lines, ""])
+        texts[name] = "\n".join([*lines, ""])
     schemas = {f"{_FOLDER}/{path.name}": path.read_text("utf-8") for path in sorted((PACKAGE / "schemas").iterdir())}
-    return found | schemas
+    return texts | schemas
 
 
 _TEMPLATES = PACKAGE / "cli" / "templates"
@@ -62,12 +62,12 @@ def from_template(kind: str, name: str, folder: str) -> dict[str, str]:
     In a template of the kind "metric" it is called my_metric, and MyMetric where it is a class. Raises IanvsError for a
     name that no file of python code can have.
     """
-    own, file_name = f"my_{kind}", name if kind == "job" else _module_name(kind, name)
+    template_name, file_name = f"my_{kind}", name if kind == "job" else _module_name(kind, name)
     class_name = "".join(part[:1].upper() + part[1:] for part in file_name.split("_"))
-    new = {f"-f {own}": f"-f {folder}", own: file_name, f"My{kind.title()}": class_name}
+    new = {f"-f {template_name}": f"-f {folder}", template_name: file_name, f"My{kind.title()}": class_name}
 
     def renamed(text: str) -> str:
-        return re.sub("|".join(new), lambda found: new[found[0]], text)
+        return re.sub("|".join(new), lambda match: new[match[0]], text)
 
     files = (path for path in sorted((_TEMPLATES / kind).iterdir()) if path.is_file())
     return {renamed(path.name): renamed(path.read_text(encoding="utf-8")) for path in files}
@@ -91,8 +91,8 @@ def _module_name(kind: str, name: str) -> str:
 def _is_installed(module: str) -> bool:
     """Whether `import module` finds something elsewhere than in the folder that ianvs is called from."""
     folders = [folder for folder in sys.path if folder and Path(folder).resolve() != Path.cwd().resolve()]
-    found = PathFinder.find_spec(module, folders)
-    return found is not None and found.origin is not None
+    spec = PathFinder.find_spec(module, folders)
+    return spec is not None and spec.origin is not None
 
 
 _UPWARDS = re.compile(r"(\.\./)+")
@@ -149,13 +149,13 @@ def _names(documents: dict[Path, Document], job: Path) -> dict[Path, str]:
 def _localised(document: Document, names: dict[Path, str]) -> tuple[str, dict[str, str]]:
     """The text with paths that hold in the new folder, and files of other kinds that go with it."""
     folder = document.file.parent
-    known = {path.resolve(): name for path, name in names.items()}
+    new_names = {path.resolve(): name for path, name in names.items()}
     changes: dict[Steps, tuple[str, str]] = {}
     carried: dict[str, str] = {}
     for path, value in _texts(document.data, ()):
         target = (folder / value).resolve()
-        if target in known:
-            changes[path] = value, f"./{known[target]}"
+        if target in new_names:
+            changes[path] = value, f"./{new_names[target]}"
         elif target.suffix == ".py" and target.is_file():
             module = own_name(target)
             if "modules" in path and module is not None:

@@ -126,12 +126,12 @@ def _parsed(given: list[str]) -> argparse.Namespace:
         parser = command_line(given[0])
     options, unknown = parser.parse_known_args(given)
     if unknown:
-        asked = subparsers_of(parser)[given[0]]
+        command = subparsers_of(parser)[given[0]]
         for word in given[1:]:
-            inner = subparsers_of(asked).get(word)
-            asked = asked if inner is None else inner
-        assert isinstance(asked, Parser)
-        asked.option_unknown(unknown[0])
+            inner = subparsers_of(command).get(word)
+            command = command if inner is None else inner
+        assert isinstance(command, Parser)
+        command.option_unknown(unknown[0])
     return options
 
 
@@ -139,8 +139,8 @@ def _job(options: argparse.Namespace) -> Path:
     """The job that is meant: by -f, by its place, or the one in this folder."""
     if options.file is not None and options.job is not None:
         raise IanvsError(f"two jobs are named, {options.job} and {options.file}. Name one.", code="invalid-argument")
-    if (said := options.file or options.job) is not None:
-        return Path(said)
+    if (path := options.file or options.job) is not None:
+        return Path(path)
     if not Path(JOB_FILE).is_file():
         raise IanvsError(
             f"no job is named, and there is no {JOB_FILE} here. Name one with -f: a file, a folder with one in it, or "

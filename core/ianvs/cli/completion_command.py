@@ -47,19 +47,19 @@ def _commands(parser: argparse.ArgumentParser, path: _Path) -> Iterator[tuple[_P
 
 def _words(path: _Path, parser: argparse.ArgumentParser) -> _Words:
     """What may follow a command."""
-    found: _Words = []
+    words: _Words = []
     for action in parser._actions:
         if action.help is argparse.SUPPRESS:
             continue
         if isinstance(action, argparse._SubParsersAction):
-            found += [(one.dest, one.help or "") for one in action._choices_actions]
+            words += [(command.dest, command.help or "") for command in action._choices_actions]
         elif action.option_strings:
-            found += [(spelling, action.help or "") for spelling in action.option_strings]
+            words += [(spelling, action.help or "") for spelling in action.option_strings]
         else:
-            found += [(str(choice), "") for choice in action.choices or ()]
+            words += [(str(choice), "") for choice in action.choices or ()]
     if path == ("list",):
-        found += [(kind, "") for kind in KINDS]
-    return found
+        words += [(kind, "") for kind in KINDS]
+    return words
 
 
 def _bash(words: dict[_Path, _Words], jobs: list[str]) -> Iterator[str]:
@@ -90,14 +90,14 @@ def _fish(words: dict[_Path, _Words], jobs: list[str]) -> Iterator[str]:
     for path, listed in words.items():
         seen = "; and ".join(f"__fish_seen_subcommand_from {name}" for name in path) or "__fish_use_subcommand"
         for word, about in listed:
-            said = f" -d {_quoted(about.split(';')[0])}" if about else ""
+            description = f" -d {_quoted(about.split(';')[0])}" if about else ""
             if not word.startswith("-"):
                 option = f"-a {word}"
             else:
                 option = f"-l {word[2:]}" if word.startswith("--") else f"-s {word[1:]}"
                 if word in _JOB:
                     option += f" -r -F -a {_quoted(' '.join(jobs))}"
-            yield f"complete -c ianvs -n {_quoted(seen)} {option}{said}"
+            yield f"complete -c ianvs -n {_quoted(seen)} {option}{description}"
 
 
 def _quoted(text: str) -> str:

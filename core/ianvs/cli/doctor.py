@@ -29,11 +29,11 @@ class Finding:
     """state: "wrong" would break a run; "note" limits what can be done here. remedy: what to do, a sentence or more."""
 
     state: Literal["ok", "note", "wrong"]
-    said: str
+    message: str
     remedy: str = ""
 
     def __str__(self) -> str:
-        return f"{self.state:<6}{self.said}" + (f"\n      {self.remedy}" if self.remedy else "")
+        return f"{self.state:<6}{self.message}" + (f"\n      {self.remedy}" if self.remedy else "")
 
 
 def examine(workspace: Path) -> Iterator[Finding]:
@@ -73,12 +73,12 @@ def software_findings() -> Iterator[Finding]:
     system = f"{platform.system()} {platform.release()}"
     yield Finding("ok", f"ianvs {own_version()}, Python {platform.python_version()}, {system}")
     if (other := kubeedge_ianvs()) is not None:
-        said = f"KubeEdge Ianvs {other} is installed, too: `ianvs` is the command of whichever was installed last"
-        yield Finding("note", said, "`ianvs-bench` is always this one.")
+        message = f"KubeEdge Ianvs {other} is installed, too: `ianvs` is the command of whichever was installed last"
+        yield Finding("note", message, "`ianvs-bench` is always this one.")
     if sys.platform != "linux":
         remedy = "Where there are many short cases, use Linux (docs/getting_started.md#macos-and-windows)."
-        said = "each case starts a new Python, which is slower than on Linux"
-        yield Finding("note", said, remedy)
+        message = "each case starts a new Python, which is slower than on Linux"
+        yield Finding("note", message, remedy)
     yield from torch_findings(version_of("torch"), version_of("torchvision"), _wanted_torch(), looked())
     yield from package_findings({name: version_of(name) for name, _, _ in _OPTIONAL})
 
@@ -116,8 +116,8 @@ def _wanted_torch() -> str | None:
         needs = requires("torchvision") or []
     except PackageNotFoundError:
         return None
-    found = (re.match(r"torch\s*\(?==\s*([\w.+]+)", need) for need in needs)
-    return next((match[1] for match in found if match), None)
+    matches = (re.match(r"torch\s*\(?==\s*([\w.+]+)", need) for need in needs)
+    return next((match[1] for match in matches if match), None)
 
 
 @lru_cache(maxsize=1)
@@ -156,8 +156,8 @@ def machine_findings(workspace: Path) -> Iterator[Finding]:
     memory = psutil.virtual_memory()
     yield from memory_findings(memory.total, memory.available, _limit())
     torch = looked()
-    told = output_of(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 20)
-    driver = None if told is None else [line.replace(", ", ", driver ") for line in told.splitlines()]
+    output = output_of(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 20)
+    driver = None if output is None else [line.replace(", ", ", driver ") for line in output.splitlines()]
     yield from card_findings(driver, torch.get("cuda"), torch.get("cards", ()))
     yield sandbox_finding(missing_sandbox())
     yield from folder_findings(workspace, "the workspace", "Choose another with --workspace.")
@@ -167,12 +167,14 @@ def machine_findings(workspace: Path) -> Iterator[Finding]:
 def memory_findings(total: float, available: float, limit: float | None) -> Iterator[Finding]:
     """Bytes; limit: of the container."""
     most = min(total, limit or total)
-    said = f"{most / _GB:.0f} GB of memory, {min(available, most) / _GB:.1f} GB of it free"
-    said += "" if limit is None or limit >= total else f" (the container's limit; the machine has {total / _GB:.0f} GB)"
+    message = f"{most / _GB:.0f} GB of memory, {min(available, most) / _GB:.1f} GB of it free"
+    message += (
+        "" if limit is None or limit >= total else f" (the container's limit; the machine has {total / _GB:.0f} GB)"
+    )
     if min(available, most) < _LITTLE_MEMORY:
-        yield Finding("note", said, "Run one case at a time: --jobs 1. Close what else takes memory.")
+        yield Finding("note", message, "Run one case at a time: --jobs 1. Close what else takes memory.")
     else:
-        yield Finding("ok", said)
+        yield Finding("ok", message)
 
 
 def card_findings(driver: Sequence[str] | None, built: str | None, usable: Sequence[str]) -> Iterator[Finding]:
@@ -192,26 +194,26 @@ def card_findings(driver: Sequence[str] | None, built: str | None, usable: Seque
         yield Finding("note", f"{', '.join(driver)}: torch, built for CUDA {built}, can't use it", remedy)
 
 
-def folder_findings(folder: Path, what: str, remedy: str) -> Iterator[Finding]:
+def folder_findings(folder: Path, name: str, remedy: str) -> Iterator[Finding]:
     """Whether it, or the nearest folder above that there is, can be written."""
-    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     try:
-        with tempfile.TemporaryFile(dir=there):
+        with tempfile.TemporaryFile(dir=existing):
             pass
-        room = shutil.disk_usage(there).free
+        room = shutil.disk_usage(existing).free
     except OSError as error:
-        yield Finding("wrong", f"{what}, {shown_path(folder)}, can't be written: {error.strerror}", remedy)
+        yield Finding("wrong", f"{name}, {shown_path(folder)}, can't be written: {error.strerror}", remedy)
         return
-    said = f"{what}, {shown_path(folder)}, can be written; {room / _GB:.0f} GB are free"
-    yield Finding("note", said, f"That is little. {remedy}") if room < _LITTLE_ROOM else Finding("ok", said)
+    message = f"{name}, {shown_path(folder)}, can be written; {room / _GB:.0f} GB are free"
+    yield Finding("note", message, f"That is little. {remedy}") if room < _LITTLE_ROOM else Finding("ok", message)
 
 
 def _limit() -> float | None:
     try:
-        said = _CGROUP.read_text().strip()
+        text = _CGROUP.read_text().strip()
     except OSError:
         return None
-    return float(said) if said.isdecimal() else None
+    return float(text) if text.isdecimal() else None
 
 
 def model_findings() -> Iterator[Finding]:
@@ -234,12 +236,12 @@ def model_findings() -> Iterator[Finding]:
     yield from cache_findings("torchvision", torch.expanduser(), "*.pth")
 
 
-def cache_findings(whose: str, folder: Path, pattern: str) -> Iterator[Finding]:
+def cache_findings(library: str, folder: Path, pattern: str) -> Iterator[Finding]:
     """Which models there are, as far as a folder shows it."""
     names = sorted(path.name.removeprefix("models--").replace("--", "/") for path in folder.glob(pattern))
     if names:
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        yield Finding("ok", f"models of {whose} in {shown_path(folder)}: {shown}")
+        yield Finding("ok", f"models of {library} in {shown_path(folder)}: {shown}")
     else:
         remedy = "Methods that need one say so; `download: true` fetches it (docs/methods.md#pretrained-networks)."
-        yield Finding("ok", f"no models of {whose} in {shown_path(folder)}", remedy)
+        yield Finding("ok", f"no models of {library} in {shown_path(folder)}", remedy)

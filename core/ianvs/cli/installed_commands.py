@@ -142,14 +142,14 @@ def add_new(commands: argparse._SubParsersAction[Any]) -> None:
     parser = commands.add_parser("new", help="write a small running job, or a method, metric, dataset, paradigm")
     kinds = parser.add_subparsers(title="what", metavar="KIND", dest="kind", required=True)
     for kind, about in BEGINNINGS.items():
-        of = kinds.add_parser(kind, help=about, description=f"Writes {about}. Files that are there stay as they are.")
-        of.add_argument("name", type=Path, metavar="NAME", help="what it is called, and the folder that it goes into")
+        sub = kinds.add_parser(kind, help=about, description=f"Writes {about}. Files that are there stay as they are.")
+        sub.add_argument("name", type=Path, metavar="NAME", help="what it is called, and the folder that it goes into")
         if kind == "job":
-            either = of.add_mutually_exclusive_group()
+            either = sub.add_mutually_exclusive_group()
             either.add_argument("--from", dest="source", metavar="JOB", help="copy this one of `ianvs list jobs`")
             help_ = "look at this folder or file of samples, and write a job over it"
             either.add_argument("--data", type=Path, metavar="PATH", help=help_)
-        of.set_defaults(command=_new, source=None, data=None)
+        sub.set_defaults(command=_new, source=None, data=None)
 
 
 def _new(options: argparse.Namespace) -> int:
@@ -224,6 +224,6 @@ def add_schema(commands: argparse._SubParsersAction[Any]) -> None:
 def _schema(options: argparse.Namespace) -> int:
     from ianvs.cli.schema import file_schema
 
-    found = file_schema(options.kind) if options.kind else {kind: file_schema(kind) for kind in _FILES}
-    print(json.dumps(found, indent=1))
+    schema = file_schema(options.kind) if options.kind else {kind: file_schema(kind) for kind in _FILES}
+    print(json.dumps(schema, indent=1))
     return 0

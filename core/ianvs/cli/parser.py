@@ -76,19 +76,19 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **settings})
 
-    def command_unknown(self, name: str, known: Mapping[str, object]) -> NoReturn:
+    def command_unknown(self, name: str, commands: Mapping[str, object]) -> NoReturn:
         """End with what does it here."""
-        hint = _meant(_COMMANDS.get(name), name, known) or " `ianvs --help` lists the commands."
+        hint = _meant(_COMMANDS.get(name), name, commands) or " `ianvs --help` lists the commands."
         self._end(f"unknown command '{name}', and there is no job of that name.{hint}")
 
     def option_unknown(self, given: str) -> NoReturn:
         """End with what does it here; an option that nobody has may be meant for a hyperparameter."""
         name, equals, value = given.partition("=")
-        known = [spelling for action in self._actions for spelling in action.option_strings]
+        spellings = [spelling for action in self._actions for spelling in action.option_strings]
         if not name.startswith("-"):
             self._end(f"'{given}' is more than `{self.prog}` takes. `{self.prog} --help` shows what that is.")
-        hint = _meant(_OPTIONS.get(name), name, known)
-        if not hint and "--set" in known and name.startswith("--"):
+        hint = _meant(_OPTIONS.get(name), name, spellings)
+        if not hint and "--set" in spellings and name.startswith("--"):
             key = name.lstrip("-").replace("-", "_")
             hint = f" A value of the files is set by --set, as in `--set {key}={value if equals else 'VALUE'}`."
         self._end(f"`{self.prog}` has no option {name}.{hint or f' `{self.prog} --help` lists them.'}")
@@ -97,10 +97,10 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{message}\n")
 
 
-def _meant(here: str | None, name: str, known: Iterable[str]) -> str:
-    if here is not None:
-        return f" Here it is {here}." if here.startswith(("-", "`", "nothing")) else f" Here it is `{here}`."
-    return closest(name, known)
+def _meant(ours: str | None, name: str, choices: Iterable[str]) -> str:
+    if ours is not None:
+        return f" Here it is {ours}." if ours.startswith(("-", "`", "nothing")) else f" Here it is `{ours}`."
+    return closest(name, choices)
 
 
 def subparsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:

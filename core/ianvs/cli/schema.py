@@ -30,7 +30,7 @@ def scenario_options() -> Iterator[Schema]:
             called = list(dict.fromkeys((*kind.names, name)))
             names += called
             yield _if_named(called, _options(kind), ("name", "url", "file"))
-    yield {"anyOf": [_known(names), {"type": "object", "properties": {"name": _known(names)}}]}
+    yield {"anyOf": [_offered(names), {"type": "object", "properties": {"name": _offered(names)}}]}
 
 
 def dataset_options() -> Iterator[Schema]:
@@ -41,7 +41,7 @@ def dataset_options() -> Iterator[Schema]:
         if isinstance(kind, type) and issubclass(kind, Source):
             names.append(name)
             yield _if_named([name], _options(kind), tuple(DatasetSpec.known_keys()))
-    yield {"properties": {"name": _known(names)}}
+    yield {"properties": {"name": _offered(names)}}
     yield {"if": {"not": {"required": ["name"]}}, "then": {"propertyNames": {"enum": [*DatasetSpec.known_keys()]}}}
 
 
@@ -50,11 +50,11 @@ def paradigm_options(keys: set[str]) -> Iterator[Schema]:
     kinds: dict[str, object] = {**PARADIGMS, **{name: _loaded(point) for name, point in installed(GROUP).items()}}
     for name, kind in kinds.items():
         model = getattr(kind, "options", None)
-        own = _options(model) if model is not None else {}
-        known = [*sorted(keys), *own]
-        asked = {"paradigm_type": {"anyOf": [{"const": name}, _by_name([name])]}, "contract": {"const": "native"}}
-        if_named = {"properties": asked, "required": ["paradigm_type"]}
-        yield {"if": if_named, "then": {"properties": own, "propertyNames": {"enum": known}}}
+        options = _options(model) if model is not None else {}
+        allowed = [*sorted(keys), *options]
+        condition = {"paradigm_type": {"anyOf": [{"const": name}, _by_name([name])]}, "contract": {"const": "native"}}
+        if_named = {"properties": condition, "required": ["paradigm_type"]}
+        yield {"if": if_named, "then": {"properties": options, "propertyNames": {"enum": allowed}}}
 
 
 def named(group: str) -> Schema:
@@ -63,11 +63,11 @@ def named(group: str) -> Schema:
         from ianvs.exam.metrics.metric_names import ALIASES
         from ianvs.exam.metrics.registry import metrics
 
-        return _known([*(name for metric in metrics() for name in (metric.name, *metric.aliases)), *ALIASES])
-    return _known([*installed(f"ianvs.{group}")])
+        return _offered([*(name for metric in metrics() for name in (metric.name, *metric.aliases)), *ALIASES])
+    return _offered([*installed(f"ianvs.{group}")])
 
 
-def _known(names: list[str]) -> Schema:
+def _offered(names: list[str]) -> Schema:
     """Editors offer these names, and take others."""
     return {"anyOf": [{"enum": names}, {"type": "string"}]}
 
@@ -82,8 +82,10 @@ def _loaded(point: EntryPoint) -> object:
 def _options(model: type[BaseModel]) -> Mapping[str, Schema]:
     made = model.model_json_schema()
     inner = made.pop("$defs", {})
-    found = {name: plain(schema, inner) for name, schema in made.get("properties", {}).items()}
-    return {name: {"anyOf": [schema, {"const": "case"}]} if name in SEEDS else schema for name, schema in found.items()}
+    fields = {name: plain(schema, inner) for name, schema in made.get("properties", {}).items()}
+    return {
+        name: {"anyOf": [schema, {"const": "case"}]} if name in SEEDS else schema for name, schema in fields.items()
+    }
 
 
 def plain(schema: Any, definitions: Mapping[str, object] | None = None) -> Any:
@@ -110,9 +112,12 @@ def _by_name(names: list[str]) -> Schema:
     return {**named, "not": {"required": ["url"]}}
 
 
-def _if_named(names: list[str], own: Mapping[str, Schema], shared: tuple[str, ...]) -> Schema:
+def _if_named(names: list[str], options: Mapping[str, Schema], shared: tuple[str, ...]) -> Schema:
     """Under one of these names there are these options and no others."""
-    return {"if": _by_name(names), "then": {"properties": dict(own), "propertyNames": {"enum": [*shared, *own]}}}
+    return {
+        "if": _by_name(names),
+        "then": {"properties": dict(options), "propertyNames": {"enum": [*shared, *options]}},
+    }
 
 
 KINDS = {"job": "benchmarkingjob", "testenv": "testenv", "algorithm": "algorithm"}

@@ -115,34 +115,34 @@ def _logs(options: argparse.Namespace) -> int:
     from ianvs.store import JobStore
 
     plan = ianvs.plan(options.file, **selected(options))
-    found = [planned for planned in plan if planned.case.id.startswith(options.case)]
-    if not found:  # what the last run made is there, too, whatever has changed since, such as PYTHONPATH
+    cases = [planned for planned in plan if planned.case.id.startswith(options.case)]
+    if not cases:  # what the last run made is there, too, whatever has changed since, such as PYTHONPATH
         ids = [id_ for id_ in JobStore(plan.job.workspace, plan.job.name).ids() if id_.startswith(options.case)]
         if len(ids) == 1 and (log := plan.store.log(ids[0])).is_file():
             sys.stdout.write(log.read_text(errors="replace"))
             return 0
-        found = [planned for planned in plan if planned.case.algorithm.casefold() == options.case.casefold()]
-        found = [planned for planned in found if planned.state == "failed"][:1] or found  # whose log is wanted
-    if len(found) != 1:
-        listed = "".join(f"\n  {one.case.id[:8]}  {describe(one)}: {one.state}" for one in found[:_MOST_LISTED])
+        cases = [planned for planned in plan if planned.case.algorithm.casefold() == options.case.casefold()]
+        cases = [planned for planned in cases if planned.state == "failed"][:1] or cases  # whose log is wanted
+    if len(cases) != 1:
+        listed = "".join(f"\n  {c.case.id[:8]}  {describe(c)}: {c.state}" for c in cases[:_MOST_LISTED])
         if listed:
-            more = f"\n  and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
-            raise IanvsError(f"'{options.case}' may be any of {len(found)} cases:{listed}{more}", code="ambiguous-name")
+            more = f"\n  and {len(cases) - _MOST_LISTED} more" if len(cases) > _MOST_LISTED else ""
+            raise IanvsError(f"'{options.case}' may be any of {len(cases)} cases:{listed}{more}", code="ambiguous-name")
         raise IanvsError(
             f"no case '{options.case}'. `ianvs plan -f {options.file}` lists the cases.", code="unknown-name"
         )
-    log = plan.store.log(found[0].case.id)
+    log = plan.store.log(cases[0].case.id)
     if not log.is_file():
         raise IanvsError(
-            f"{describe(found[0])} has no log: it has not run, or ran with `engine: inline`.", code="missing-results"
+            f"{describe(cases[0])} has no log: it has not run, or ran with `engine: inline`.", code="missing-results"
         )
     text = log.read_text(errors="replace")
     if text.strip():
         sys.stdout.write(text)
     else:
         names = ", ".join(sorted(path.name for path in log.parent.iterdir()))
-        state = f"It is {found[0].state} ({found[0].reason}); {os.path.relpath(log.parent)} holds {names}."
-        print(f"{describe(found[0])} has printed nothing. {state}")
+        state = f"It is {cases[0].state} ({cases[0].reason}); {os.path.relpath(log.parent)} holds {names}."
+        print(f"{describe(cases[0])} has printed nothing. {state}")
     return 0
 
 
@@ -157,22 +157,22 @@ _PRUNED = {
 def _prune(options: argparse.Namespace) -> int:
     from ianvs import api
 
-    found = api.prune(
+    entries = api.prune(
         options.file, **settings_of(options), finished=options.finished, lost=options.lost, yes=options.yes
     )
-    for kind, what in _PRUNED.items():
-        some = [one for one in found if one.kind == kind]
-        algorithms = Counter(one.algorithm or "unknown" for one in some)
-        of = f" ({', '.join(f'{count} of {name}' for name, count in algorithms.items())})" if some else ""
+    for kind, label in _PRUNED.items():
+        some = [entry for entry in entries if entry.kind == kind]
+        algorithms = Counter(entry.algorithm or "unknown" for entry in some)
+        by_algorithm = f" ({', '.join(f'{count} of {name}' for name, count in algorithms.items())})" if some else ""
         if some or kind == "old" or getattr(options, kind):
-            size = sum(one.bytes for one in some) / 1e6
-            print(f"{len(some)} {what}{of}: {sum(one.files for one in some)} files, {size:,.1f} MB")
+            size = sum(entry.bytes for entry in some) / 1e6
+            print(f"{len(some)} {label}{by_algorithm}: {sum(entry.files for entry in some)} files, {size:,.1f} MB")
     if options.yes:
-        print(f"{sum(one.bytes for one in found) / 1e6:,.1f} MB removed.")
+        print(f"{sum(entry.bytes for entry in entries) / 1e6:,.1f} MB removed.")
     else:
         more = " and ".join(f"--{kind}" for kind in ("finished", "lost") if not getattr(options, kind))
         print(
-            ("Nothing was removed: --yes removes it." if found else "There is nothing to remove.")
+            ("Nothing was removed: --yes removes it." if entries else "There is nothing to remove.")
             + (f" {more} {'show' if ' ' in more else 'shows'} more." if more else "")
         )
     return 0
@@ -250,15 +250,15 @@ def _cache(options: argparse.Namespace) -> int:
         raise IanvsError(f"--prune {options.prune:g}: expected a number of days, 0 or more.", code="invalid-argument")
     chosen = cache_entries(cache)
     if options.prune is not None:
-        chosen = [one for one in chosen if one.unused_for(options.prune)]
+        chosen = [entry for entry in chosen if entry.unused_for(options.prune)]
 
     def total(entries: list[CacheEntry]) -> str:
         count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
-        return f"{count}, {in_units(sum(one.size for one in entries))}"
+        return f"{count}, {in_units(sum(entry.size for entry in entries))}"
 
-    for one in chosen:
-        days = max(0.0, time.time() - one.used) / 86400
-        print(f"{in_units(one.size):>11}  used {days:5.1f} days ago  {one.folder.name[:24]:<26}{one.what}")
+    for entry in chosen:
+        days = max(0.0, time.time() - entry.used) / 86400
+        print(f"{in_units(entry.size):>11}  used {days:5.1f} days ago  {entry.folder.name[:24]:<26}{entry.what}")
     if options.prune is None:
         print(f"{shown_path(cache)}: {total(chosen)}")
     elif options.yes:
@@ -291,9 +291,9 @@ def _for_machines(parser: argparse.ArgumentParser) -> None:
 
 
 def _limit(text: str) -> tuple[str, float]:
-    metric, _, said = text.rpartition(":")
+    metric, _, number = text.rpartition(":")
     try:
-        limit = float(said)
+        limit = float(number)
     except ValueError:
         limit = math.nan
     if not metric or not (math.isfinite(limit) and limit >= 0):
@@ -304,14 +304,14 @@ def _limit(text: str) -> tuple[str, float]:
 def _compare(options: argparse.Namespace) -> int:
     from ianvs.results.comparing.comparison_text import comparison_text
 
-    found = ianvs.compare(options.sides)
-    worse = [(limit, one) for metric, limit in options.fail_if_worse for one in found.worse(metric, limit)]
-    print(visible(comparison_text(found)))
-    _write(options, found)
+    comparison = ianvs.compare(options.sides)
+    worse = [(limit, row) for metric, limit in options.fail_if_worse for row in comparison.worse(metric, limit)]
+    print(visible(comparison_text(comparison)))
+    _write(options, comparison)
     if options.fail_if_worse:
         print()
-    for limit, one in worse:
-        print(f"worse by more than {limit:g}: {one}")
+    for limit, row in worse:
+        print(f"worse by more than {limit:g}: {row}")
     if options.fail_if_worse and not worse:
         limits = ", ".join(f"{metric} by more than {limit:g}" for metric, limit in options.fail_if_worse)
         print(f"No row that corresponds got worse in {limits}.")
@@ -326,22 +326,22 @@ def _merge(options: argparse.Namespace) -> int:
     print()
     for name, count in merged.taken.items():
         print(f"{count} cases from {name}")
-    for said in merged.said:
-        print(said)
+    for message in merged.said:
+        print(message)
     print(f"files: {os.path.relpath(merged.results.workspace / merged.results.name / 'rank')}")
     return 0
 
 
-def _write(options: argparse.Namespace, found: Comparison) -> None:
+def _write(options: argparse.Namespace, result: Comparison) -> None:
     """The files that `_for_machines` asks for."""
     from ianvs.results.comparing.comparison_text import records_csv
     from ianvs.store import write_atomic
 
     texts = {}
     if options.json is not None:
-        texts[options.json] = json.dumps(found.as_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        texts[options.json] = json.dumps(result.as_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     if options.csv is not None:
-        texts[options.csv] = records_csv(found.records())
+        texts[options.csv] = records_csv(result.records())
     for path, text in texts.items():
         try:
             write_atomic(path, text.encode())

@@ -15,7 +15,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ianvs.base.entry_points import installed, whose
+from ianvs.base.entry_points import installed, origin_text
 from ianvs.base.errors import Location, PluginError, ValidationError
 from ianvs.config.models.contract_name import GROUP, NATIVE, contract_names
 from ianvs.config.paths import Lookup
@@ -222,7 +222,7 @@ def contract_named(name: str) -> Contract:
         return _loaded(point)
     except Exception as error:
         raise PluginError(
-            f"the contract '{name}', {whose(point)}, can't be imported: {type(error).__name__}: {error}",
+            f"the contract '{name}', {origin_text(point)}, can't be imported: {type(error).__name__}: {error}",
             code="unloadable-plugin",
         ) from error
 

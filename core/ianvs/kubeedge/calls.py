@@ -101,12 +101,12 @@ class Estimator:
 class PlaceError(PluginError):
     """An error of a plugin with the way to it: "round 2: client 1: basemodel 'Net' (net.py), train: net.py:12: ..."."""
 
-    def __init__(self, places: tuple[str, ...], what: str, code: ErrorCode = "failed-plugin") -> None:
-        super().__init__(places, what, code=code)
-        self.places, self.what = places, what
+    def __init__(self, places: tuple[str, ...], message: str, code: ErrorCode = "failed-plugin") -> None:
+        super().__init__(places, message, code=code)
+        self.places, self.text = places, message
 
     def __str__(self) -> str:
-        return ": ".join([*self.places, self.what])
+        return ": ".join([*self.places, self.text])
 
 
 @contextmanager
@@ -115,7 +115,7 @@ def during(place: str, file: Path | str | None = None) -> Iterator[None]:
     try:
         yield
     except PlaceError as error:
-        raise PlaceError((place, *error.places), error.what, error.code) from error.__cause__
+        raise PlaceError((place, *error.places), error.text, error.code) from error.__cause__
     except PluginError as error:
         raise PlaceError((place,), str(error), code_of(error, "failed-plugin")) from error
     except Exception as error:

@@ -28,14 +28,14 @@ _SCORES = "case/scores.json"  # below W
 
 def remember(folder: Path, values: Mapping[str, object]) -> None:
     """Keep what metrics gave, beside what is kept already: numbers with their digits, all else as text."""
-    told = dict(values)
+    stored = dict(values)
     for name, value in values.items():
         if isinstance(value, float | np.floating):
             shown = float(str(value))  # of fewer bits, too, as it is printed
-            told[name] = shown if isfinite(shown) else None if isnan(shown) else str(shown)
+            stored[name] = shown if isfinite(shown) else None if isnan(shown) else str(shown)
         elif value is not None and not isinstance(value, int):
-            told[name] = value.item() if isinstance(value, np.integer | np.bool_) else str(value)
-    write_json(folder / _SCORES, {**_remembered(folder), **told})
+            stored[name] = value.item() if isinstance(value, np.integer | np.bool_) else str(value)
+    write_json(folder / _SCORES, {**_remembered(folder), **stored})
 
 
 def _remembered(folder: Path) -> dict[str, Any]:
@@ -54,8 +54,8 @@ def transfer(M: Sequence[Sequence[float | None]]) -> dict[str, float | None]:
     return {"BWT": reduce(add, gains) / (T * T), "FWT": reduce(add, ahead) / T}  # sum() is more exact since Python 3.12
 
 
-def _less(one: float | None, other: float | None) -> float:
-    return 0.0 if one is None or other is None else one - other
+def _less(value: float | None, other: float | None) -> float:
+    return 0.0 if value is None or other is None else value - other
 
 
 def exact_tables(results: Iterable[CaseResult], rank: RankSpec) -> dict[str, str]:
@@ -71,18 +71,18 @@ def exact_tables(results: Iterable[CaseResult], rank: RankSpec) -> dict[str, str
             metrics = {name: result.texts.get(name, value) for name, value in result.metrics.items()}
         settings = {case.typed(name): str(value) for name, value in case.hyperparameters.items()}
         ended = datetime.fromisoformat(result.finished_at or "1970-01-01T00:00:00+00:00").astimezone(UTC)
-        own = {"algorithm": case.algorithm, "paradigm": case.paradigm}
+        identity = {"algorithm": case.algorithm, "paradigm": case.paradigm}
         place = {"time": f"{ended:%Y-%m-%d %H:%M:%S}", "url": str(result.directory / "files")}
-        for known, more in zip(parts, (metrics, dict(case.modules), settings), strict=True):
-            known.update(dict.fromkeys(more))
-        rows.append({**own, **place, **metrics, **dict(case.modules), **settings})
+        for keys, more in zip(parts, (metrics, dict(case.modules), settings), strict=True):
+            keys.update(dict.fromkeys(more))
+        rows.append({**identity, **place, **metrics, **dict(case.modules), **settings})
     frame = pd.DataFrame(columns=_header(*parts))
     for i, row in enumerate(rows):
         frame.loc[i] = row
     by = [(name, falls) for name, falls in rank.sort_by if name in parts[0]]
     frame = frame.sort_values(by=[name for name, _ in by], ascending=[not falls for _, falls in by])
-    asked = (rank.metrics, rank.modules, rank.hyperparameters)
-    header = _header(*(every if "all" in some else some for some, every in zip(asked, parts, strict=True)))
+    selected = (rank.metrics, rank.modules, rank.hyperparameters)
+    header = _header(*(every if "all" in some else some for some, every in zip(selected, parts, strict=True)))
     chosen = pd.DataFrame(frame, columns=header).drop_duplicates(header[:-2])
     if "all" not in rank.paradigms:
         chosen = chosen.loc[chosen["paradigm"].isin(rank.paradigms)]

@@ -59,8 +59,8 @@ class Knowledge:
         else:
             case.note(f"Round {r} has no data to train on: the models stay as they were.")
         self.index = str(Path(folder, "index.pkl"))
-        known = {"extractor": self.extractor, "task_groups": self.groups}
-        write_atomic(Path(self.index), pickle.dumps({"seen_task": known, "unseen_task": {}}))
+        seen_tasks = {"extractor": self.extractor, "task_groups": self.groups}
+        write_atomic(Path(self.index), pickle.dumps({"seen_task": seen_tasks, "unseen_task": {}}))
 
     def _initial(self, case: Case, model: Estimator, data: BaseDataSource, folder: str) -> None:
         tasks, self.extractor, data = self._defined(case, model, data)

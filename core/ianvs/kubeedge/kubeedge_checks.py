@@ -44,8 +44,8 @@ def _data_problems(job: JobSpec) -> Iterator[ValidationError]:
     from ianvs.kubeedge.plugin_files import file_problems
 
     for exam in job.testenvs:
-        yield from (found := file_problems(_read(job, exam)))
-        for source in _read(job, exam) if not found and not exam.settings.if_mode_llm else ():
+        yield from (file_errors := file_problems(_read(job, exam)))
+        for source in _read(job, exam) if not file_errors and not exam.settings.if_mode_llm else ():
             if source.form in ("jsonl", "metadata"):  # of others only the plugin knows what they have to hold
                 try:
                     datafiles.read(str(source.path), "inference")
@@ -81,13 +81,13 @@ def setting_problems(job: JobSpec) -> Iterator[ValidationError]:
 
 def _unknown_columns(job: JobSpec) -> Iterator[ValidationError]:
     """What rank.selected_output_columns names that is no column of selected_rank.csv."""
-    known = ["rank", "algorithm", "paradigm", "time", "url", "Round", "Dataset", "Seeds", "Status"]
-    known += [metric.name for exam in job.testenvs for metric in exam.metrics]
+    columns = ["rank", "algorithm", "paradigm", "time", "url", "Round", "Dataset", "Seeds", "Status"]
+    columns += [metric.name for exam in job.testenvs for metric in exam.metrics]
     for module in (module for algorithm in job.algorithms for module in algorithm.modules):
-        known += [module.type, *(f"{module.type}-{name}" for name, _ in module.grid)]
+        columns += [module.type, *(f"{module.type}-{name}" for name, _ in module.grid)]
     for name in job.rank.selected_output_columns:
-        if name not in known:
-            message = f"rank.selected_output_columns names '{name}', which is no column.{closest(name, known)}"
+        if name not in columns:
+            message = f"rank.selected_output_columns names '{name}', which is no column.{closest(name, columns)}"
             yield ValidationError(message, Location(job.file), code="unknown-column")
 
 
@@ -95,15 +95,15 @@ def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Validation
     settings: ExamSettings = exam.settings
     paradigm, metric = algorithm.paradigm.name, settings.model_eval.model_metric
     mode = settings.hard_example_mining_mode
-    own = any(module.type == SCHEME for module in algorithm.modules)
-    if paradigm == "jointinference" and mode not in MINING_MODES and not own:
+    has_scheme = any(module.type == SCHEME for module in algorithm.modules)
+    if paradigm == "jointinference" and mode not in MINING_MODES and not has_scheme:
         message = (
             f"hard_example_mining_mode should be one of {', '.join(MINING_MODES)}, found '{mode}'. Another way "
             f"to answer is a module of the type {SCHEME} (docs/ianvs.md)."
         )
         yield ValidationError(message, exam.places.get("hard_example_mining_mode", exam.place), code="invalid-choice")
     types = [module.type for module in algorithm.modules]
-    needed = MINING_MODES["self-design" if own else mode] if own or mode in MINING_MODES else ()
+    needed = MINING_MODES["self-design" if has_scheme else mode] if has_scheme or mode in MINING_MODES else ()
     if paradigm == "jointinference" and (absent := [type_ for type_ in needed if type_ not in types]):
         message = f"hard_example_mining_mode '{mode}' needs modules of the types {', '.join(absent)}. Add them."
         yield ValidationError(message, algorithm.places.get("modules", algorithm.place), code="missing-module")
@@ -184,11 +184,11 @@ def import_problems(job: JobSpec) -> Iterator[ValidationError]:
                 work = work_of(ContractCase(algorithm, exam, {}, 0, (), below, below, job.working_directory))
                 try:
                     question = work, metrics_of(exam.metrics)
-                    found = ask_isolated("ianvs.kubeedge.run:problems", question, job.limits.check_seconds)
+                    messages = ask_isolated("ianvs.kubeedge.run:problems", question, job.limits.check_seconds)
                 except Unanswered as error:
-                    found = [f"importing its files {error}" + ("" if error.overran else ".")]
+                    messages = [f"importing its files {error}" + ("" if error.overran else ".")]
             yield from (
-                ValidationError(f"{algorithm.name}: {message}", place, code="unloadable-plugin") for message in found
+                ValidationError(f"{algorithm.name}: {message}", place, code="unloadable-plugin") for message in messages
             )
 
 
@@ -206,7 +206,7 @@ def code_problems(job: JobSpec) -> Iterator[ValidationError]:
     files: list[Path] = []
     plugins: list[tuple[str, ModuleSpec | MetricSpec]] = [(module.type, module) for module in modules]
     plugins += [("metric", metric) for exam in job.testenvs for metric in exam.metrics]
-    for what, plugin in plugins:
+    for kind, plugin in plugins:
         name, url = plugin.name, Path(plugin.url or "")
         file = url / "__init__.py" if url.is_dir() else url
         if plugin.url is None or (url, name) in seen or not file.is_file():
@@ -220,7 +220,7 @@ def code_problems(job: JobSpec) -> Iterator[ValidationError]:
         if names is not None and name not in names:
             there_are = f" It registers: {one_line(sorted(names))}." if names else " It registers nothing."
             yield ValidationError(
-                f"{shown_path(url)} registers no {what} under the name '{name}'.{there_are}",
+                f"{shown_path(url)} registers no {kind} under the name '{name}'.{there_are}",
                 _place(plugin),
                 code="unregistered-name",
             )
@@ -245,8 +245,10 @@ def code_problems(job: JobSpec) -> Iterator[ValidationError]:
             message, Location(missing.file, missing.line, 1), warning=missing.lazily, code="missing-package"
         )
     read = [source for exam in job.testenvs for source in _read(job, exam) if source.form == "json"]
-    known = any(missing.name == _READS_JSON for missing in lacking) or importlib.util.find_spec(_READS_JSON) is not None
-    if read and not known:
+    settled = (
+        any(missing.name == _READS_JSON for missing in lacking) or importlib.util.find_spec(_READS_JSON) is not None
+    )
+    if read and not settled:
         message = f"a json of samples is read by '{_READS_JSON}', which is not to be found."
         yield ValidationError(
             f"{message} Install it (pip install {_READS_JSON}).", read[0].place, code="missing-package"

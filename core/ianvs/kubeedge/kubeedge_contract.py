@@ -39,16 +39,16 @@ class KubeEdge(Contract):
 
     def metric(self, spec: MetricSpec) -> MetricFacts:
         if spec.url is not None:
-            what, better = f"What {shown_path(spec.url)} computes.", spec.options.get("higher_is_better")
-            return MetricFacts(what, spec.name == "MATRIX", None if better is None else bool(better))
-        known = {**KUBEEDGE_METRICS, **KUBEEDGE_FORMULAS}
-        if spec.name not in known:
+            summary, better = f"What {shown_path(spec.url)} computes.", spec.options.get("higher_is_better")
+            return MetricFacts(summary, spec.name == "MATRIX", None if better is None else bool(better))
+        definitions = {**KUBEEDGE_METRICS, **KUBEEDGE_FORMULAS}
+        if spec.name not in definitions:
             hint = closest(spec.name, KUBEEDGE_METRICS) or f" Without one there are: {', '.join(KUBEEDGE_METRICS)}."
             raise ConfigError(
                 [ValidationError(f"metric '{spec.name}' has no url.{hint}", spec.place, code="unknown-metric")]
             )
         higher = None if spec.name in ("MATRIX", "samples_transfer_ratio") else spec.name != "forget_rate"
-        return MetricFacts(known[spec.name], spec.name == "MATRIX", higher)
+        return MetricFacts(definitions[spec.name], spec.name == "MATRIX", higher)
 
     setting_problems = staticmethod(kubeedge_checks.setting_problems)
     code_problems = staticmethod(kubeedge_checks.code_problems)
@@ -75,9 +75,9 @@ class KubeEdge(Contract):
 
     def table(self, columns: Table) -> Table:
         """Ianvs's columns in its order and under its names, then ours."""
-        own, order = ("module", "metric", "hyperparameter"), {kind: place for place, kind in enumerate(_KINDS)}
-        known = sorted(columns, key=lambda column: order.get(column[0], len(order)))
-        return [(kind, key, key if kind in own else kind if kind in order else title) for kind, key, title in known]
+        keyed, order = ("module", "metric", "hyperparameter"), {kind: place for place, kind in enumerate(_KINDS)}
+        ordered = sorted(columns, key=lambda column: order.get(column[0], len(order)))
+        return [(kind, key, key if kind in keyed else kind if kind in order else title) for kind, key, title in ordered]
 
     def tables(self, results: "Iterable[CaseResult]", rank: RankSpec) -> Mapping[str, str]:
         from ianvs.kubeedge.exact_tables import exact_tables

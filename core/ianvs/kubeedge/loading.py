@@ -154,23 +154,23 @@ def registered(module: Module) -> Callable[..., Any]:
     """The class or function that a module names. Raises PluginError if its file registers no such thing."""
     if module.type == SCHEME and not module.url and (point := installed(SCHEMES).get(module.name)) is not None:
         return cast("Callable[..., Any]", point.load())
-    return _found(_KINDS[module.type], module.name, module.url)
+    return _lookup(_KINDS[module.type], module.name, module.url)
 
 
-def _found(kind: str, name: str, url: str | None) -> Callable[..., Any]:
+def _lookup(kind: str, name: str, url: str | None) -> Callable[..., Any]:
     # What this file registered counts, though another one may have taken the name since.
-    own: dict[tuple[str, str], Callable[..., Any]] = vars(import_file(url)).get(_OWN, {}) if url else {}
-    if (kind, name) in own:
-        return own[kind, name]
+    of_file: dict[tuple[str, str], Callable[..., Any]] = vars(import_file(url)).get(_OWN, {}) if url else {}
+    if (kind, name) in of_file:
+        return of_file[kind, name]
     if ClassFactory.is_exists(kind, name):
         return ClassFactory.get_cls(kind, name)
     others = [other for other in vars(ClassType).values() if isinstance(other, str)]
     elsewhere = [other for other in others if other != kind and ClassFactory.is_exists(other, name)]
-    known = sorted(ClassFactory.__registry__.get(kind, {}))
-    hint = f" It is registered as '{elsewhere[0]}'." if elsewhere else closest(name, known)
-    listed = f" Registered as '{kind}': {', '.join(known)}." if known else f" Nothing is registered as '{kind}'."
-    who = f"{shown_path(url)} does not register '{name}'" if url else f"without a url, nothing registers '{name}'"
-    raise PluginError(f"{who} as '{kind}'.{hint}{listed}", code="unregistered-name")
+    names = sorted(ClassFactory.__registry__.get(kind, {}))
+    hint = f" It is registered as '{elsewhere[0]}'." if elsewhere else closest(name, names)
+    listed = f" Registered as '{kind}': {', '.join(names)}." if names else f" Nothing is registered as '{kind}'."
+    problem = f"{shown_path(url)} does not register '{name}'" if url else f"without a url, nothing registers '{name}'"
+    raise PluginError(f"{problem} as '{kind}'.{hint}{listed}", code="unregistered-name")
 
 
 def load_metric(metric: MetricSpec | ModelMetric) -> Callable[..., Any]:
@@ -180,4 +180,4 @@ def load_metric(metric: MetricSpec | ModelMetric) -> Callable[..., Any]:
             f"the metric '{metric.name}' needs a url: it is none of those that ianvs computes by itself.",
             code="unknown-metric",
         )
-    return _found(ClassType.GENERAL, metric.name, str(metric.url))
+    return _lookup(ClassType.GENERAL, metric.name, str(metric.url))

@@ -50,26 +50,30 @@ class _Import:
 
 def missing_packages(files: Sequence[Path], folders: Sequence[Path]) -> list[Missing]:
     """What `files`, and what these import, need and is neither installed nor in `folders` or beside them, each once."""
-    found: dict[str, Missing] = {}
+    by_remedy: dict[str, Missing] = {}
     near = list(dict.fromkeys(file.parent for file in files))
     search = [str(folder) for folder in (*near, *folders)]
-    there = partial(_there, folders=search)
-    for file, one in _reached(files, search):
-        if not one.name or there(one.name) or (one.instead and all(map(there, one.instead))):
+    importable = partial(_importable, folders=search)
+    for file, imported in _reached(files, search):
+        if (
+            not imported.name
+            or importable(imported.name)
+            or (imported.instead and all(map(importable, imported.instead)))
+        ):
             continue
-        name, remedy = _remedy(one.name, near, search)
-        before = found.get(remedy)
-        if before is None or (before.lazily and not one.lazily):
-            found[remedy] = Missing(name, file, one.line, one.lazily, remedy)
-    return list(found.values())
+        name, remedy = _remedy(imported.name, near, search)
+        before = by_remedy.get(remedy)
+        if before is None or (before.lazily and not imported.lazily):
+            by_remedy[remedy] = Missing(name, file, imported.line, imported.lazily, remedy)
+    return list(by_remedy.values())
 
 
 def registered_names(file: Path, folders: Sequence[Path]) -> set[str] | None:
     """The names under which `file`, and what it imports of `folders`, register; None: their syntax can't tell."""
     names: set[str] = set()
     search = [str(folder) for folder in (file.parent, *folders)]
-    for one in dict.fromkeys([file, *(reached for reached, _ in _reached([file], search))]):
-        tree = _tree(one)
+    for source in dict.fromkeys([file, *(reached for reached, _ in _reached([file], search))]):
+        tree = _tree(source)
         if tree is None:
             return None
         for call, target in _registrations(tree):
@@ -104,13 +108,13 @@ def _reached(files: Sequence[Path], folders: Sequence[str]) -> Iterator[tuple[Pa
         seen.add((file, lazily))
         tree = _tree(file)
         yield file, _Import("", 0, 0, lazily)
-        for one in _imports(tree, lazily) if tree is not None else ():
-            search = [str(file.parents[one.level - 1])] if one.level else folders
-            if not one.level:
-                if one.name.partition(".")[0] in (*PROVIDED, *sys.stdlib_module_names):
+        for imported in _imports(tree, lazily) if tree is not None else ():
+            search = [str(file.parents[imported.level - 1])] if imported.level else folders
+            if not imported.level:
+                if imported.name.partition(".")[0] in (*PROVIDED, *sys.stdlib_module_names):
                     continue
-                yield file, one
-            waiting += [(inner, one.lazily) for inner in _files_of(one.name, search)]
+                yield file, imported
+            waiting += [(inner, imported.lazily) for inner in _files_of(imported.name, search)]
 
 
 def _tree(file: Path) -> ast.Module | None:
@@ -131,10 +135,10 @@ def _imports(tree: ast.Module, lazily: bool) -> Iterator[_Import]:
             yield _Import(node.module or "", node.level, node.lineno, lazily)
         elif isinstance(node, ast.Try) and any(map(_goes_on, node.handlers)):
             waiting += [(inner, lazily) for inner in (*node.orelse, *node.finalbody)]
-            first = tuple(one.name for one in _imports(ast.Module(node.body, []), lazily) if not one.level)
-            for one in _imports(ast.Module([s for h in node.handlers for s in h.body], []), lazily) if first else ():
-                yield replace(one, instead=one.instead or first)
-        elif isinstance(node, ast.If) and ("TYPE_CHECKING" in (said := ast.unparse(node.test)) or "__main__" in said):
+            first = tuple(each.name for each in _imports(ast.Module(node.body, []), lazily) if not each.level)
+            for each in _imports(ast.Module([s for h in node.handlers for s in h.body], []), lazily) if first else ():
+                yield replace(each, instead=each.instead or first)
+        elif isinstance(node, ast.If) and ("TYPE_CHECKING" in (test := ast.unparse(node.test)) or "__main__" in test):
             waiting += [(inner, lazily) for inner in node.orelse]
         else:
             inside = lazily or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
@@ -147,7 +151,7 @@ def _goes_on(handler: ast.ExceptHandler) -> bool:
     return not raises and any(name in caught for name in _OPTIONAL)
 
 
-def _there(dotted: str, folders: Sequence[str]) -> bool:
+def _importable(dotted: str, folders: Sequence[str]) -> bool:
     """Whether it can be imported. Of an installed package its top level is looked for alone."""
     top = dotted.partition(".")[0]
     search = [*folders, *sys.path]  # a package's file anywhere goes before a folder without one
@@ -172,14 +176,16 @@ def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[str]) -> tuple[
     top = dotted.partition(".")[0]
     spec = PathFinder.find_spec(top, folders)
     places = [] if spec is None or spec.origin is None else [Path(spec.origin)]
-    examples = [one for folder in near[:1] for one in folder.parents if one.name == "examples"]  # of a checkout
+    examples = [
+        parent for folder in near[:1] for parent in folder.parents if parent.name == "examples"
+    ]  # of a checkout
     for folder in (*near, *examples[:1]) if not places else ():
         some = islice(folder.rglob("*"), _MOST * (10 if folder in examples else 1))
-        found = [path for path in (folder, *some) if path.name.split("-")[0] in (top, f"{top}.py")]
-        if wheel := next((path for path in found if path.suffix == ".whl"), None):
+        matches = [path for path in (folder, *some) if path.name.split("-")[0] in (top, f"{top}.py")]
+        if wheel := next((path for path in matches if path.suffix == ".whl"), None):
             return top, f"The checkout brings it: pip install {wheel}."
-        places += (found := sorted(path for path in found if path.name in (top, f"{top}.py")))
-        if good := [str(path.parent) for path in found if origin_of(dotted, [str(path.parent)]) is not None]:
+        places += (matches := sorted(path for path in matches if path.name in (top, f"{top}.py")))
+        if good := [str(path.parent) for path in matches if origin_of(dotted, [str(path.parent)]) is not None]:
             which = "that folder" if len(good) == 1 else "the one that belongs to this plugin"
             return dotted if len(good) == 1 else top, f"It lies in {', '.join(good)}: set PYTHONPATH to {which}."
     if places:
@@ -192,12 +198,12 @@ def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[str]) -> tuple[
 def unset_keys(files: Sequence[Path], folders: Sequence[Path]) -> Iterator[tuple[str, Path, int]]:
     """(name, file, line) of each secret that the files, or what they import, read from a variable that is not set."""
     search = [str(folder) for folder in (*(file.parent for file in files), *folders)]
-    told = set()
+    reported = set()
     for file in dict.fromkeys(file for file, _ in _reached(files, search)):
         for node in ast.walk(_tree(file) or ast.Module([], [])):
             if not isinstance(node, ast.Call | ast.Subscript) or isinstance(getattr(node, "ctx", None), ast.Store):
                 continue
             read = _READS.fullmatch(ast.unparse(node))
-            if read and is_secret(name := read[1]) and not os.environ.get(name) and name not in told:
-                told.add(name)
+            if read and is_secret(name := read[1]) and not os.environ.get(name) and name not in reported:
+                reported.add(name)
                 yield name, file, node.lineno

@@ -78,10 +78,10 @@ class Case:
     def calling(self, type_: str, method: str, module: Module | None = None) -> Iterator[None]:
         """An exception in here is one of this module's method."""
         module = module or self.work.module(type_)
-        who = type_ if module is None else f"{type_} '{module.name}'"
+        plugin = type_ if module is None else f"{type_} '{module.name}'"
         file = Path(module.url).absolute() if module is not None and module.url else None
         where = f" ({shown_path(file)})" if file else ""
-        with during(f"{who}{where}, {method}", file):
+        with during(f"{plugin}{where}, {method}", file):
             yield
 
     def metric(self) -> tuple[str, Callable[..., Any]]:

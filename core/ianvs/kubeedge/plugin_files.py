@@ -80,10 +80,10 @@ def _content(source: SourceSpec, cache_dir: Path) -> object:
     path = source.path
     if not path.is_file():
         return None  # nobody reads it: `file_problems`
-    own = [path, path.parent / "data.jsonl"] if source.form == "metadata" else [path]
+    paths = [path, path.parent / "data.jsonl"] if source.form == "metadata" else [path]
     named = dict.fromkeys(word for line in _lines(path) for word in line.split()) if source.form == "txt" else ()
-    files = [os.fspath(found) for word in named if (found := path.parent / word).is_file()]
-    return [source.form, *file_digests([*map(os.fspath, own), *files], cache_dir)]
+    files = [os.fspath(file) for word in named if (file := path.parent / word).is_file()]
+    return [source.form, *file_digests([*map(os.fspath, paths), *files], cache_dir)]
 
 
 def _lines(path: Path) -> list[str]:

@@ -76,8 +76,8 @@ class _Provider(MetaPathFinder, Loader):
             return ModuleSpec(fullname, self, is_package=any(name.startswith(f"{fullname}.") for name in PROVIDED))
         # A plugin may have a package `core` of its own: what lies in that is found, below the names provided.
         if top == "core" and rest[0] != "common":
-            own = [str(folder) for entry in sys.path if (folder := Path(entry or ".", "core", *rest[:-1])).is_dir()]
-            spec = PathFinder.find_spec(fullname, own)
+            folders = [str(folder) for entry in sys.path if (folder := Path(entry or ".", "core", *rest[:-1])).is_dir()]
+            spec = PathFinder.find_spec(fullname, folders)
             if spec is not None:
                 return spec
         raise ModuleNotFoundError(_refusal(fullname), name=fullname)

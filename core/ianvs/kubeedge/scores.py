@@ -44,7 +44,7 @@ def _rounds(outcome: Mapping[str, Any]) -> list[RoundResult]:
     groups[-1] = [*groups[-1], *(other for other in seconds if not other.isdigit())]
     results = []
     for index, group in enumerate(groups):
-        walls, cpus = ([of.get(name, {}) for name in group] for of in (seconds, cpu))
+        walls, cpus = ([phases.get(name, {}) for name in group] for phases in (seconds, cpu))
         last = index == len(groups) - 1
         recorded = outcome["measures"] if last else {}
         results.append(
@@ -67,7 +67,7 @@ def _total(value: SupportsFloat | list[SupportsFloat] | None) -> float:
 
 def _sum(phases: list[Mapping[str, float]], phase: str) -> float:
     """Of the training phase, or ("") of all others."""
-    return math.fsum(v for one in phases for name, v in one.items() if (name == "train") == (phase == "train"))
+    return math.fsum(v for times in phases for name, v in times.items() if (name == "train") == (phase == "train"))
 
 
 def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
@@ -105,11 +105,11 @@ def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
                     value = function(labels, result)
                 wanted[metric.name] = _shown(value)
                 exact[metric.name] = value
-    if (asked := [m.name for m in ours if m.name in ("BWT", "FWT", "MATRIX")]) and outcome["MATRIX"]:
+    if (system_metrics := [m.name for m in ours if m.name in ("BWT", "FWT", "MATRIX")]) and outcome["MATRIX"]:
         rows = {key: [[c.get("accuracy") if c else None for c in r] for r in M] for key, M in outcome["MATRIX"].items()}
         mapping = {key: [[cell for cell in row if cell is not None] for row in M[1:]] for key, M in rows.items()}
         system = {**transfer(rows.get("all", [])), "MATRIX": mapping}
-        exact.update({name: system[name] for name in asked})
+        exact.update({name: system[name] for name in system_metrics})
     remember(work.folder, exact)
     rounds = _rounds(outcome)
     return ContractResult(

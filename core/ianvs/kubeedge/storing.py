@@ -102,36 +102,36 @@ class Snapshot:
 
     def _files(self) -> dict[str, tuple[int, int] | None]:
         """Size and time of each file below W, None for a folder; all but our own."""
-        found: dict[str, tuple[int, int] | None] = {}
+        files: dict[str, tuple[int, int] | None] = {}
         for path in self._root.rglob("*"):
             relative = path.relative_to(self._root)
             if relative.parts[0] != _FOLDER:
                 about = path.lstat()
-                found[str(relative)] = None if stat.S_ISDIR(about.st_mode) else (about.st_size, about.st_mtime_ns)
-        return found
+                files[str(relative)] = None if stat.S_ISDIR(about.st_mode) else (about.st_size, about.st_mtime_ns)
+        return files
 
     def _global_values(self) -> dict[str, str]:
         """Digests of the plain values in the plugin's modules and classes, by their full names."""
-        found: dict[str, str] = {}
+        digests: dict[str, str] = {}
         for name, module in list(sys.modules.items()):
             file = getattr(module, "__file__", None)
             if not isinstance(file, str) or not any(Path(file).is_relative_to(folder) for folder in self._folders):
                 continue
             for key, value in list(vars(module).items()):
-                self._watch(found, f"{name}.{key}", value)
+                self._watch(digests, f"{name}.{key}", value)
                 if isinstance(value, type) and value.__module__ == name:
                     for attribute, of_class in list(vars(value).items()):
-                        self._watch(found, f"{name}.{key}.{attribute}", of_class)
-        return found
+                        self._watch(digests, f"{name}.{key}.{attribute}", of_class)
+        return digests
 
-    def _watch(self, found: dict[str, str], name: str, value: object) -> None:
+    def _watch(self, digests: dict[str, str], name: str, value: object) -> None:
         plain = isinstance(value, int | float | str | bytes | list | tuple | dict | set | np.ndarray) or value is None
         if name.rpartition(".")[2].startswith("__") or not plain:
             return
         try:
-            found[name] = hashlib.sha256(pickle.dumps(value)).hexdigest()
+            digests[name] = hashlib.sha256(pickle.dumps(value)).hexdigest()
         except Exception:  # holds a function or a file: it is told by what it looks like
-            found[name] = repr(value)
+            digests[name] = repr(value)
 
 
 def begin_anew(root: Path) -> None:
@@ -141,9 +141,9 @@ def begin_anew(root: Path) -> None:
     if not note.exists():
         write_json(note, sorted(path.name for path in root.iterdir() if path.name != _FOLDER))
         return
-    kept = {_FOLDER, *json.loads(note.read_text(encoding="utf-8"))}
+    stays = {_FOLDER, *json.loads(note.read_text(encoding="utf-8"))}
     for path in root.iterdir():
-        if path.name not in kept:
+        if path.name not in stays:
             _remove(path)
     (root / _FOLDER / _STANDING).unlink(missing_ok=True)
 

@@ -20,24 +20,24 @@ from ianvs.base.package import own_name
 
 
 @contextmanager
-def kept(files: Mapping[Path, bytes]) -> Iterator[None]:
+def imports_from(files: Mapping[Path, bytes]) -> Iterator[None]:
     """Inside, an import of one of these files runs these bytes, whatever has become of it. Paths are resolved ones."""
     finder = _finder()
-    before, texts = finder.kept, {os.fspath(path): content for path, content in files.items()}
-    finder.kept = {**before, **texts}
+    before, texts = finder.contents, {os.fspath(path): content for path, content in files.items()}
+    finder.contents = {**before, **texts}
     for path in files:
         finder.add(path.parent)
     try:
         yield
     finally:
-        finder.kept = before
+        finder.contents = before
         for text in texts:
             linecache.cache.pop(text, None)
 
 
 def kept_files() -> Mapping[str, bytes]:
     """Those of which an import runs kept bytes, by resolved path."""
-    return _finder().kept
+    return _finder().contents
 
 
 def is_source(path: Path) -> bool:
@@ -51,7 +51,7 @@ def source_spec(name: str, path: Path, inside: list[str] | None = None) -> Modul
     inside: folders of its submodules, if it is a package. Its folder is an author's from now on, unless it is ours.
     """
     finder = _finder()
-    content = finder.kept.get(os.path.realpath(path))
+    content = finder.contents.get(os.path.realpath(path))
     if own_name(path) is not None:
         return spec_from_file_location(name, path, submodule_search_locations=inside)
     if path.suffix != ".py" or (content is None and not path.is_file()):
@@ -98,10 +98,10 @@ class _Source(SourceFileLoader):
 
 
 class _Finder(MetaPathFinder):
-    """Finds modules below folders of authors, in the order of sys.path. kept: by resolved path."""
+    """Finds modules below folders of authors, in the order of sys.path. contents: of files, by resolved path."""
 
     def __init__(self) -> None:
-        self.kept: Mapping[str, bytes] = {}
+        self.contents: Mapping[str, bytes] = {}
         self._homes: tuple[str, ...] = ()
 
     def add(self, home: Path) -> None:
@@ -120,16 +120,16 @@ class _Finder(MetaPathFinder):
                 continue
             real = _real(folder)
             if real.startswith(self._homes) and not _is_installed(real):
-                found = self._found(fullname, folder)
-                if found is not None:
+                spec = self._module_spec(fullname, folder)
+                if spec is not None:
                     before = PathFinder.find_spec(fullname, places[:index]) if index else None
-                    return found if before is None or before.origin is None else None
+                    return spec if before is None or before.origin is None else None
         return None
 
-    def _found(self, fullname: str, folder: str) -> ModuleSpec | None:
+    def _module_spec(self, fullname: str, folder: str) -> ModuleSpec | None:
         module = os.path.join(folder, fullname.rpartition(".")[2])  # noqa: PTH118
         for file, inside in ((os.path.join(module, "__init__.py"), [module]), (f"{module}.py", None)):  # noqa: PTH118
-            content = self.kept.get(os.path.realpath(file))
+            content = self.contents.get(os.path.realpath(file))
             if content is not None:
                 return _spec(fullname, file, content, inside)
         spec = PathFinder.find_spec(fullname, [folder])

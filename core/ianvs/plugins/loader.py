@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-from ianvs.base.entry_points import entries, installed, whose
+from ianvs.base.entry_points import entries, installed, origin_text
 from ianvs.base.errors import PluginError, closest, shortened, shown_path
 from ianvs.base.method_names import carried
 from ianvs.base.package import PACKAGE
@@ -57,9 +57,9 @@ class Loaded:
         if not self.folders:
             yield self.target
             return
-        own = self._own_modules
-        hidden = {name: sys.modules.pop(name) for name in (*own, *self._rivals) if name in sys.modules}
-        sys.modules.update(own)
+        modules = self._own_modules
+        hidden = {name: sys.modules.pop(name) for name in (*modules, *self._rivals) if name in sys.modules}
+        sys.modules.update(modules)
         sys.path[:0] = map(str, self.folders)
         count = len(sys.modules)
         try:
@@ -69,13 +69,13 @@ class Loaded:
                 sys.path.remove(str(folder))
             # What was imported meanwhile stands at the end; to compare all names, some thousand, would cost every call.
             more = tuple(islice(reversed(sys.modules), max(0, len(sys.modules) - count)))
-            for name in own:
-                own[name] = sys.modules.pop(name, own[name])
+            for name in modules:
+                modules[name] = sys.modules.pop(name, modules[name])
             for name in more:
                 module = sys.modules.get(name)
                 origin = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
                 if origin and "site-packages" not in origin and _is_below(Path(origin), self.folders):
-                    own[name] = sys.modules.pop(name)
+                    modules[name] = sys.modules.pop(name)
             sys.modules.update(hidden)
 
 
@@ -132,14 +132,14 @@ def reference_of(url: str | None, name: str, target: object) -> tuple[str | None
     It is named as "package.module:Class", as "file.py:Class" with a path from the plugin's folder, or as "Class" in the
     plugin's own file. Raises PluginError for anything else.
     """
-    said = getattr(target, "reference", None)
-    if said is None:
+    reference = getattr(target, "reference", None)
+    if reference is None:
         return url, name
-    if not isinstance(said, str) or not said.rpartition(":")[2]:
+    if not isinstance(reference, str) or not reference.rpartition(":")[2]:
         raise PluginError(
-            f'{name}.reference is {said!r}; it names a class: "package.module:Class".', code="unloadable-plugin"
+            f'{name}.reference is {reference!r}; it names a class: "package.module:Class".', code="unloadable-plugin"
         )
-    place, _, class_name = said.rpartition(":")
+    place, _, class_name = reference.rpartition(":")
     if place.endswith(".py") and url is not None and url.endswith(".py"):
         place = str(Path(url).parent / place)
     return place or url, class_name
@@ -151,49 +151,49 @@ def brought(group: str, kind: type[T]) -> tuple[tuple[tuple[T, EntryPoint], ...]
     What can't be imported, or is no such tuple, stops nothing else.
     """
     # mypy takes the __hash__ of a class for that of its objects.
-    found, unusable = _brought(entries(group), kind)  # type: ignore[arg-type]
-    return cast("tuple[tuple[T, EntryPoint], ...]", found), unusable
+    provided, unusable = _brought(entries(group), kind)  # type: ignore[arg-type]
+    return cast("tuple[tuple[T, EntryPoint], ...]", provided), unusable
 
 
 @lru_cache(maxsize=16)
 def _brought(
     points: tuple[EntryPoint, ...], kind: type
 ) -> tuple[tuple[tuple[object, EntryPoint], ...], tuple[str, ...]]:
-    found: list[tuple[object, EntryPoint]] = []
+    provided: list[tuple[object, EntryPoint]] = []
     unusable = []
     for point in points:
         try:
             things: object = point.load()
         except Exception as error:
-            unusable.append(f"{whose(point)} can't be imported: {cause(error, None)}.")
+            unusable.append(f"{origin_text(point)} can't be imported: {cause(error, None)}.")
             continue
         if isinstance(things, tuple) and all(isinstance(thing, kind) for thing in things):
-            found += [(thing, point) for thing in things]
+            provided += [(thing, point) for thing in things]
         else:
-            unusable.append(f"{whose(point)} is no tuple of {kind.__name__}.")
-    return tuple(found), tuple(unusable)
+            unusable.append(f"{origin_text(point)} is no tuple of {kind.__name__}.")
+    return tuple(provided), tuple(unusable)
 
 
 def _from_entry_point(name: str, group: str) -> Loaded:
-    known = installed(group)
-    what = group.rpartition(".")[2].removesuffix("s")
-    if name not in known:
-        built_in = ", ".join(sorted(known)) or "none is installed"
+    points = installed(group)
+    kind = group.rpartition(".")[2].removesuffix("s")
+    if name not in points:
+        built_in = ", ".join(sorted(points)) or "none is installed"
         of_kinds = [key for key, _ in carried()] if group == ENTRY_POINTS else []
         several = [key for key in of_kinds if key.partition(".")[2] == name]
-        hint = f" There are {' and '.join(several)}." if several else closest(name, [*known, *of_kinds])
+        hint = f" There are {' and '.join(several)}." if several else closest(name, [*points, *of_kinds])
         raise PluginError(
-            f"'{name}' is not a built-in {what} ({built_in}).{hint} Give the `url` of its file.",
+            f"'{name}' is not a built-in {kind} ({built_in}).{hint} Give the `url` of its file.",
             code="unloadable-plugin",
         )
     try:
-        found = Loaded(known[name].load())
-        share_train(found.target)
-        return found
+        loaded = Loaded(points[name].load())
+        share_train(loaded.target)
+        return loaded
     except Exception as error:
-        where = known[name].value
+        where = points[name].value
         raise PluginError(
-            f"the installed {what} '{name}', {where}, can't be imported: {cause(error, None)}", code="unloadable-plugin"
+            f"the installed {kind} '{name}', {where}, can't be imported: {cause(error, None)}", code="unloadable-plugin"
         ) from error
 
 
@@ -209,19 +209,19 @@ def _imported(path: Path) -> Loaded:
     name = spec.name if package is None else _name_inside(package, path, unique)
     for before in [each for each in sys.modules if each.startswith(unique)]:
         del sys.modules[before]
-    found = Loaded(None, folders, _rivals=_rivals(folders))
-    with found.active(), sedna_stand_in():
+    loaded = Loaded(None, folders, _rivals=_rivals(folders))
+    with loaded.active(), sedna_stand_in():
         try:
             if package is None:
-                found.target = _executed(spec)
+                loaded.target = _executed(spec)
             else:
-                found.target = _executed_inside(package, name, path)
+                loaded.target = _executed_inside(package, name, path)
         except Exception as error:
             sys.modules.pop(name, None)
             raise PluginError(f"{cause(error, path)}", code="unloadable-plugin") from error
-    sys.modules[name] = found.target
-    found._own_modules.pop(name, None)
-    return found
+    sys.modules[name] = loaded.target
+    loaded._own_modules.pop(name, None)
+    return loaded
 
 
 def _executed(spec: ModuleSpec) -> ModuleType:
@@ -294,21 +294,21 @@ def _rivals(folders: tuple[Path, ...]) -> tuple[str, ...]:
 
     Python's own and ours keep their names.
     """
-    there: set[str] = set()
+    listed: set[str] = set()
     for folder in folders:
         with suppress(OSError):
-            there.update(name.removesuffix(".py") for name in os.listdir(folder))  # noqa: PTH208 - as strings
+            listed.update(name.removesuffix(".py") for name in os.listdir(folder))  # noqa: PTH208 - as strings
         above = os.path.realpath(folder) + os.sep  # planned files count, too, where they are gone since
         inside = (path.removeprefix(above) for path in kept_files() if path.startswith(above))
-        there.update(name.partition(os.sep)[0].removesuffix(".py") for name in inside)
+        listed.update(name.partition(os.sep)[0].removesuffix(".py") for name in inside)
     # Those in sys.modules are looked up: to go through its thousands would copy their pages after a fork.
-    tops = {name for name in there if name in sys.modules} - {*sys.stdlib_module_names, PACKAGE.name}
+    tops = {name for name in listed if name in sys.modules} - {*sys.stdlib_module_names, PACKAGE.name}
     places = [(folder / f"{name}.py", folder / name / "__init__.py", name) for name in tops for folder in folders]
-    own = {name for module, package, name in places if is_source(module) or is_source(package)}
+    local_names = {name for module, package, name in places if is_source(module) or is_source(package)}
     return tuple(
         name
-        for name, module in (list(sys.modules.items()) if own else ())
-        if name.partition(".")[0] in own
+        for name, module in (list(sys.modules.items()) if local_names else ())
+        if name.partition(".")[0] in local_names
         and not _is_below(Path(getattr(module, "__file__", None) or folders[0]), folders)
     )
 
@@ -319,24 +319,24 @@ def _pick(module: ModuleType, name: str, where: str) -> Any:
         if target is not None:
             share_train(target)
             return target
-    own = [key for key, value in namespace.items() if getattr(value, "__module__", None) == module.__name__]
-    own += [alias for value in namespace.values() for alias in aliases_of(value)]
-    listed = f" It defines: {', '.join(dict.fromkeys(own))}." if own else " It defines no class or function."
-    raise PluginError(f"{where} has no '{name}'.{closest(name, own)}{listed}", code="unloadable-plugin")
+    defined = [key for key, value in namespace.items() if getattr(value, "__module__", None) == module.__name__]
+    defined += [alias for value in namespace.values() for alias in aliases_of(value)]
+    listed = f" It defines: {', '.join(dict.fromkeys(defined))}." if defined else " It defines no class or function."
+    raise PluginError(f"{where} has no '{name}'.{closest(name, defined)}{listed}", code="unloadable-plugin")
 
 
 def cause(error: BaseException, path: Path | None) -> str:
     """One line: where in the author's code, which error, what it said."""
-    said = shortened(f"{type(error).__name__}: {error}")
+    message = shortened(f"{type(error).__name__}: {error}")
     if isinstance(error, SyntaxError):
         return f"{shown_path(error.filename or path or '?')}:{error.lineno}:{error.offset}: SyntaxError: {error.msg}"
     if isinstance(error, ModuleNotFoundError) and error.name:
-        said = f"{said}. {how_to_install(error.name)}"
+        message = f"{message}. {how_to_install(error.name)}"
     if path is None:
-        return said
+        return message
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path]
     place = f"{shown_path(path)}:{lines[-1]}" if lines else shown_path(path)
-    return f"{place}: {said}"
+    return f"{place}: {message}"
 
 
 _PACKAGES = {

@@ -163,7 +163,9 @@ def _parsed(path: Path, version: str, size: int, content: bytes | None = None) -
         return _Source(text, text, ())
     imports: list[ast.Import | ast.ImportFrom] = []
     digest = hashlib.sha256(_text(tree, imports).encode()).hexdigest()
-    return _Source(text, f"tree:{digest}", tuple(dict.fromkeys(name for one in imports for name in _names(one, path))))
+    return _Source(
+        text, f"tree:{digest}", tuple(dict.fromkeys(name for statement in imports for name in _names(statement, path)))
+    )
 
 
 def _text(node: object, imports: list[ast.Import | ast.ImportFrom]) -> str:
@@ -180,7 +182,7 @@ def _text(node: object, imports: list[ast.Import | ast.ImportFrom]) -> str:
         parts = [f"{name}={_text(value, imports)}" for name, value in fields if value not in (None, [])]
         return f"{type(node).__name__}({','.join(parts)})"
     if isinstance(node, list):
-        return f"[{','.join([_text(one, imports) for one in node if not _is_bare_string(one)])}]"
+        return f"[{','.join([_text(child, imports) for child in node if not _is_bare_string(child)])}]"
     return ascii(node)
 
 
@@ -210,11 +212,11 @@ def _local_files(module: str, folders: Sequence[Path], homes: Collection[Path] |
     if not folder and top in sys.stdlib_module_names:
         return
     search = [folder] if folder else [*map(str, folders), *sys.path]
-    if not folder and _is_installed(top, tuple(search), tuple(one.stat().st_mtime_ns for one in folders)):
+    if not folder and _is_installed(top, tuple(search), tuple(root.stat().st_mtime_ns for root in folders)):
         return
     # An import of a.b.c runs a/__init__.py and a/b/__init__.py as well.
-    found = [find_module(".".join(parts[:count]), search) for count in range(1, len(parts) + 1)]
-    for path in (*found, *(_packages_around(Path(folder)) if folder else ())):
+    modules = [find_module(".".join(parts[:count]), search) for count in range(1, len(parts) + 1)]
+    for path in (*modules, *(_packages_around(Path(folder)) if folder else ())):
         if path is not None:
             near = bool(folder) or homes is None or any(path.is_relative_to(home) for home in homes)
             if own_name(path) is not None or (near and not is_installed(path)):
@@ -235,8 +237,10 @@ def _is_installed(top: str, search: tuple[str, ...], mtimes_ns: tuple[int, ...])
     mtimes_ns: of a plugin's folders, so that a module which is put there later is seen.
     """
     spec = PathFinder.find_spec(top, search)
-    found = [] if spec is None else [*(spec.submodule_search_locations or []), *([spec.origin] if spec.origin else [])]
-    return bool(found) and all(is_installed(Path(place).resolve()) and own_name(Path(place)) is None for place in found)
+    places = [] if spec is None else [*(spec.submodule_search_locations or []), *([spec.origin] if spec.origin else [])]
+    return bool(places) and all(
+        is_installed(Path(place).resolve()) and own_name(Path(place)) is None for place in places
+    )
 
 
 def _packages_around(folder: Path) -> Iterator[Path]:

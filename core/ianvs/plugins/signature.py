@@ -67,7 +67,7 @@ def constructor_parameters(target: Callable[..., object]) -> Parameters:
 
     A constructor that passes its `**kwargs` to nobody takes any name.
     """
-    found: dict[str, inspect.Parameter] = {}
+    by_name: dict[str, inspect.Parameter] = {}
     types: dict[str, object] = {}
     layers = inspect.getmro(target) if isinstance(target, type) else (target,)
     open_ = False
@@ -80,14 +80,14 @@ def constructor_parameters(target: Callable[..., object]) -> Parameters:
         for parameter in parameters[1:] if isinstance(layer, type) else parameters:
             if parameter.kind is parameter.VAR_KEYWORD:
                 open_ = True
-            elif parameter.kind in BY_NAME and parameter.name not in found:
-                found[parameter.name] = parameter
+            elif parameter.kind in BY_NAME and parameter.name not in by_name:
+                by_name[parameter.name] = parameter
                 if parameter.annotation is not parameter.empty:
                     types |= _resolved(parameter.name, parameter.annotation, init)
         if not open_ or not _passes_arguments_on(init):
             break
-    required = [name for name, parameter in found.items() if parameter.default is parameter.empty]
-    defaults = {name: parameter.default for name, parameter in found.items() if name not in required}
+    required = [name for name, parameter in by_name.items() if parameter.default is parameter.empty]
+    defaults = {name: parameter.default for name, parameter in by_name.items() if name not in required}
     return Parameters(required, defaults, open_, types)
 
 

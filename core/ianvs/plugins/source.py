@@ -72,8 +72,8 @@ class _Place(NamedTuple):
         """The name of one of the files."""
         if path.is_relative_to(self.folder):
             return path.relative_to(self.folder).as_posix()
-        if (own := own_name(path)) is not None:
-            return own.as_posix()
+        if (package_path := own_name(path)) is not None:
+            return package_path.as_posix()
         around = next((home for home in self.homes if path.is_relative_to(home)), path.parent)
         return os.path.relpath(path, self.folder if self.folder.is_relative_to(around) else around)
 
@@ -89,8 +89,8 @@ def _place(url: str | None, name: str, group: str, job: Path | None) -> _Place:
     if url is None and name not in installed(group):
         return _Place()
     module = (url or installed(group)[name].value).partition(":")[0]
-    found = find_module(module, [*sys.path])
-    if found is None:
+    source = find_module(module, [*sys.path])
+    if source is None:
         return _Place()
-    below = module.count(".") - (found.name != INIT)  # local are the modules of its package
-    return _Place(found, found.parent, (found if below < 0 else found.parents[below], *of_job))
+    below = module.count(".") - (source.name != INIT)  # local are the modules of its package
+    return _Place(source, source.parent, (source if below < 0 else source.parents[below], *of_job))

@@ -47,14 +47,14 @@ def type_problems(module: ModuleSpec, takes: Parameters, place: Location | None)
         if adapter is None:
             continue
         for index, value in enumerate(values):
-            said = _wrong(adapter, annotation, value, tried=name in dict(module.grid))
-            if said is None or (type(value) is type(default) and value == default):
+            mismatch = _wrong(adapter, annotation, value, tried=name in dict(module.grid))
+            if mismatch is None or (type(value) is type(default) and value == default):
                 continue
-            what, remedy = said
+            expected, remedy = mismatch
             shown = "a value that is not shown" if is_secret(name) else _shown(value)
             if isinstance(default, bool | int | float | str) and not is_secret(name):
                 remedy += f" Its default is {_shown(default, bare=True)}."
-            message = f"{name} of {module.name} takes {what}, found {shown}.{remedy or f' Write {what}.'}"
+            message = f"{name} of {module.name} takes {expected}, found {shown}.{remedy or f' Write {expected}.'}"
             yield ValidationError(message, value_place(module, name, index) or place, code="wrong-type")
 
 
@@ -70,10 +70,10 @@ def _wrong(adapter: TypeAdapter[object], annotation: object, value: object, trie
         adapter.validate_python(value)
     except pydantic.ValidationError as error:
         wanted = _described(annotation)
-        found = {one["type"]: str(one["msg"]) for one in error.errors()}
-        if "finite_number" in found:
+        messages = {detail["type"]: str(detail["msg"]) for detail in error.errors()}
+        if "finite_number" in messages:
             return wanted, " Write a finite number."
-        limits = [said for kind, said in found.items() if kind.startswith(_LIMITS)]
+        limits = [message for kind, message in messages.items() if kind.startswith(_LIMITS)]
         if limits:
             return f"{wanted} (here: {limits[0][0].lower()}{limits[0][1:]})", ""
         return wanted, _remedy(annotation, value, tried)

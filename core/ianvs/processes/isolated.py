@@ -63,17 +63,17 @@ class Isolated:
 
     def each(self, function: str, question: object, seconds: float) -> Iterator[Any]:
         """What `function` yields to `question`; each answer may take `seconds`. Raises Unanswered."""
-        used, told = self._process is not None, False
+        used, answered = self._process is not None, False
         try:
             process = self._process = self._process or self._started()
             _send(process, (function, question))
             while answer := _received(process, seconds):
-                told = True
+                answered = True
                 yield answer[0]
             return
         except BaseException as error:  # whoever wants no more answers has it ended, too
             self.close()
-            if told or not used or not isinstance(error, Unanswered) or error.overran:
+            if answered or not used or not isinstance(error, Unanswered) or error.overran:
                 raise
         # What was asked before may have left something that ended the process.
         yield from self.each(function, question, seconds)
@@ -149,8 +149,8 @@ def _answer(questions: IO[bytes], answers: IO[bytes]) -> None:
             function, question = pickle.load(questions)
         except EOFError:
             return
-        told = call_target(function)(question)
-        for line in chain(([answer] for answer in (told if isinstance(told, Iterator) else [told])), [[]]):
+        result = call_target(function)(question)
+        for line in chain(([answer] for answer in (result if isinstance(result, Iterator) else [result])), [[]]):
             answers.write(json.dumps(line).encode() + b"\n")
             answers.flush()
 

@@ -39,11 +39,11 @@ def threads(pid: int) -> list[str]:
 
 def children(pid: int) -> list[int]:
     """Processes that `pid` has started, from any of its threads."""
-    found: list[int] = []
+    pids: list[int] = []
     for thread in threads(pid):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:  # noqa: PTH123
-            found += map(int, file.read().split())
-    return found
+            pids += map(int, file.read().split())
+    return pids
 
 
 def below(top: int, but: Collection[int] = ()) -> Iterator[int]:
@@ -79,8 +79,8 @@ def cpu_seconds(pid: int | None = None) -> float:
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         of_ended = float(ended.ru_utime + ended.ru_stime)
         return time.process_time() + of_ended + seconds_below(os.getpid())
-    own = own_cpu_seconds(pid)
-    return own + _ticks(pid, 13) / os.sysconf("SC_CLK_TCK") + seconds_below(pid) if own else 0.0
+    seconds = own_cpu_seconds(pid)
+    return seconds + _ticks(pid, 13) / os.sysconf("SC_CLK_TCK") + seconds_below(pid) if seconds else 0.0
 
 
 def own_cpu_seconds(pid: int | None = None) -> float:
@@ -97,7 +97,7 @@ def own_cpu_seconds(pid: int | None = None) -> float:
 
 def seconds_below(pid: int, but: int | None = None) -> float:
     """Processor time of the processes below `pid`, and of those that they have waited for; without those of `but`."""
-    return sum(_ticks(one, 11) for one in below(pid, [but] if but else [])) / os.sysconf("SC_CLK_TCK")
+    return sum(_ticks(descendant, 11) for descendant in below(pid, [but] if but else [])) / os.sysconf("SC_CLK_TCK")
 
 
 def _ticks(pid: int, first: int) -> int:

@@ -41,10 +41,10 @@ class ReplyServer:
         if status in (404, 405, 501):
             lacks = "takes no adapters while it runs, and each round has another"
             raise ReplyServerError(f"the server at {self.url} {lacks}. {_START}.", code="unreachable-server")
-        _, told = self._answer("/version")  # not every program has it
+        _, version_info = self._answer("/version")  # not every program has it
         try:
-            base = next(one for one in self._asked("/v1/models")["data"] if not one.get("parent"))
-            version = f"{base.get('owned_by', '')} {told.get('version', '')}".strip()
+            base = next(model for model in self._request("/v1/models")["data"] if not model.get("parent"))
+            version = f"{base.get('owned_by', '')} {version_info.get('version', '')}".strip()
             return Served(self.url, version, str(base["id"]), str(base.get("root") or base["id"]))
         except (LookupError, TypeError, AttributeError, StopIteration):
             raise ReplyServerError(
@@ -54,12 +54,12 @@ class ReplyServer:
     @contextmanager
     def adapter(self, folder: Path) -> Iterator[str]:
         """Within, it answers by the adapter in `folder`, as peft writes one, under that name."""
-        self._asked("/v1/load_lora_adapter", {"lora_name": folder.name, "lora_path": str(folder)})
+        self._request("/v1/load_lora_adapter", {"lora_name": folder.name, "lora_path": str(folder)})
         try:
             yield folder.name
         finally:
             with suppress(ReplyServerError):  # it may be gone
-                self._asked("/v1/unload_lora_adapter", {"lora_name": folder.name})
+                self._request("/v1/unload_lora_adapter", {"lora_name": folder.name})
 
     def replies(
         self, model: str, prompts: Sequence[Sequence[int]], stops: Sequence[int], longest: int, salt: str
@@ -69,25 +69,27 @@ class ReplyServer:
         salt: prompts with another one take no less time because these were there before.
         """
         how = {**_GREEDY, **_TOKENS, "stop_token_ids": stops, "max_tokens": longest, "cache_salt": salt}
-        found: list[Any] = []
+        token_lists: list[Any] = []
         for start in range(0, len(prompts), _AT_ONCE):
             part = prompts[start : start + _AT_ONCE]
-            said = self._asked("/v1/completions", {"model": model, "prompt": part, **how})
-            told = {one.get("index"): one.get("token_ids") for one in said["choices"]}
-            found += map(told.get, range(len(part)))
-        if not all(isinstance(one, list) and all(isinstance(token, int) for token in one) for one in found):
+            completion = self._request("/v1/completions", {"model": model, "prompt": part, **how})
+            by_index = {choice.get("index"): choice.get("token_ids") for choice in completion["choices"]}
+            token_lists += map(by_index.get, range(len(part)))
+        if not all(
+            isinstance(tokens, list) and all(isinstance(token, int) for token in tokens) for tokens in token_lists
+        ):
             lacks = "gives no token ids with its replies (`return_token_ids`). Take vLLM 0.10.2 or later"
             raise ReplyServerError(f"the server at {self.url} {lacks}.", code="unreachable-server")
-        return found
+        return token_lists
 
-    def _asked(self, path: str, body: Mapping[str, object] | None = None) -> Any:
-        status, said = self._answer(path, body)
+    def _request(self, path: str, body: Mapping[str, object] | None = None) -> Any:
+        status, content = self._answer(path, body)
         if status >= 400:
             raise ReplyServerError(
-                f"the server at {self.url} refuses {path} ({status}): {json.dumps(said)[:500]}",
+                f"the server at {self.url} refuses {path} ({status}): {json.dumps(content)[:500]}",
                 code="unreachable-server",
             )
-        return said
+        return content
 
     def _answer(self, path: str, body: Mapping[str, object] | None = None) -> tuple[int, Any]:
         """(status, what JSON holds, or {} for another text)."""
@@ -95,15 +97,15 @@ class ReplyServer:
         request = Request(self.url + path, data, {"Content-Type": "application/json"})
         try:
             with self._opener.open(request, timeout=_SOON if body is None else _PATIENCE) as response:
-                status, said = response.status, response.read()
+                status, content = response.status, response.read()
         except HTTPError as error:
             with error:
-                status, said = error.code, error.read()
+                status, content = error.code, error.read()
         except (OSError, ValueError, http.client.HTTPException) as error:  # URLError is one of the first
             why = f"no server of replies answers at {self.url} ({getattr(error, 'reason', error)})"
             raise ReplyServerError(
                 f"{why}. {_START}, or correct `url` of `generation` in the job.", code="unreachable-server"
             ) from None
         with suppress(ValueError):
-            return status, json.loads(said)
+            return status, json.loads(content)
         return status, {}

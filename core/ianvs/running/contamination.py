@@ -53,9 +53,9 @@ def overlaps(plan: Plan) -> dict[str, str]:
     algorithms = {algorithm.name: algorithm for algorithm in plan.job.algorithms}
     rows = {case.row: case for case, _ in plan.cases() if not case.role}
     return {
-        row: said
+        row: message
         for row, case in rows.items()
-        if (said := overlap(exams[case.testenv], algorithms[case.algorithm], case.hyperparameters))
+        if (message := overlap(exams[case.testenv], algorithms[case.algorithm], case.hyperparameters))
     }
 
 
@@ -65,13 +65,13 @@ def overlap(exam: TestEnvSpec, algorithm: AlgorithmSpec, hyperparameters: Mappin
     What the algorithm's yaml says of its weights (`pretrained_on`) is believed; else what their name says. Of the exam
     it is `made_of`, else what the source says that it names.
     """
-    made = [_known(name) for name in exam.dataset.made_of or _made_of(exam.dataset)]
+    made = [_folded_name(name) for name in exam.dataset.made_of or _made_of(exam.dataset)]
     if not made:
         return ""
     seen = [*(algorithm.pretrained_on or named_after(hyperparameters))]
     if (backbone := exam.dataset.backbone) is not None:
         seen += backbone.pretrained_on or named_after({"network": backbone.network, "weights": backbone.weights})
-    seen = [_known(name) for name in seen]
+    seen = [_folded_name(name) for name in seen]
     wanted = [("samples", name, name) for name in made]
     wanted += [("classes", name, shared) for name in made for shared in KNOWN.get(name, Collection()).shares]
     for kind, name, looked_for in wanted:
@@ -106,11 +106,11 @@ def _made_of(spec: DatasetSpec) -> Sequence[str]:
         source = load(None, spec.name, ENTRY_POINTS).target
     except PluginError:  # told elsewhere
         return ()
-    told: Sequence[str] = getattr(source, "made_of", ())
-    return told
+    names: Sequence[str] = getattr(source, "made_of", ())
+    return names
 
 
-def _known(name: str) -> str:
+def _folded_name(name: str) -> str:
     return _SPELT.get(_plain(name), name)
 
 

@@ -36,10 +36,10 @@ def job_notes(plan: Plan) -> tuple[Note, ...]:
 
 def data_doubts(plan: Plan, planned: PlannedAlgorithm, exam: ExamRecord) -> list[str]:
     """What looks wrong in the samples of the exam of `planned`, in sentences; [] before they have been looked at."""
-    found = data.doubts_of(str(planned.exam["dataset"]), plan.job.workspace / "cache") or {}
+    doubts = data.doubts_of(str(planned.exam["dataset"]), plan.job.workspace / "cache") or {}
     # Where only rounds to come are asked, both parts are meant to be the same samples.
     future = exam.rules.get("asked") == "future"
-    return [doubt for name, doubt in found.items() if not (name == SHARED and future)]
+    return [doubt for name, doubt in doubts.items() if not (name == SHARED and future)]
 
 
 def with_earlier(results: Results, store: CaseStore, earlier: Mapping[str, EarlierCase], *, shown: bool) -> Results:
@@ -49,15 +49,15 @@ def with_earlier(results: Results, store: CaseStore, earlier: Mapping[str, Earli
     remedy = "`ianvs run` makes them anew."
     if not shown:
         remedy = f"`ianvs report --stored` shows them; {remedy}"
-    if all(one.other_source_alone for one in earlier.values()):
+    if all(case_before.other_source_alone for case_before in earlier.values()):
         remedy = f"{remedy[:-1]}, and `ianvs run --keep` counts them as they are."
-    notes = [Note("version", f"{said}.", remedy=remedy) for said in said_of_earlier(earlier.values())]
+    notes = [Note("version", f"{sentence}.", remedy=remedy) for sentence in said_of_earlier(earlier.values())]
     cases = list(results.case_list)
     for place, case in enumerate(cases if shown else ()):
-        found = earlier.get(case.id)
-        before = store.case(found.case_id) if found is not None else None
-        if found is not None and before is not None:
-            name = f"{case.algorithm} ({found.said.removeprefix('by an ')})"
+        match = earlier.get(case.id)
+        before = store.case(match.case_id) if match is not None else None
+        if match is not None and before is not None:
+            name = f"{case.algorithm} ({match.said.removeprefix('by an ')})"
             cases[place] = replace(case, id=before.id, row=before.row, algorithm=name)
     return replace(results, case_list=tuple(cases), job_notes=(*notes, *results.job_notes))
 
@@ -65,16 +65,18 @@ def with_earlier(results: Results, store: CaseStore, earlier: Mapping[str, Earli
 def _settings(plan: Plan) -> Iterator[Note]:
     """What stood on the command line, or in a call, in place of what the files say."""
     job = plan.job
-    asked = [f"--set {hide_secrets(one.said, {one.key: one.value})}" for one in job.overrides]
+    overrides = [f"--set {hide_secrets(override.said, {override.key: override.value})}" for override in job.overrides]
     chosen = [f"--only '{job.only}'"] if job.only is not None else []
     chosen += [f"--limit {job.limit}"] if job.limit is not None else []
     if chosen:
-        every = sum(len(of) * len(of.seeds(job.seeds)) for of in plan.algorithms if not of.role)
+        every = sum(
+            len(algorithm) * len(algorithm.seeds(job.seeds)) for algorithm in plan.algorithms if not algorithm.role
+        )
         shown = sum(1 for case, _ in plan.cases() if not case.role)
-        text = f"Shows {shown} of the job's {every} cases, by {' '.join([*asked, *chosen])}."
+        text = f"Shows {shown} of the job's {every} cases, by {' '.join([*overrides, *chosen])}."
         yield Note("settings", text, remedy="`ianvs report` without these options shows all that are stored.")
-    elif asked:
-        yield Note("settings", f"Made with {' '.join(asked)}, in place of what the job's files say.")
+    elif overrides:
+        yield Note("settings", f"Made with {' '.join(overrides)}, in place of what the job's files say.")
 
 
 def _sealing(plan: Plan) -> Iterator[Note]:

@@ -73,15 +73,15 @@ def importance_of(study: Study, space: Mapping[str, Range]) -> dict[str, float] 
     import optuna
 
     rung = study.rungs[0]
-    known = [trial for trial in study.trials if trial.values.get(rung) is not None]
-    if len(known) < _FEWEST or len({trial.values[rung] for trial in known}) == 1:
+    judged = [trial for trial in study.trials if trial.values.get(rung) is not None]
+    if len(judged) < _FEWEST or len({trial.values[rung] for trial in judged}) == 1:
         return None
     if len(space) == 1:
         return dict.fromkeys(space, 1.0)
     evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
-    told = _study_of(space, known, study.higher_is_better, rung)
-    found = optuna.importance.get_param_importances(told, evaluator=evaluator)
-    return {name: float(found[name]) for name in space if name in found}
+    optuna_study = _study_of(space, judged, study.higher_is_better, rung)
+    importances = optuna.importance.get_param_importances(optuna_study, evaluator=evaluator)
+    return {name: float(importances[name]) for name in space if name in importances}
 
 
 def rungs_of(first: int, reduction: int, last: int) -> tuple[int, ...]:
@@ -114,9 +114,11 @@ def going_on(
     last = rungs[-1]
     if not at_the_end or moved or any(trial.values.get(last) is not None for trial in trials):
         return
-    known = [(trial.reached, trial) for trial in trials if not trial.failed and trial.reached]
-    if known:
-        far, best_of = max(known, key=lambda one: (one[0], sign * (one[1].values[one[0]] or 0.0), -one[1].number))
+    judged = [(trial.reached, trial) for trial in trials if not trial.failed and trial.reached]
+    if judged:
+        far, best_of = max(
+            judged, key=lambda entry: (entry[0], sign * (entry[1].values[entry[0]] or 0.0), -entry[1].number)
+        )
         yield best_of.number, rungs[rungs.index(far) + 1]
 
 
@@ -137,22 +139,22 @@ def draw(
 
     study = _study_of(space, trials, higher_is_better)
     tried = {canonical(dict(trial.drawn)) for trial in trials}
-    found: dict[int, dict[str, object]] = {}
+    drawn_trials: dict[int, dict[str, object]] = {}
     distributions = _distributions(space)
     for number in numbers:
         for attempt in range(_MOST):
             drawn_by = int(digest(["search", seed, number, attempt])[:8], 16)
             study.sampler = _sampler(sampler if attempt < _TRIES else "random", drawn_by)
-            asked = study.ask(distributions)
-            drawn = {name: _value(one, asked.params[name]) for name, one in space.items()}
+            optuna_trial = study.ask(distributions)
+            drawn = {name: _value(space_range, optuna_trial.params[name]) for name, space_range in space.items()}
             if canonical(drawn) not in tried:
                 break
-            study.tell(asked, state=optuna.trial.TrialState.FAIL)  # FAIL: samplers don't look at it
+            study.tell(optuna_trial, state=optuna.trial.TrialState.FAIL)  # FAIL: samplers don't look at it
         else:
             break
         tried.add(canonical(drawn))
-        found[number] = drawn
-    return found
+        drawn_trials[number] = drawn
+    return drawn_trials
 
 
 def _study_of(
@@ -169,13 +171,13 @@ def _study_of(
     distributions, states = _distributions(space), optuna.trial.TrialState
     last = max((trial.reached for trial in trials), default=0)
     for trial in trials:
-        params = {name: _stored(one, trial.drawn[name]) for name, one in space.items()}
-        known = {round_: value for round_, value in trial.values.items() if value is not None}
+        params = {name: _stored(space_range, trial.drawn[name]) for name, space_range in space.items()}
+        values = {round_: value for round_, value in trial.values.items() if value is not None}
         end = last if rung is None else rung
-        if end in known:
-            state, value, steps = states.COMPLETE, known[end], known
+        if end in values:
+            state, value, steps = states.COMPLETE, values[end], values
         elif rung is None and not trial.failed:
-            state, value, steps = states.PRUNED if known else states.RUNNING, None, known
+            state, value, steps = states.PRUNED if values else states.RUNNING, None, values
         else:
             state, value, steps = states.FAIL, None, {}
         study.add_trial(
@@ -200,28 +202,32 @@ def _sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
 def _distributions(space: Mapping[str, Range]) -> dict[str, optuna.distributions.BaseDistribution]:
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    found: dict[str, optuna.distributions.BaseDistribution] = {}
-    for name, one in space.items():
-        if one.kind == "choice":
-            found[name] = CategoricalDistribution(list(range(len(one.choices))))  # a choice may be a list, too
-        elif one.kind == "int":
-            found[name] = IntDistribution(int(one.low or 0), int(one.high or 0))
+    distributions: dict[str, optuna.distributions.BaseDistribution] = {}
+    for name, space_range in space.items():
+        if space_range.kind == "choice":
+            distributions[name] = CategoricalDistribution(
+                list(range(len(space_range.choices)))
+            )  # a choice may be a list, too
+        elif space_range.kind == "int":
+            distributions[name] = IntDistribution(int(space_range.low or 0), int(space_range.high or 0))
         else:
-            found[name] = FloatDistribution(one.low or 0.0, one.high or 0.0, log=one.kind == "log_uniform")
-    return found
+            distributions[name] = FloatDistribution(
+                space_range.low or 0.0, space_range.high or 0.0, log=space_range.kind == "log_uniform"
+            )
+    return distributions
 
 
-def _value(one: Range, drawn: float) -> object:
+def _value(space_range: Range, drawn: float) -> object:
     """As a case has it. Six digits are enough for a number that people will read and write again."""
-    if one.kind == "choice":
-        return one.choices[int(drawn)]
-    if one.kind == "int":
+    if space_range.kind == "choice":
+        return space_range.choices[int(drawn)]
+    if space_range.kind == "int":
         return int(drawn)
-    return min(max(float(f"{drawn:.6g}"), one.low or 0.0), one.high or 0.0)
+    return min(max(float(f"{drawn:.6g}"), space_range.low or 0.0), space_range.high or 0.0)
 
 
-def _stored(one: Range, value: object) -> object:
+def _stored(space_range: Range, value: object) -> object:
     """What Optuna knows a value by."""
-    if one.kind != "choice":
+    if space_range.kind != "choice":
         return value
-    return [canonical(each) for each in one.choices].index(canonical(value))
+    return [canonical(each) for each in space_range.choices].index(canonical(value))

@@ -47,7 +47,7 @@ def results_of(plan: Plan, provenance: Mapping[str, object], inspector: Inspecto
         columns=tuple(columns),
         case_list=tuple(_shown(case) for case, _ in planned),
         provenance={**provenance, "configuration": resolved(job)},
-        references={case_id: found for case_id, found in references.items() if found},
+        references={case_id: ids for case_id, ids in references.items() if ids},
         budgets={name: exam.budget for name, exam in exams_.items() if exam.budget is not None},
         published=job.published,
         titles={name: exam.dataset.title for name, exam in exams_.items() if exam.dataset.title is not None},
@@ -103,15 +103,15 @@ def results_of_last_run(plan: Plan) -> Results:
     changed = [planned.reason for planned in islice(plan, _MOST_REASONS) if planned.reason.startswith(CHANGED_SINCE)]
     if JobStore(job.workspace, job.name).read() is None:
         raise IanvsError(nothing_stored(job.workspace), code="missing-results")
-    found = load_results(job.workspace, job.name)
+    results = load_results(job.workspace, job.name)
     if not changed:
-        raise IanvsError(_other_settings(found), code="missing-results")
-    packages = found.provenance.get("packages")
+        raise IanvsError(_other_settings(results), code="missing-results")
+    packages = results.provenance.get("packages")
     version = packages.get("ianvs") if isinstance(packages, Mapping) else None
     since = {part for reason in changed for part in re.split("[;,] ", reason.partition(": ")[2].replace("source ", ""))}
     made = f"Made by ianvs {version or 'of an unknown version'}, before these changed: {one_line(sorted(since), 6)}."
     mark = Note("version", made, remedy="`ianvs run` makes the results anew.")
-    return replace(found, job_notes=(mark, *(note for note in found.job_notes if note.kind != "version")))
+    return replace(results, job_notes=(mark, *(note for note in results.job_notes if note.kind != "version")))
 
 
 def nothing_stored(workspace: Path) -> str:
@@ -132,14 +132,14 @@ def nothing_like_it(job: JobSpec) -> str:
     )
 
 
-def _other_settings(found: Results) -> str:
+def _other_settings(results: Results) -> str:
     """The message that a job has stored results, but none for the settings that are asked for; with those it has."""
     values: dict[str, dict[str, None]] = {}
-    for case in found.case_list:
+    for case in results.case_list:
         for name, value in {"seed": case.seed, **case.hyperparameters}.items():
             values.setdefault(name, {})[str(value)] = None
-    stored = "; ".join(f"{name} {one_line(list(of), 6)}" for name, of in values.items())
+    stored = "; ".join(f"{name} {one_line(list(choices), 6)}" for name, choices in values.items())
     return (
-        f"nothing is stored for these settings. The last run of the job was `{found.provenance.get('command')}`, and "
-        f"stored {len(found)} cases: {stored}."
+        f"nothing is stored for these settings. The last run of the job was `{results.provenance.get('command')}`, and "
+        f"stored {len(results)} cases: {stored}."
     )

@@ -15,7 +15,7 @@ from ianvs.base.types import REPEAT, Failure, Status
 from ianvs.base.visible_text import visible
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.results.report.trials import drawn_text
-from ianvs.results.report.values import method_name, telling
+from ianvs.results.report.values import differing_settings, method_name
 from ianvs.running.planning.cases import PlannedAlgorithm, axes
 from ianvs.running.planning.plan import Plan, PlannedCase
 from ianvs.running.planning.references import ROLES
@@ -63,16 +63,16 @@ def waits(reason: str) -> str:
     return f"waits in the queue ({reason})"
 
 
-def inside(said: Mapping[str, object]) -> str:
+def inside(progress: Mapping[str, object]) -> str:
     """How far a round is, and what its learner says of it, to follow other words: ", 35 %, loss 1.23"; or ""."""
-    numbers = said.get("numbers")
-    told = [f"{float(said['fraction']):.0%}"] if "fraction" in said else []  # type: ignore[arg-type]
-    told += (
+    numbers = progress.get("numbers")
+    parts = [f"{float(progress['fraction']):.0%}"] if "fraction" in progress else []  # type: ignore[arg-type]
+    parts += (
         [f"{name.replace('_', ' ')} {value:.4g}" for name, value in numbers.items()]
         if isinstance(numbers, dict)
         else []
     )
-    return "".join(f", {one}" for one in told)
+    return "".join(f", {part}" for part in parts)
 
 
 def _varied(algorithm: PlannedAlgorithm) -> set[str]:
@@ -81,7 +81,7 @@ def _varied(algorithm: PlannedAlgorithm) -> set[str]:
         return set(search_space(algorithm.spec.modules))
     if algorithm.choices is None:
         return {name for name, values in axes(algorithm.spec.modules) if len(values) > 1}
-    return telling(algorithm.choices)
+    return differing_settings(algorithm.choices)
 
 
 class _Progress(Listener):
@@ -96,12 +96,12 @@ class _Progress(Listener):
 
     def _ending(self, case: PlannedCase, status: Status, failure: Failure | None) -> str:
         until = case.algorithm.until
-        told: str = status if status == "finished" or until is None else f"paused after round {until}"
+        ending: str = status if status == "finished" or until is None else f"paused after round {until}"
         if failure is not None:
-            said = failure.message.splitlines()[0] if failure.message else ""
+            first_line = failure.message.splitlines()[0] if failure.message else ""
             more = f"`ianvs logs {case.case.id[:8]} {self._job}` shows more" if self._job else f"log: {failure.log}"
-            told = f"{status}, {failure.error}: {said} ({more})"
-        return f"{describe(case)}: {told}"
+            ending = f"{status}, {failure.error}: {first_line} ({more})"
+        return f"{describe(case)}: {ending}"
 
     def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None:
         self._to_do, self._start = to_do, time.monotonic()
@@ -111,8 +111,8 @@ class _Progress(Listener):
             self._say(f"warning: {one_line(damaged, 5)} {CHANGED}; made again", "yellow")
         self._say(_opening(plan, to_do))
 
-    def noticed(self, said: str) -> None:
-        self._say(said)
+    def noticed(self, message: str) -> None:
+        self._say(message)
 
     def more(self, to_do: int, studies: Sequence[Study] = ()) -> None:
         self._to_do += to_do
@@ -125,8 +125,8 @@ class _Progress(Listener):
     def lost(self, case: PlannedCase, reason: str) -> None:
         self._say(f"{describe(case)}: {reason}; it goes on elsewhere", "yellow")
 
-    def warned(self, case: PlannedCase, said: str) -> None:
-        self._say(f"{describe(case)}: {said}", "yellow")
+    def warned(self, case: PlannedCase, message: str) -> None:
+        self._say(f"{describe(case)}: {message}", "yellow")
 
     def stopping(self, running: int) -> None:
         plural = "s" if running > 1 else ""
@@ -137,8 +137,8 @@ class _Progress(Listener):
 class SaidOfData(Listener):
     """What is said while data are prepared, and nothing else."""
 
-    def said_of(self, what: str, said: str) -> None:
-        print(f"preparing {what}: {said}", file=sys.stderr, flush=True)
+    def said_of(self, subject: str, message: str) -> None:
+        print(f"preparing {subject}: {message}", file=sys.stderr, flush=True)
 
 
 class PlainProgress(_Progress):
@@ -157,12 +157,12 @@ class PlainProgress(_Progress):
 
     def __exit__(self, *_: object) -> None: ...
 
-    def preparing(self, what: str, fraction: float) -> None:
+    def preparing(self, subject: str, fraction: float) -> None:
         if fraction == 0.0:
-            self._say(f"preparing {what}")
+            self._say(f"preparing {subject}")
 
-    def said_of(self, what: str, said: str) -> None:
-        self._say(f"preparing {what}: {said}")
+    def said_of(self, subject: str, message: str) -> None:
+        self._say(f"preparing {subject}: {message}")
 
     def queued(self, case: PlannedCase, reason: str) -> None:
         if self._verbose or reason not in self._reasons:  # of many that wait for the same, the first
@@ -232,19 +232,19 @@ class LiveProgress(_Progress):
         if to_do:
             self._all = self._progress.add_task("cases", total=to_do, note="")
 
-    def preparing(self, what: str, fraction: float) -> None:
+    def preparing(self, subject: str, fraction: float) -> None:
         if self._data is None:
-            self._data = self._progress.add_task(f"preparing {what}", total=100, note="%")
+            self._data = self._progress.add_task(f"preparing {subject}", total=100, note="%")
         self._progress.update(self._data, completed=round(100 * fraction))
 
-    def said_of(self, what: str, said: str) -> None:
-        if not said.endswith(" left"):  # else it is soon another
-            self._say(f"preparing {what}: {said}")
+    def said_of(self, subject: str, message: str) -> None:
+        if not message.endswith(" left"):  # else it is soon another
+            self._say(f"preparing {subject}: {message}")
         else:
             if self._data is None:
-                self.preparing(what, 0.0)
+                self.preparing(subject, 0.0)
             assert self._data is not None
-            self._progress.update(self._data, note=f"%, {said}")
+            self._progress.update(self._data, note=f"%, {message}")
 
     def more(self, to_do: int, studies: Sequence[Study] = ()) -> None:
         super().more(to_do, studies)
@@ -326,11 +326,11 @@ def _references(plan: Plan) -> str:
 
 def _so_far(study: Study) -> str:
     """What a search has asked for, and the best of it."""
-    said = f"search for {method_name(study.algorithm, study.testenv)}: {len(study.trials)} trials"
+    trials = f"search for {method_name(study.algorithm, study.testenv)}: {len(study.trials)} trials"
     best = study.best()
     if best is None:
-        return said
-    return f"{said}, so far the best {study.metric} {best.value:.4g} after round {best.reached} ({drawn_text(best)})"
+        return trials
+    return f"{trials}, so far the best {study.metric} {best.value:.4g} after round {best.reached} ({drawn_text(best)})"
 
 
 def _left(start: float, done: int, to_do: int) -> str:

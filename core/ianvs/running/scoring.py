@@ -49,24 +49,26 @@ def score_case(request: CaseRequest) -> None:
     if record is None:
         raise FileNotFoundError(f"{exams.folder(request.exam_id)} is gone: run the job again to make it anew")
     resolved = [(spec, key, resolve(spec)) for spec, key in missing]
-    metrics = [(spec, key, of.on_device(request.device) if of.on_device else of) for spec, key, of in resolved]
+    metrics = [
+        (spec, key, score.on_device(request.device) if score.on_device else score) for spec, key, score in resolved
+    ]
     over_matrix = [(spec, key, metric) for spec, key, metric in metrics if metric.level == "matrix"]
     if scores := [(spec, key, metric) for spec, key, metric in metrics if metric.level != "matrix"]:
         given = [spec.dataset_columns for spec, _, _ in scores]  # several: a reference run of several exams
         for columns in (each for n, each in enumerate(given) if each not in given[:n]):
-            _write_scores(request, record, [one for one in scores if one[0].dataset_columns == columns], columns)
+            _write_scores(request, record, [entry for entry in scores if entry[0].dataset_columns == columns], columns)
     for spec, key, metric in over_matrix:  # they read the scores
-        of, of_key = next((of, of_key) for of, of_key in request.scores if metric_key(spec, of) == key)
-        found = cases.score(request.case.id, of_key, after)
-        assert found is not None, "scores are written first"
-        rounds = cases.complete_rounds(request.case.id)[: len(found.values)]
+        score, of_key = next((score, of_key) for score, of_key in request.scores if metric_key(spec, score) == key)
+        stored = cases.score(request.case.id, of_key, after)
+        assert stored is not None, "scores are written first"
+        rounds = cases.complete_rounds(request.case.id)[: len(stored.values)]
         matrix = ScoreMatrix(
-            found.values,
-            of.name,
+            stored.values,
+            score.name,
             tuple(round_.name for round_ in rounds[1:]),
-            record.tests if found.values.shape[1] == len(record.tests) else (POOLED,),
-            curve=score_curve(found, rounds),
-            higher_is_better=resolve(of).higher_is_better,
+            record.tests if stored.values.shape[1] == len(record.tests) else (POOLED,),
+            curve=score_curve(stored, rounds),
+            higher_is_better=resolve(score).higher_is_better,
         )
         value, _ = score_of(spec, metric, matrix)
         cases.write_score(request.case.id, key, score_record(np.array([[value]], dtype=np.float64)), after)
@@ -84,10 +86,12 @@ def _write_scores(
     shown: Sequence[Any] = exams.pictures(request.exam_id)
     shown = shown or [None] * len(truth)
     own = exams.columns(request.exam_id, len(truth))
-    of_sheets = [{**kind.columns(one), **its, **columns} for one, its in zip(shown, own, strict=True)]
-    known = _Known(record, kind, truth, every, exams.rows(request.exam_id), of_sheets)
+    of_sheets = [{**kind.columns(metric_asked), **its, **columns} for metric_asked, its in zip(shown, own, strict=True)]
+    exam = _Known(record, kind, truth, every, exams.rows(request.exam_id), of_sheets)
     state = {key: _OverRounds(spec, metric.accumulate) for spec, key, metric in metrics if metric.accumulate}
-    alone = [one for one in metrics if one[1] not in state]  # the answers of a round alone tell them
+    alone = [
+        metric_asked for metric_asked in metrics if metric_asked[1] not in state
+    ]  # the answers of a round alone tell them
     values: dict[str, list[Numbers]] = {key: [] for _, key, _ in metrics}
     details: dict[str, list[list[Parts]]] = {key: [] for _, key, _ in metrics}
     between: dict[str, dict[int, Numbers]] = {key: {} for _, key, _ in metrics}
@@ -95,28 +99,28 @@ def _write_scores(
     last: Sequence[EvaluationRecord | None] = []
     rounds = cases.complete_rounds(request.case.id)[: None if request.until is None else request.until + 1]
     by_round = len(rounds) * len(record.tests) * FEW_GROUPS <= _MOST_LEFT_OUT
-    for arrived, row in _rows(cases, request, known, rounds):
+    for arrived, row in _rows(cases, request, exam, rounds):
         scores = _row_scores(alone, row)
         if arrived is not None:
-            for key, told in scores.items():
-                between[key][arrived] = _numbers(told)
+            for key, row_scores in scores.items():
+                between[key][arrived] = _numbers(row_scores)
             continue
         last = row
         scores |= {key: state[key].row_scores(metric, row) for _, key, metric in metrics if key in state}
-        for key, told in scores.items():
-            values[key].append(_numbers(told))
-            details[key].append([parts for _, parts in told])
-        for one in alone if by_round else ():
-            in_rounds[one[1]].append(_part_scores(one, row, FEW_GROUPS))
-    for one in metrics:
-        _, key, metric = one
-        by_last = metric.over_rounds == "last" and one in alone
+        for key, row_scores in scores.items():
+            values[key].append(_numbers(row_scores))
+            details[key].append([parts for _, parts in row_scores])
+        for metric_asked in alone if by_round else ():
+            in_rounds[metric_asked[1]].append(_part_scores(metric_asked, row, FEW_GROUPS))
+    for metric_asked in metrics:
+        _, key, metric = metric_asked
+        by_last = metric.over_rounds == "last" and metric_asked in alone
         score = score_record(
             np.array(values[key]),
             details[key],
             between[key],
             None if metric.about is None else metric.about(),
-            _part_scores(one, last, GROUPS) if by_last else None,
+            _part_scores(metric_asked, last, GROUPS) if by_last else None,
             _by_group(in_rounds[key]),
         )
         cases.write_score(request.case.id, key, score, after)
@@ -168,28 +172,28 @@ def _row_scores(metrics: Sequence[Wanted], row: Sequence[EvaluationRecord | None
     return scores
 
 
-def _part_scores(one: Wanted, row: Sequence[EvaluationRecord | None], groups: int) -> Numbers:
+def _part_scores(wanted: Wanted, row: Sequence[EvaluationRecord | None], groups: int) -> Numbers:
     """(G, J) without the g-th group. Empty for a metric that needs more samples: then nothing is known of their chance.
 
     So it is for one that has no number of its own.
     """
-    _, key, metric = one
+    _, key, metric = wanted
     if metric.pooled and any(cell and (cell.positions is not None or isinstance(cell.y_true, Ragged)) for cell in row):
         row = [pooled(row)]  # a sample of several test sets is left out once
-        _row_scores([one], row)  # what is matched for all samples serves all parts
+        _row_scores([wanted], row)  # what is matched for all samples serves all parts
     try:
         parts = () if metric.mapping else without_groups(row, groups)
-        return np.array([_numbers(_row_scores([one], part)[key]) for part in parts])
+        return np.array([_numbers(_row_scores([wanted], part)[key]) for part in parts])
     except IanvsError:
         return np.empty(0)
 
 
 def _by_group(rounds: Sequence[Numbers]) -> Numbers | None:
     """(G, K, J) of [k] (G, J), nan after a round that nothing was asked after; None where numbers of groups differ."""
-    known = [one for one in rounds if len(one)]
-    if len({len(one) for one in known}) != 1:
+    present = [scores for scores in rounds if len(scores)]
+    if len({len(scores) for scores in present}) != 1:
         return None
-    return np.stack([one if len(one) else np.full_like(known[0], np.nan) for one in rounds], axis=1)
+    return np.stack([scores if len(scores) else np.full_like(present[0], np.nan) for scores in rounds], axis=1)
 
 
 def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord | None:
@@ -219,17 +223,17 @@ class _Known:
     rows: Mapping[int, NDArray[np.int64]]
     columns: Sequence[Mapping[str, Any]]
 
-    def seen(self, stored: Mapping[Asked, Predictions], asked: Asked, rounds: int) -> EvaluationRecord | None:
+    def seen(self, stored: Mapping[Asked, Predictions], key: Asked, rounds: int) -> EvaluationRecord | None:
         """What is known of a test set after so many `rounds`; None where it was not asked."""
-        record, j, sheet = self.record, asked.test, self.record.sheet(asked.test)
-        said = stored.get(Asked(sheet, asked.samples))
-        if said is None:
+        record, j, sheet = self.record, key.test, self.record.sheet(key.test)
+        predictions = stored.get(Asked(sheet, key.samples))
+        if predictions is None:
             return None
         about = EvaluationRecord(
             record.classes,
             labels=record.test_classes[j],
             earlier=record.test_earlier[j],
-            extras={name: values for name, values in said.extras.items() if name not in self.kind.own_extras},
+            extras={name: values for name, values in predictions.extras.items() if name not in self.kind.own_extras},
             unseen=_unseen(record, j, self.truth[sheet], rounds),
             seen=_taught(record, rounds),
             seen_before=_taught(record, max(rounds - 1, 0)),
@@ -239,32 +243,32 @@ class _Known:
             columns=self.columns[sheet],
         )
         whole = None if self.every is None else self.every[sheet]
-        found = self.kind.record(about, self.truth[sheet] if whole is None else whole, said)
-        if len(record.sheets) > 1 and not any(record.sheets) and (count := _size(found)):
-            found = replace(found, positions=np.arange(count))
-        return PartialRecord.of(found, self.rows[j]) if j in self.rows else found
+        seen_record = self.kind.record(about, self.truth[sheet] if whole is None else whole, predictions)
+        if len(record.sheets) > 1 and not any(record.sheets) and (count := _size(seen_record)):
+            seen_record = replace(seen_record, positions=np.arange(count))
+        return PartialRecord.of(seen_record, self.rows[j]) if j in self.rows else seen_record
 
 
 def _rows(
-    cases: CaseStore, request: CaseRequest, known: _Known, rounds: Sequence[RoundResult]
+    cases: CaseStore, request: CaseRequest, exam: _Known, rounds: Sequence[RoundResult]
 ) -> Iterator[tuple[int | None, list[EvaluationRecord | None]]]:
     """(samples that had arrived, what is known of each test set) of each examination; None at the end of a round.
 
     One by one, and nothing of them is kept: a long stream is examined thousands of times.
     """
-    tests = range(len(known.record.tests))
+    tests = range(len(exam.record.tests))
     for round_ in rounds:
         stored = cases.predictions(request.case.id, round_.index)
         for samples in (None, *(arrived for arrived, _, _ in round_.examined[:-1])):
-            yield samples, [known.seen(stored, Asked(j, samples), round_.index) for j in tests]
+            yield samples, [exam.seen(stored, Asked(j, samples), round_.index) for j in tests]
 
 
 def _unseen(record: ExamRecord, j: int, truth: NDArray[Any], rounds: int) -> NDArray[np.bool_] | None:
     """(N,) whether each sample of test set j is of what was not taught in the first `rounds`; None: nobody asks."""
-    what = record.rules.get("unseen", "none")
-    if what == "none":
+    unseen = record.rules.get("unseen", "none")
+    if unseen == "none":
         return None
-    if what == "rounds":
+    if unseen == "rounds":
         return np.full(len(truth), j >= rounds)
     return ~np.isin(truth, sorted({label for classes in record.round_classes[:rounds] for label in classes}))
 
@@ -320,8 +324,8 @@ def without_groups(row: Sequence[EvaluationRecord | None], groups: int) -> Itera
     drawn = [None if record is None else _drawn(_size(record), groups) for record in row]
     for group in range(groups):
         yield [
-            None if record is None or of is None else PartialRecord.of(record, of != group)
-            for record, of in zip(row, drawn, strict=True)
+            None if record is None or groups_of is None else PartialRecord.of(record, groups_of != group)
+            for record, groups_of in zip(row, drawn, strict=True)
         ]
 
 
@@ -343,8 +347,8 @@ def missing_pictures(plan: Plan, inspector: Inspector) -> list[ValidationError]:
     A problem for each metric, which names the cases that have to be run again for it.
     """
     authored = {key: spec for scores in plan.scores for spec, key in scores if spec.url is not None}
-    told = inspector.metrics(list(authored.values()))
-    both = zip(authored, told, strict=True)
+    answers = inspector.metrics(list(authored.values()))
+    both = zip(authored, answers, strict=True)
     reading = {key for key, metric in both if not isinstance(metric, list) and metric.pictures}
     if not reading:
         return []
@@ -354,7 +358,7 @@ def missing_pictures(plan: Plan, inspector: Inspector) -> list[ValidationError]:
             for _, key in plan.scores_of(planned.algorithm):
                 case = planned.case.id
                 if key in reading and not plan.store.has_score(case, key):
-                    rounds = (one.index for one in plan.store.complete_rounds(case))
+                    rounds = (round_.index for round_ in plan.store.complete_rounds(case))
                     if any(lacks_pictures(plan.store.extras(case, index)) for index in rounds):
                         lacking.setdefault(key, []).append(case[:8])
     problems = []

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.types import Asked, Predictions
 
-Found = list[tuple[Asked, str, NDArray[Any]]]  # of an array: what was asked, its name, "" of labels
+Entries = list[tuple[Asked, str, NDArray[Any]]]  # of an array: what was asked, its name, "" of labels
 
 
 _STREAM = "stream "
@@ -32,16 +32,16 @@ def write_predictions(
 ) -> None:
     """stream: (n,) each, by name, of the chunks of a round that were answered before they were told."""
     kinds: dict[tuple[str, np.dtype[Any], tuple[int, ...]], list[tuple[int, NDArray[Any]]]] = {}
-    for number, said in enumerate(predictions.values()):
-        for extra, values in {"": said.labels, **said.extras}.items():
+    for number, answers in enumerate(predictions.values()):
+        for extra, values in {"": answers.labels, **answers.extras}.items():
             array = np.asarray(values)
             kinds.setdefault((extra, array.dtype, array.shape[1:]), []).append((number, array))
-    asked = [(one.test, -1 if one.samples is None else one.samples) for one in predictions]
-    arrays = {"asked": _steps(asked), "extras": np.array([extra for extra, _, _ in kinds], dtype=str)}
-    for name, of in enumerate(kinds.values()):
-        ends = np.cumsum([len(values) for _, values in of])
-        arrays[f"{name} of"] = _steps([(number, end) for (number, _), end in zip(of, ends, strict=True)])
-        arrays[f"{name}"] = np.concatenate([values for _, values in of])
+    keys = [(key.test, -1 if key.samples is None else key.samples) for key in predictions]
+    arrays = {"asked": _steps(keys), "extras": np.array([extra for extra, _, _ in kinds], dtype=str)}
+    for name, parts in enumerate(kinds.values()):
+        ends = np.cumsum([len(values) for _, values in parts])
+        arrays[f"{name} of"] = _steps([(number, end) for (number, _), end in zip(parts, ends, strict=True)])
+        arrays[f"{name}"] = np.concatenate([values for _, values in parts])
     arrays |= {f"{_STREAM}{name}": values for name, values in (stream or {}).items()}
     np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
 
@@ -49,13 +49,13 @@ def write_predictions(
 def read_predictions(path: Path | IO[bytes]) -> dict[Asked, Predictions]:
     with np.load(path, allow_pickle=False) as stored:
         alone = ((*_asked_of(name), values) for name, values in stored.items())
-        found = _found(stored) if "asked" in stored.files else list(alone)
-    labels = {asked: values for asked, extra, values in found if not extra}
-    extras: dict[Asked, dict[str, NDArray[Any]]] = {asked: {} for asked in labels}
-    for asked, extra, values in found:
+        entries = _unpacked(stored) if "asked" in stored.files else list(alone)
+    labels = {key: values for key, extra, values in entries if not extra}
+    extras: dict[Asked, dict[str, NDArray[Any]]] = {key: {} for key in labels}
+    for key, extra, values in entries:
         if extra:
-            extras[asked][extra] = values
-    return {asked: Predictions(values, extras[asked]) for asked, values in labels.items()}
+            extras[key][extra] = values
+    return {key: Predictions(values, extras[key]) for key, values in labels.items()}
 
 
 def read_stream(path: Path | IO[bytes]) -> dict[str, NDArray[Any]]:
@@ -71,20 +71,20 @@ def read_extras(path: Path | IO[bytes]) -> set[str]:
         return {name for name in names if name}
 
 
-def _found(stored: Mapping[str, NDArray[Any]]) -> Found:
-    asked = [Asked(test, None if samples < 0 else samples) for test, samples in _sums(stored["asked"])]
-    found: list[tuple[int, str, NDArray[Any]]] = []
+def _unpacked(stored: Mapping[str, NDArray[Any]]) -> Entries:
+    keys = [Asked(test, None if samples < 0 else samples) for test, samples in _sums(stored["asked"])]
+    parts: list[tuple[int, str, NDArray[Any]]] = []
     for name, extra in enumerate(stored["extras"].tolist()):
         values, start = stored[f"{name}"], 0
         for number, end in _sums(stored[f"{name} of"]):
-            found.append((number, extra, values[start:end]))
+            parts.append((number, extra, values[start:end]))
             start = end
-    return [(asked[number], extra, values) for number, extra, values in sorted(found, key=lambda one: one[0])]
+    return [(keys[number], extra, values) for number, extra, values in sorted(parts, key=lambda part: part[0])]
 
 
 def _asked_of(name: str) -> tuple[Asked, str]:
-    asked, _, extra = name.partition(" ")
-    test, _, samples = asked.partition("@")
+    key, _, extra = name.partition(" ")
+    test, _, samples = key.partition("@")
     return Asked(int(test), int(samples) if samples else None), extra
 
 
@@ -94,5 +94,5 @@ def _steps(pairs: list[tuple[int, int]]) -> NDArray[np.int64]:
 
 
 def _sums(steps: NDArray[np.int64]) -> list[list[int]]:
-    found: list[list[int]] = steps.cumsum(axis=0).tolist()
-    return found
+    sums: list[list[int]] = steps.cumsum(axis=0).tolist()
+    return sums

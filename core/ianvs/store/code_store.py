@@ -35,12 +35,12 @@ class CodeStore:
 
     def read(self, key: str) -> dict[str, bytes]:
         """What was kept under `key`. Raises DamagedError for anything else, FileNotFoundError for nothing."""
-        found = self._read(key)
-        if not found:
+        files = self._read(key)
+        if not files:
             raise FileNotFoundError(f"{self.folder(key)} is gone: run the job again to make it anew")
-        if _key(found) != key:
+        if _key(files) != key:
             raise DamagedError(self.folder(key), CHANGED)
-        return found
+        return files
 
     def _read(self, key: str) -> dict[str, bytes]:
         folder = self.folder(key)

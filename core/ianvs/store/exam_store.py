@@ -99,9 +99,11 @@ class ExamStore:
             np.savez(folder / "truth.npz", **_numbered(truth))  # type: ignore[arg-type]
             if pictures:
                 np.savez(folder / "pictures.npz", **_numbered(pictures))  # type: ignore[arg-type]
-            if parts := {str(j): one for j, one in (rows or {}).items() if one is not None}:
+            if parts := {str(j): positions for j, positions in (rows or {}).items() if positions is not None}:
                 np.savez(folder / "rows.npz", **parts)  # type: ignore[arg-type]
-            if named := {f"{i}/{name}": values for i, of in enumerate(columns) for name, values in of.items()}:
+            if named := {
+                f"{i}/{name}": values for i, by_name in enumerate(columns) for name, values in by_name.items()
+            }:
                 np.savez(folder / "columns.npz", **named)  # type: ignore[arg-type]
             write_json(folder / "manifest.json", dict(manifest))
             files = {path.name: noted(path) for path in sorted(folder.iterdir())}
@@ -111,14 +113,14 @@ class ExamStore:
 
     def record(self, exam_id: str) -> ExamRecord | None:
         """None: it is not there. Raises DamagedError."""
-        found = self._read(exam_id)
-        if found is None:
+        stored = self._read(exam_id)
+        if stored is None:
             return None
-        found = {"sheets": (), "shows": _SHOWN_BEFORE.get(found["kind"], ""), **found}  # of before ianvs 0.4
-        lists = {name: tuple(found[name]) for name in _LISTS}
+        stored = {"sheets": (), "shows": _SHOWN_BEFORE.get(stored["kind"], ""), **stored}  # of before ianvs 0.4
+        lists = {name: tuple(stored[name]) for name in _LISTS}
         for name in ("round_classes", "test_classes", "test_earlier"):
-            lists[name] = tuple(None if part is None else tuple(part) for part in found.get(name, ()))
-        return as_record(ExamRecord, {**found, **lists}, self.folder(exam_id) / "exam.json")
+            lists[name] = tuple(None if part is None else tuple(part) for part in stored.get(name, ()))
+        return as_record(ExamRecord, {**stored, **lists}, self.folder(exam_id) / "exam.json")
 
     def truth(self, exam_id: str) -> list[NDArray[Any]]:
         """[i] the labels of sheet i, which nobody was handed; label pictures only of its first few samples.
@@ -137,15 +139,15 @@ class ExamStore:
 
     def columns(self, exam_id: str, sheets: int) -> list[dict[str, NDArray[Any]]]:
         """[i] further columns of sheet i, by name. Raises DamagedError where they are not those that were stored."""
-        found: list[dict[str, NDArray[Any]]] = [{} for _ in range(sheets)]
+        by_sheet: list[dict[str, NDArray[Any]]] = [{} for _ in range(sheets)]
         stored = self._read(exam_id)
         if stored is None or "columns.npz" not in stored["files"]:
-            return found
+            return by_sheet
         with np.load(checked(self.folder(exam_id) / "columns.npz", stored), allow_pickle=False) as arrays:
             for key in arrays.files:
                 sheet, _, name = key.partition("/")
-                found[int(sheet)][name] = arrays[key]
-        return found
+                by_sheet[int(sheet)][name] = arrays[key]
+        return by_sheet
 
     def pictures(self, exam_id: str) -> list[NDArray[Any]]:
         """[i] (n, height, width, 3) uint8: the pictures that `truth` labels; of conversations what users said.

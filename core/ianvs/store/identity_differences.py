@@ -8,25 +8,27 @@ _FEW = 3  # files that are named one by one
 
 def identity_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Between two identities, as PlannedAlgorithm.identity_of tells them; seeds do not count."""
-    found = []
+    differences = []
     old, new = before["algorithm"], now["algorithm"]
     sources = old.get("source", {}), new.get("source", {})
     files = sorted(_changed(*sources, ()))
-    recounted = [name for name in files if [_by_tree(one.get(name)) for one in sources] == [False, True]]
+    recounted = [name for name in files if [_by_tree(source.get(name)) for source in sources] == [False, True]]
     edited = [name for name in files if name not in recounted]
     ours = [name for name in edited if "/ianvs/" in f"/{name}"]
     if theirs := [name for name in edited if name not in ours]:
-        found.append(f"source {', '.join(theirs)}")
+        differences.append(f"source {', '.join(theirs)}")
     if ours:
-        found.append(f"ianvs itself ({len(ours)} file{'s' * (len(ours) > 1)})")
+        differences.append(f"ianvs itself ({len(ours)} file{'s' * (len(ours) > 1)})")
     if recounted:
-        told = ", ".join(recounted) if len(recounted) <= _FEW else f"{len(recounted)} source files"
-        found.append(f"the way that ianvs counts {told}")
+        counted = ", ".join(recounted) if len(recounted) <= _FEW else f"{len(recounted)} source files"
+        differences.append(f"the way that ianvs counts {counted}")
     if files := sorted(_changed(old.get("weights", {}), new.get("weights", {}), ())):
-        found.append(f"the content of {', '.join(files)}")
-    found += _changed(old, new, ("source", "version", "weights"))
-    found += ["data" if name == "dataset" else name for name in _changed(before["exam"], now["exam"], ("version",))]
-    return found or ["version of ianvs's recipe"]
+        differences.append(f"the content of {', '.join(files)}")
+    differences += _changed(old, new, ("source", "version", "weights"))
+    differences += [
+        "data" if name == "dataset" else name for name in _changed(before["exam"], now["exam"], ("version",))
+    ]
+    return differences or ["version of ianvs's recipe"]
 
 
 def _by_tree(digest: str | None) -> bool | None:

@@ -56,8 +56,8 @@ class JobStore:
 
     def accepted(self) -> dict[str, str]:
         """{id of a case that the job has: id of the finished one in its place}. Raises DamagedError."""
-        found = read_checksummed(self.folder / _ACCEPTED, _ACCEPTED) or {}
-        return dict(found.get("cases", {}))
+        stored = read_checksummed(self.folder / _ACCEPTED, _ACCEPTED) or {}
+        return dict(stored.get("cases", {}))
 
     def note_queue(self, waiting: Mapping[str, str]) -> None:
         """Say to other processes which cases wait, and why, by id. Where that fails, they do not hear of it."""
@@ -71,9 +71,9 @@ class JobStore:
     def queue(self) -> Mapping[str, str]:
         """Which cases wait, and why, as the run has noted it that goes on now; one that was killed notes nothing."""
         with suppress(OSError, ValueError, KeyError, TypeError):
-            found = json.loads((self.folder / _QUEUE).read_text())
-            if time.time() - found["at"] < QUEUE_SECONDS:
-                return {str(key): str(reason) for key, reason in found["cases"].items()}
+            stored = json.loads((self.folder / _QUEUE).read_text())
+            if time.time() - stored["at"] < QUEUE_SECONDS:
+                return {str(key): str(reason) for key, reason in stored["cases"].items()}
         return {}
 
     def ids(self) -> set[str]:
@@ -84,9 +84,9 @@ class JobStore:
     @staticmethod
     def case_ids(workspace: Path) -> set[str]:
         """Of all cases that jobs have in `workspace`, those of runs that are not over included. Raises DamagedError."""
-        found = {case["id"] for name in JobStore.names(workspace) for case in _read(workspace, name).get("cases", ())}
+        ids = {case["id"] for name in JobStore.names(workspace) for case in _read(workspace, name).get("cases", ())}
         begun = (read_checksummed(path, _BEGUN) or {} for path in workspace.glob(f"*/{_BEGUN}"))
-        return found.union(*(one["cases"] for one in begun))
+        return ids.union(*(record["cases"] for record in begun))
 
     def read(self) -> dict[str, Any] | None:
         """The record; None: there is none. Raises DamagedError."""
@@ -174,8 +174,8 @@ class Study:
 
     def best(self) -> Trial | None:
         """Of those that went furthest the best; of equal ones the first."""
-        known = [trial for trial in self.trials if trial.value is not None]
-        far = [trial for trial in known if trial.reached == max(each.reached for each in known)]
+        scored = [trial for trial in self.trials if trial.value is not None]
+        far = [trial for trial in scored if trial.reached == max(each.reached for each in scored)]
         sign = 1 if self.higher_is_better else -1
         return max(far, key=lambda trial: (sign * (trial.value or 0.0), -trial.number)) if far else None
 
@@ -203,20 +203,20 @@ class StudyStore:
         """None: it has not begun. Raises DamagedError. choices: of hyperparameters; those that are secrets are stored
         as *** and a number, and stay so without it."""
         path = self.path(key)
-        found = read_checksummed(path, f"search/{key}.json")
-        if found is None:
+        stored = read_checksummed(path, f"search/{key}.json")
+        if stored is None:
             return None
         trials = (
-            {**one, "values": {int(round_): value for round_, value in one["values"].items()}}
-            for one in found["trials"]
+            {**entry, "values": {int(round_): value for round_, value in entry["values"].items()}}
+            for entry in stored["trials"]
         )
-        axes = ({**one, "choices": tuple(one["choices"])} for one in found["axes"])
-        lists = {name: tuple(found[name]) for name in ("seeds", "rungs")}
+        axes = ({**entry, "choices": tuple(entry["choices"])} for entry in stored["axes"])
+        lists = {name: tuple(stored[name]) for name in ("seeds", "rungs")}
         parts = {
-            "trials": tuple(as_record(Trial, one, path) for one in trials),
-            "axes": tuple(as_record(Axis, one, path) for one in axes),
+            "trials": tuple(as_record(Trial, entry, path) for entry in trials),
+            "axes": tuple(as_record(Axis, entry, path) for entry in axes),
         }
-        study = as_record(Study, {**found, **lists, **parts}, path)
+        study = as_record(Study, {**stored, **lists, **parts}, path)
         secrets = {
             name: {hidden: choice for choice, hidden in _secrets(name, values)} for name, values in choices.items()
         }
@@ -224,8 +224,8 @@ class StudyStore:
 
     def write(self, study: Study) -> None:
         secrets = {axis.name: _secrets(axis.name, axis.choices) for axis in study.axes}
-        study = _with(study, lambda name, value: next((one for each, one in secrets[name] if each == value), value))
-        parts = {"trials": [vars(one) for one in study.trials], "axes": [vars(one) for one in study.axes]}
+        study = _with(study, lambda name, value: next((shown for each, shown in secrets[name] if each == value), value))
+        parts = {"trials": [vars(trial) for trial in study.trials], "axes": [vars(axis) for axis in study.axes]}
         write_checksummed(self.path(study.key), f"search/{study.key}.json", {**vars(study), **parts})
 
     def forget(self, key: str, numbers: Collection[int]) -> None:
@@ -233,10 +233,12 @@ class StudyStore:
         study = self.read(key)
         if study is not None:
             first = study.rungs[0]
-            trials = (replace(one, values={}, goal=first) if one.number in numbers else one for one in study.trials)
+            trials = (
+                replace(trial, values={}, goal=first) if trial.number in numbers else trial for trial in study.trials
+            )
             self.write(replace(study, trials=tuple(trials), ended=False, winner=None, importance=None, said=""))
 
-    def of(self, keys: Collection[str]) -> Iterator[Study]:
+    def begun(self, keys: Collection[str]) -> Iterator[Study]:
         """Those of `keys` that have begun."""
         for key in keys:
             study = self.read(key)
@@ -247,21 +249,26 @@ class StudyStore:
 def _secrets(name: str, choices: Sequence[Any]) -> list[tuple[Any, str]]:
     """(choice, what is stored in its place) of those choices of a hyperparameter that may not be shown."""
     numbered = enumerate(choices, 1)
-    return [(one, f"{HIDDEN} {number}") for number, one in numbered if without_secrets({name: one}) != {name: one}]
+    return [
+        (choice, f"{HIDDEN} {number}")
+        for number, choice in numbered
+        if without_secrets({name: choice}) != {name: choice}
+    ]
 
 
 def _with(study: Study, value_of: Callable[[str, Any], Any]) -> Study:
     """`study` with other values of hyperparameters. value_of: by the name and the value before."""
-    axes = (replace(one, choices=tuple(value_of(one.name, choice) for choice in one.choices)) for one in study.axes)
+    axes = (replace(axis, choices=tuple(value_of(axis.name, choice) for choice in axis.choices)) for axis in study.axes)
     trials = (
-        replace(one, drawn={name: value_of(name, value) for name, value in one.drawn.items()}) for one in study.trials
+        replace(trial, drawn={name: value_of(name, value) for name, value in trial.drawn.items()})
+        for trial in study.trials
     )
     return replace(study, axes=tuple(axes), trials=tuple(trials))
 
 
 def foreign_tables(folder: Path) -> dict[Path, list[dict[str, str]]]:
     """Of rank/ in a job's folder: tables with rows of another program, and these. All of ours say how many Seeds."""
-    found = {}
+    tables = {}
     for path in (folder / "rank" / name for name in ("all_rank.csv", "selected_rank.csv")):
         with suppress(OSError, UnicodeDecodeError, csv.Error), path.open(newline="") as stream:
             table = csv.reader(stream)
@@ -269,8 +276,8 @@ def foreign_tables(folder: Path) -> dict[Path, list[dict[str, str]]]:
             at = next((place for place, title in enumerate(titles) if title.casefold() == "seeds"), None)
             rows = [row for row in table if row and (at is None or len(row) <= at or not row[at])]
             if rows or at is None:
-                found[path] = [dict(zip_longest(titles, row[: len(titles)], fillvalue="")) for row in rows]
-    return found
+                tables[path] = [dict(zip_longest(titles, row[: len(titles)], fillvalue="")) for row in rows]
+    return tables
 
 
 def report_folder(folder: Path) -> Path:

@@ -42,24 +42,24 @@ def prunable(store: CaseStore, wanted: Collection[str]) -> Iterator[Prunable]:
     for folder in sorted(store.root.glob("[!.]*")):
         if folder.name not in wanted:
             traces[folder.name] += store.root.glob(f".locks/{folder.name}.lock")
-            yield _of("lost", store, folder.name, folder, tuple(traces[folder.name]))
+            yield _prunable("lost", store, folder.name, folder, tuple(traces[folder.name]))
             continue
         models = sorted(folder.glob("rounds/[0-9]*/model"), key=lambda model: int(model.parent.name))
-        yield from (_of("old", store, folder.name, model) for model in models[:-1])
+        yield from (_prunable("old", store, folder.name, model) for model in models[:-1])
         if models and store.status(folder.name) == "finished":
-            yield _of("finished", store, folder.name, models[-1])
+            yield _prunable("finished", store, folder.name, models[-1])
 
 
-def prune(store: CaseStore, found: Prunable) -> bool:
+def prune(store: CaseStore, item: Prunable) -> bool:
     """Remove it; False, and it stays, where a process is at work on the case."""
-    with suppress(Timeout, OSError), store.lock(found.case_id).acquire(timeout=0):
-        for path in (found.folder, *found.traces):  # its lock is the last
+    with suppress(Timeout, OSError), store.lock(item.case_id).acquire(timeout=0):
+        for path in (item.folder, *item.traces):  # its lock is the last
             remove(path)
-        return not found.folder.exists()
+        return not item.folder.exists()
     return False
 
 
-def _of(kind: Kind, store: CaseStore, case_id: str, folder: Path, traces: tuple[Path, ...] = ()) -> Prunable:
+def _prunable(kind: Kind, store: CaseStore, case_id: str, folder: Path, traces: tuple[Path, ...] = ()) -> Prunable:
     every = (*folder.rglob("*"), *traces)
     case, sizes = None, [path.lstat().st_size for path in every if path.is_symlink() or not path.is_dir()]
     with suppress(DamagedError):

@@ -190,12 +190,12 @@ class RoundStore:
             stored = read_predictions(self.folder(case_id) / SIMILARITIES)
         except (OSError, ValueError, KeyError, BadZipFile):
             return None
-        return {asked: predictions.labels for asked, predictions in stored.items()}
+        return {key: predictions.labels for key, predictions in stored.items()}
 
     def keep_similarities(self, case_id: str, similarities: Mapping[Asked, NDArray[np.float64]]) -> None:
         """Of replies to the expected ones, by (test set, round), for reports. Without the right to write, nothing."""
         stream = io.BytesIO()
-        write_predictions(stream, {asked: Predictions(rows) for asked, rows in similarities.items()})
+        write_predictions(stream, {key: Predictions(rows) for key, rows in similarities.items()})
         with suppress(OSError):
             write_atomic(self.folder(case_id) / SIMILARITIES, stream.getvalue())
 

@@ -45,10 +45,10 @@ def numbers(values: ArrayLike) -> Stored:
     array = np.asarray(values, dtype="<f8")
     if array.size > _MANY:
         return packed(array)
-    told = array.astype(object)
-    told[~np.isfinite(array)] = None
-    found: list[Any] = told.tolist()
-    return found
+    finite = array.astype(object)
+    finite[~np.isfinite(array)] = None
+    items: list[Any] = finite.tolist()
+    return items
 
 
 def packed(values: ArrayLike) -> dict[str, Any]:
@@ -92,12 +92,12 @@ def score_record(
     return record | {name: packed(values) for name, values in without if values is not None and np.size(values)}
 
 
-def stored_score(found: Mapping[str, Any]) -> StoredScore:
+def stored_score(stored: Mapping[str, Any]) -> StoredScore:
     """From what `score_record` returned."""
-    values = _array(found["values"])
-    between = {int(n): _array(row) for n, row in found.get("between", {}).items()}
-    left_out = (_array(found[name]) if found.get(name) else None for name in LEFT_OUT)
-    details = found["details"]
+    values = _array(stored["values"])
+    between = {int(n): _array(row) for n, row in stored.get("between", {}).items()}
+    left_out = (_array(stored[name]) if stored.get(name) else None for name in LEFT_OUT)
+    details = stored["details"]
     if details is None:
         details = [[None] * values.shape[-1]] * len(values)
     return StoredScore(values, details, between, *left_out)

@@ -30,10 +30,10 @@ class MiB(DenseLearner):
         if not self.later:
             return super().loss(batch)
         with torch.no_grad():
-            told = self.logits(batch.x, network=self.teacher)
+            z_old = self.logits(batch.x, network=self.teacher)
         old, new = self.old_index, self.new_index
         loss = unbiased_cross_entropy(batch.outputs, batch.y, old, new, self.background)
-        return loss + self.distillation * unbiased_distillation(batch.outputs, told, old, new)
+        return loss + self.distillation * unbiased_distillation(batch.outputs, z_old, old, new)
 
     def after_round(self, data):
         super().after_round(data)
@@ -53,12 +53,12 @@ def unbiased_cross_entropy(z, y, old, new, background):
     return nll_loss(q, y, ignore_index=IGNORE)
 
 
-def unbiased_distillation(z, told, old, new):
+def unbiased_distillation(z, z_old, old, new):
     """Mean over all pixels and old classes, the background first.
 
-    told: (B, C, H, W) logits of the network of before the round. old, new: (K,) class indices.
+    z_old: (B, C, H, W) logits of the network of before the round. old, new: (K,) class indices.
     """
     logs = log_softmax(z[:, torch.cat([old, new])], 1)
-    p = softmax(told[:, old], 1)
+    p = softmax(z_old[:, old], 1)
     background = torch.cat([logs[:, :1], logs[:, len(old) :]], 1).logsumexp(1, keepdim=True)
     return -(p * torch.cat([background, logs[:, 1 : len(old)]], 1)).mean(1).mean()

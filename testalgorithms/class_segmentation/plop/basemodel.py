@@ -39,9 +39,9 @@ class PLOP(DenseLearner):
         for x, y in data.batches(self.batch_size):
             with torch.no_grad():
                 p = softmax(self.logits(x, network=self.teacher)[:, self.old_index], 1)
-            there = y == self.background
-            bins = (normalised_entropy(p)[there] * BINS).long().clamp(0, BINS - 1)
-            cells = p.argmax(1)[there] * BINS + bins
+            background = y == self.background
+            bins = (normalised_entropy(p)[background] * BINS).long().clamp(0, BINS - 1)
+            cells = p.argmax(1)[background] * BINS + bins
             counts += torch.bincount(cells, minlength=counts.numel()).view_as(counts)
         self.medians = medians(counts).clamp_min(self.threshold)
 
@@ -49,25 +49,25 @@ class PLOP(DenseLearner):
         if not self.later:
             return super().loss(batch)
         with torch.no_grad():
-            told = self.logits(batch.x, network=self.teacher)
+            z_old = self.logits(batch.x, network=self.teacher)
             earlier = self.teacher.stages
-            y, share = self.pseudo_labelled(batch.y, softmax(told[:, self.old_index], 1))
+            y, share = self.pseudo_labelled(batch.y, softmax(z_old[:, self.old_index], 1))
         each = cross_entropy(batch.logits, y, ignore_index=IGNORE, reduction="none")
-        return (share[:, None, None] * each).mean() + self.pooled_distances(batch.outputs, told, earlier)
+        return (share[:, None, None] * each).mean() + self.pooled_distances(batch.outputs, z_old, earlier)
 
     def pseudo_labelled(self, y, p):
         """(labels, share of each image's background that got one), of labels (B, H, W) and old answers (B, K, H, W)."""
-        there, c = y == self.background, p.argmax(1)
+        background, c = y == self.background, p.argmax(1)
         sure = normalised_entropy(p) < self.medians[c]
-        found = torch.where(there, torch.where(sure, self.old_index[c], IGNORE), y)
-        counts = there.sum((1, 2))
-        return found, (there & sure).sum((1, 2)) / counts.clamp_min(1)
+        labels = torch.where(background, torch.where(sure, self.old_index[c], IGNORE), y)
+        counts = background.sum((1, 2))
+        return labels, (background & sure).sum((1, 2)) / counts.clamp_min(1)
 
-    def pooled_distances(self, z, told, earlier):
+    def pooled_distances(self, z, z_old, earlier):
         now = z[:, self.old_index].clone()
         now[:, 0] = now[:, 0] + z[:, self.new_index].sum(1)  # the background's
         pairs = [(a, b, self.feature_weight) for a, b in zip(self.network.stages, earlier, strict=True)]
-        pairs.append((now, told[:, self.old_index], self.output_weight))
+        pairs.append((now, z_old[:, self.old_index], self.output_weight))
         distances = [weight * (local_pod(a) - local_pod(b)).norm(dim=1).mean() for a, b, weight in pairs]
         growth = (len(self.old) + len(self.new)) / max(1, len(self.new))
         return growth**0.5 * sum(distances) / len(distances)
@@ -91,7 +91,7 @@ def medians(counts):
 
 def local_pod(h):
     """(B, ...) means of squares of h (B, D, H, W) over the rows and over the columns of each region of each scale."""
-    squares, found = h.square(), []
+    squares, pooled = h.square(), []
     for scale in SCALES:
         height, width = h.shape[2] // scale, h.shape[3] // scale
         if not (height and width):
@@ -99,5 +99,5 @@ def local_pod(h):
         for i in range(scale):
             for j in range(scale):
                 part = squares[:, :, i * height : (i + 1) * height, j * width : (j + 1) * width]
-                found += [part.mean(3).flatten(1), part.mean(2).flatten(1)]
-    return torch.cat(found, 1)
+                pooled += [part.mean(3).flatten(1), part.mean(2).flatten(1)]
+    return torch.cat(pooled, 1)

@@ -27,9 +27,9 @@ class DetectionLwF(DetectionLearner, KnownClasses):
         self.alpha = alpha
 
     def before_round(self, data):
-        own = data.y[..., 4].unique().long().tolist()
-        self.new = torch.tensor([c for c in own if c >= 0], dtype=torch.int64, device=data.device)
-        self.old = torch.tensor([c for c in self.known if c not in own], dtype=torch.int64, device=data.device)
+        present = data.y[..., 4].unique().long().tolist()
+        self.new = torch.tensor([c for c in present if c >= 0], dtype=torch.int64, device=data.device)
+        self.old = torch.tensor([c for c in self.known if c not in present], dtype=torch.int64, device=data.device)
         self.teacher = copy.deepcopy(self.network).eval().requires_grad_(False) if len(self.old) else None
 
     def loss(self, batch):
@@ -38,10 +38,10 @@ class DetectionLwF(DetectionLearner, KnownClasses):
 
     def distillation(self, batch):
         """What alpha weighs, a scalar."""
-        said, told = batch.outputs, self.logits(batch.x, network=self.teacher)
-        p, p_old = said[:, self.old].sigmoid(), told[:, self.old].sigmoid()
+        z, z_old = batch.outputs, self.logits(batch.x, network=self.teacher)
+        p, p_old = z[:, self.old].sigmoid(), z_old[:, self.old].sigmoid()
         weight = p_old.amax(1, keepdim=True)
-        boxes = weight * l1_loss(said[:, -4:], told[:, -4:], reduction="none")
+        boxes = weight * l1_loss(z[:, -4:], z_old[:, -4:], reduction="none")
         return ((p - p_old).square().sum() + boxes.sum()) / weight.sum().clamp_min(1)
 
     def taught(self, data):

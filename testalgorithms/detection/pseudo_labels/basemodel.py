@@ -25,17 +25,17 @@ class DetectionPseudoLabels(DetectionLearner, KnownClasses):
             return data
         mask = torch.full((self.network.num_classes,), -torch.inf, device=data.device)
         mask[old] = 0.0
-        found = self.each(data.x, lambda x: self.answers(x, mask)).to(data.y.device)
+        answers = self.each(data.x, lambda x: self.answers(x, mask)).to(data.y.device)
         self._set_training()
-        return replace(data, y=self.completed(data.y, found))
+        return replace(data, y=self.completed(data.y, answers))
 
-    def completed(self, y, found):
+    def completed(self, y, answers):
         """The rows y (N, K, 5) with those answers (N, M, 6) that are believed."""
         true = y[..., 4] >= 0
-        covered = (box_iou(found, y) * true[:, None]).amax(2)
-        sure = (found[..., 4] >= self.threshold) & (covered < self.overlap)
-        added = found[..., [0, 1, 2, 3, 5]].where(sure[..., None], -1.0)
-        rank = torch.where(sure, found[..., 4], -torch.inf)
+        covered = (box_iou(answers, y) * true[:, None]).amax(2)
+        sure = (answers[..., 4] >= self.threshold) & (covered < self.overlap)
+        added = answers[..., [0, 1, 2, 3, 5]].where(sure[..., None], -1.0)
+        rank = torch.where(sure, answers[..., 4], -torch.inf)
         rank = torch.cat([torch.where(true, torch.inf, -torch.inf), rank], 1)  # true boxes stay
         order = rank.argsort(dim=1, descending=True, stable=True)[:, : y.shape[1], None]
         return torch.cat([y, added], 1).gather(1, order.expand(-1, -1, 5))

@@ -66,7 +66,7 @@ class CIA(LanguageLearner):
     ):
         super().__init__(**tuning)
         given = {"formula_side": formula_side, "scale": scale, "fallback": fallback, "init": init}
-        for name, value, known in (
+        for name, value, choices in (
             ("preset", preset, tuple(PRESETS)),
             ("init", init or "before_first_step", ("before_first_step", "after_first_step")),
             ("per", per, ("tensor", "global")),
@@ -77,7 +77,7 @@ class CIA(LanguageLearner):
             ("below", below or "nearest", ("nearest", "newest")),
             ("instruction", instruction, INSTRUCTIONS),
         ):
-            require_known(name, value, known)
+            require_known(name, value, choices)
         rule = PRESETS[preset] | {name: value for name, value in given.items() if value is not None}
         self.start = rule.pop("init")
         self.rule = {**rule, "per_tensor": per == "tensor", "constant": beta}
@@ -90,8 +90,8 @@ class CIA(LanguageLearner):
                 )
         DynamicAverage(**self.rule)  # says now what is wrong with them
         within(0, 1, threshold=threshold)
-        asked = {"new_group": new_group, "vectors": vectors, "routing": routing, "below": below}
-        groups = GROUPS.get(preset, GROUPS["paper"]) | {name: value for name, value in asked.items() if value}
+        chosen = {"new_group": new_group, "vectors": vectors, "routing": routing, "below": below}
+        groups = GROUPS.get(preset, GROUPS["paper"]) | {name: value for name, value in chosen.items() if value}
         self.new_group, self.routing, self.instruction = groups["new_group"], groups["routing"], instruction
         rules = {"vectors": groups["vectors"], "below": groups["below"]}
         self.codebook = Codebook(threshold, **rules) if grouping == "tfidf" else None
@@ -103,8 +103,8 @@ class CIA(LanguageLearner):
         if self.codebook is not None:
             self.take_group(data)
         again = self.group in self.learnt
-        here = {name: weight.detach().clone() for name, weight in self.weights.items()}
-        start = here if self.start == "before_first_step" else None
+        current = {name: weight.detach().clone() for name, weight in self.weights.items()}
+        start = current if self.start == "before_first_step" else None
         self.average = DynamicAverage(**self.rule, average=start) if again else None
 
     def after_step(self):
@@ -129,24 +129,24 @@ class CIA(LanguageLearner):
     @property
     def remark(self):
         rounds = [record for record in self.betas if record["left"] is not None]
-        said = []
+        notes = []
         if rounds:
             left = ", ".join(f"{r['left']:.2g} of round {r['round']}" for r in rounds)
-            said.append(f"share of a round's starting weights that is left at its end (product of the betas): {left}")
-            said.append(f"mean beta {sum(r['mean_beta'] for r in rounds) / len(rounds):.3f}")
+            notes.append(f"share of a round's starting weights that is left at its end (product of the betas): {left}")
+            notes.append(f"mean beta {sum(r['mean_beta'] for r in rounds) / len(rounds):.3f}")
         if self.codebook is not None and len(self.betas) > 1 and len(self.codebook.groups) == len(self.betas):
-            said.append(
+            notes.append(
                 "every round founded a group of its own, so nothing was averaged, and the routing gives the task away"
             )
-        return "; ".join(filter(None, (*said, super().remark)))
+        return "; ".join(filter(None, (*notes, super().remark)))
 
     # Groups of instructions, each with weights of its own.
 
     def take_group(self, data):
         if self.first is None:
             self.first = self.copy_of_weights()
-        self.group, known = self.codebook.assign(self.instructions(data.conversations))
-        if known:
+        self.group, existing = self.codebook.assign(self.instructions(data.conversations))
+        if existing:
             self.set_weights(self.shelf[self.group])
         elif self.new_group == "fresh":
             self.set_weights(self.first)
@@ -165,31 +165,31 @@ class CIA(LanguageLearner):
         self.of_one_task = task is not None
         return super().teacher_forced(data, **context)
 
-    def answer(self, asked):
-        return self.routed(asked, super().answer)
+    def answer(self, conversations):
+        return self.routed(conversations, super().answer)
 
-    def judge(self, asked):
-        return self.routed(asked, super().judge)
+    def judge(self, conversations):
+        return self.routed(conversations, super().judge)
 
-    def routed(self, asked, answers):
+    def routed(self, conversations, answers):
         """What `answers` gives of each conversation, with the weights of its group."""
         if not self.shelf:
-            return answers(asked)
+            return answers(conversations)
         together = self.routing == "test_set" and self.of_one_task
-        groups = self.codebook.route(self.instructions(asked), together=together)
-        here, said = self.copy_of_weights(), [None] * len(asked)
+        groups = self.codebook.route(self.instructions(conversations), together=together)
+        current, results = self.copy_of_weights(), [None] * len(conversations)
         for group in sorted(set(groups)):
             self.set_weights(self.shelf[group])
-            chosen = [i for i, of in enumerate(groups) if of == group]
-            for i, one in zip(chosen, answers([asked[i] for i in chosen]), strict=True):
-                said[i] = one
-        self.set_weights(here)
-        return said
+            chosen = [i for i, number in enumerate(groups) if number == group]
+            for i, result in zip(chosen, answers([conversations[i] for i in chosen]), strict=True):
+                results[i] = result
+        self.set_weights(current)
+        return results
 
     def state(self):
         groups = self.codebook.groups if self.codebook is not None else []
-        kept = {"betas": self.betas, "learnt": sorted(self.learnt), "group": self.group}
-        return {**kept, "groups": groups, "shelf": self.shelf, "first": self.first}
+        state = {"betas": self.betas, "learnt": sorted(self.learnt), "group": self.group}
+        return {**state, "groups": groups, "shelf": self.shelf, "first": self.first}
 
     def restore(self, state):
         self.betas, self.learnt, self.group = list(state["betas"]), set(state["learnt"]), state["group"]

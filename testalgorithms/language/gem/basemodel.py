@@ -23,17 +23,17 @@ class GEM(LanguageLearner):
         super().__init__(**tuning)
         at_least(1, per_round=per_round)
         within(0, inf, margin=margin)
-        self.per_round, self.margin, self.kept = per_round, margin, []
+        self.per_round, self.margin, self.memories = per_round, margin, []
 
     @property
     def memory(self):
         """All that is kept, as the benchmark measures it."""
-        together = ConversationMemory(self.per_round * max(len(self.kept), 1))
-        together.conversations = [conversation for part in self.kept for conversation in part.conversations]
+        together = ConversationMemory(self.per_round * max(len(self.memories), 1))
+        together.conversations = [conversation for part in self.memories for conversation in part.conversations]
         return together
 
     def before_round(self, data):
-        self.old = [self.encode(part.conversations) for part in self.kept]
+        self.old = [self.encode(part.conversations) for part in self.memories]
 
     def before_step(self):
         if not self.old:
@@ -46,12 +46,12 @@ class GEM(LanguageLearner):
         self.old = []
         part = ConversationMemory(self.per_round)
         part.add(data.conversations, data.generator("memory"))
-        self.kept.append(part)
+        self.memories.append(part)
 
     def state(self):
-        return {"kept": [part.state() for part in self.kept]}
+        return {"kept": [part.state() for part in self.memories]}
 
     def restore(self, state):
-        self.kept = [ConversationMemory(self.per_round) for _ in state["kept"]]
-        for part, held in zip(self.kept, state["kept"], strict=True):
+        self.memories = [ConversationMemory(self.per_round) for _ in state["kept"]]
+        for part, held in zip(self.memories, state["kept"], strict=True):
             part.restore(held)

@@ -25,8 +25,8 @@ class LwF(LanguageLearner):
         self.alpha, self.temperature, self.learnt_before = alpha, temperature, False
 
     def before_round(self, data):
-        known = {name: weight.detach().clone() for name, weight in self.weights.items()}
-        self.teacher = known if self.learnt_before else None
+        current = {name: weight.detach().clone() for name, weight in self.weights.items()}
+        self.teacher = current if self.learnt_before else None
 
     def loss(self, batch):
         logits = self.logits(batch)

@@ -25,10 +25,10 @@ class ShuffledPictures(LanguageLearner):
 
 def shuffled(x, seed):
     """Conversations with the pictures of others."""
-    draw, found = np.random.default_rng(seed), list(x)
-    counts = np.array([len(one.get("pictures", ())) for one in x])
+    draw, samples = np.random.default_rng(seed), list(x)
+    counts = np.array([len(sample.get("pictures", ())) for sample in x])
     for count in sorted(set(counts.tolist()) - {0}):
         places = np.flatnonzero(counts == count)
         for to, source in zip(places.tolist(), draw.permutation(places).tolist(), strict=True):
-            found[to] = {**x[to], "pictures": x[source]["pictures"]}
-    return found
+            samples[to] = {**x[to], "pictures": x[source]["pictures"]}
+    return samples

@@ -29,10 +29,10 @@ class LwF(SegmentationLearner):
     def losses(self, batch):
         yield self.cross_entropy(batch)
         old = [domain for domain in range(len(self.domains)) if domain != batch.domain]
-        for loss in old_domain_losses(self.logits, self.told, batch.x, old, temperature=self.temperature):
+        for loss in old_domain_losses(self.logits, self.teacher_logits, batch.x, old, temperature=self.temperature):
             yield self.alpha * loss
 
-    def told(self, x, domain):
+    def teacher_logits(self, x, domain):
         return self.logits(x, domain, self.teacher)
 
     def after_round(self, data):

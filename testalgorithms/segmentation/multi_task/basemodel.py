@@ -34,8 +34,8 @@ class MultiTask(SegmentationLearner):
         if self.warm_start:
             super().begin(task, labels, seed)
             return
-        known, self.domains = {**self.domains, task: labels}, {}
-        for each, its_labels in known.items():
+        labels_of, self.domains = {**self.domains, task: labels}, {}
+        for each, its_labels in labels_of.items():
             super().begin(each, its_labels, seed)
 
     def start_domain(self, domain):

@@ -25,7 +25,7 @@ def checked_labels(y: Sequence[Any], num_classes: int | None) -> list[Lists]:
     num_classes: None: as many as the highest label needs. Raises ValueError, which names the sample.
     """
     offsets, columns = _checked(y, ("boxes", "labels"), _OPTIONAL, num_classes)
-    return [{key: values.tolist() for key, values in one.items()} for one in by_picture(offsets, columns)]
+    return [{key: values.tolist() for key, values in boxes.items()} for boxes in by_picture(offsets, columns)]
 
 
 def checked_answers(answers: Any, count: int, num_classes: int, where: str, most: int = MAX_DETECTIONS) -> list[Boxes]:
@@ -49,10 +49,10 @@ def checked_answers(answers: Any, count: int, num_classes: int, where: str, most
     groups = np.stack([pictures, columns["labels"]])[:, order]
     places = np.arange(len(order))
     begins = np.where((np.diff(groups, axis=1, prepend=-1) != 0).any(axis=0), places, 0)
-    kept = np.zeros(len(order), dtype=bool)
-    kept[order] = places - np.maximum.accumulate(begins) < most
-    offsets = np.concatenate([[0], np.cumsum(kept)])[offsets]
-    return by_picture(offsets, {key: values[kept] for key, values in columns.items()})
+    keep = np.zeros(len(order), dtype=bool)
+    keep[order] = places - np.maximum.accumulate(begins) < most
+    offsets = np.concatenate([[0], np.cumsum(keep)])[offsets]
+    return by_picture(offsets, {key: values[keep] for key, values in columns.items()})
 
 
 def _checked(
@@ -102,9 +102,9 @@ def _arrays(item: Any, required: Sequence[str], optional: Sequence[str]) -> Boxe
         return {"boxes": rows[:, :4], "labels": rows[:, 5], "scores": rows[:, 4]}
     for key in item:
         if key not in (*required, *optional):
-            known = closest(str(key), (*required, *optional))
+            hint = closest(str(key), (*required, *optional))
             raise InvalidValue(
-                f"'{key}' means nothing here; {expected}.{known} Leave out what is not used.", "invalid-record"
+                f"'{key}' means nothing here; {expected}.{hint} Leave out what is not used.", "invalid-record"
             )
     for key in required:
         if key not in item:
@@ -126,15 +126,15 @@ def _arrays(item: Any, required: Sequence[str], optional: Sequence[str]) -> Boxe
     return arrays
 
 
-def _numbers(values: Any, what: str) -> NDArray[np.float64]:
+def _numbers(values: Any, name: str) -> NDArray[np.float64]:
     if hasattr(values, "detach"):  # a tensor, maybe on a card, maybe bfloat16, which numpy doesn't know
         values = values.detach().cpu().double()
     try:
         array = np.asarray(values)
     except ValueError:
-        raise InvalidValue(f"{what} is no array: its rows differ in length.", "invalid-record") from None
+        raise InvalidValue(f"{name} is no array: its rows differ in length.", "invalid-record") from None
     if array.size and array.dtype.kind not in "biuf":
-        raise InvalidValue(f"{what} holds {array.dtype}; expected numbers.", "invalid-record")
+        raise InvalidValue(f"{name} holds {array.dtype}; expected numbers.", "invalid-record")
     return array.astype(np.float64)
 
 
@@ -146,17 +146,17 @@ def _wrong_value(packed: Boxes, num_classes: int | None) -> tuple[int, str] | No
         if not np.isfinite(values).all():
             row = int(np.argwhere(~np.isfinite(values))[0][0])
             hint = " Leave out the box, or look for a division by 0." if key != "scores" else " Has training diverged?"
-            return row, f"{key} holds {_said(values[row])}, which is no finite number.{hint}"
+            return row, f"{key} holds {_shown_value(values[row])}, which is no finite number.{hint}"
     for axis, low in (("x", 0), ("y", 1)):
         if (wrong := boxes[:, low + 2] < boxes[:, low]).any():
             row = int(np.argmax(wrong))
-            message = f"{_said(boxes[row])} has {axis}2 < {axis}1. Boxes are x1 y1 x2 y2"
+            message = f"{_shown_value(boxes[row])} has {axis}2 < {axis}1. Boxes are x1 y1 x2 y2"
             return row, f"{message}: if these are x y width height, add x and y to them."
     most = np.inf if num_classes is None else num_classes
     if (wrong := (labels != np.floor(labels)) | (labels < 0) | (labels >= most) | ~np.isfinite(labels)).any():
         row = int(np.argmax(wrong))
-        known = "a whole number from 0" if num_classes is None else f"one of 0 to {num_classes - 1}"
-        message = f"label {labels[row]:g} is not {known}"
+        expected = "a whole number from 0" if num_classes is None else f"one of 0 to {num_classes - 1}"
+        message = f"label {labels[row]:g} is not {expected}"
         return row, f"{message}. If 0 is the background (as in torchvision), take 1 off."
     for key in FLAGS:
         if key in packed and (wrong := ~np.isin(packed[key], (0, 1))).any():
@@ -168,5 +168,5 @@ def _wrong_value(packed: Boxes, num_classes: int | None) -> tuple[int, str] | No
     return None
 
 
-def _said(values: Any) -> str:
+def _shown_value(values: Any) -> str:
     return "(" + ", ".join(f"{value:g}" for value in values) + ")" if np.ndim(values) else f"{values:g}"

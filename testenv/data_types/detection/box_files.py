@@ -88,16 +88,16 @@ def pictures_in(folder: Path) -> dict[str, Path]:
     """{name without its ending: path}, sorted. Raises DataError where two differ only by their endings."""
     if not folder.is_dir():
         raise DataError(f"{shown_path(folder)} is no folder; expected one with pictures.", code="missing-file")
-    found: dict[str, Path] = {}
+    by_stem: dict[str, Path] = {}
     shown = (path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and not is_of_tool(path.name))
     for path in sorted(shown):
-        if other := found.get(path.stem):
+        if other := by_stem.get(path.stem):
             raise DataError(
                 f"{shown_path(path)} and {other.name} would have one file of boxes. Rename one of them.",
                 code="duplicate-entry",
             )
-        found[path.stem] = path
-    return found
+        by_stem[path.stem] = path
+    return by_stem
 
 
 def class_names(names: Sequence[Any], file: Path, line: int) -> tuple[str, ...]:

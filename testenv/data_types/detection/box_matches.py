@@ -25,30 +25,34 @@ class ClassMatches(NamedTuple):
 
 
 class BoxMatches:
-    """Of `pictures` pictures, all of them or those that are `kept`, a ClassMatches for each class."""
+    """Of `pictures` pictures, all of them or those at `positions`, a ClassMatches for each class."""
 
-    def __init__(self, of_class: list[ClassMatches], pictures: int, kept: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, of_class: list[ClassMatches], pictures: int, positions: NDArray[np.int64] | None = None) -> None:
         self._of_class, self._pictures = of_class, pictures
-        self._kept = np.arange(pictures) if kept is None else kept
+        self._positions = np.arange(pictures) if positions is None else positions
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._positions)
 
-    def __getitem__(self, kept: Any) -> BoxMatches:
-        """Without some of the pictures. kept: a mask over those that are there, or positions."""
-        return BoxMatches(self._of_class, self._pictures, self._kept[kept])
+    def __getitem__(self, rows: Any) -> BoxMatches:
+        """Without some of the pictures. rows: a mask over those that are there, or positions."""
+        return BoxMatches(self._of_class, self._pictures, self._positions[rows])
 
     def of_class(self, index: int, area: int, thresholds: slice) -> ClassMatches:
         """What is known of a class, of one range of area, (1, T, D) and (1, G)."""
-        found = self._of_class[index]
-        judged, counted = found.judged[area : area + 1, thresholds], found.counted[area : area + 1]
-        if len(self._kept) == self._pictures:
-            return found._replace(judged=judged, counted=counted)
+        matches = self._of_class[index]
+        judged, counted = matches.judged[area : area + 1, thresholds], matches.counted[area : area + 1]
+        if len(self._positions) == self._pictures:
+            return matches._replace(judged=judged, counted=counted)
         inside = np.zeros(self._pictures, dtype=bool)
-        inside[self._kept] = True
-        mine, true = inside[found.pictures], inside[found.truth_pictures]
+        inside[self._positions] = True
+        mine, true = inside[matches.pictures], inside[matches.truth_pictures]
         return ClassMatches(
-            found.pictures[mine], found.places[mine], judged[..., mine], found.truth_pictures[true], counted[:, true]
+            matches.pictures[mine],
+            matches.places[mine],
+            judged[..., mine],
+            matches.truth_pictures[true],
+            counted[:, true],
         )
 
     @property

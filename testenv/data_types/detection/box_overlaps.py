@@ -36,8 +36,10 @@ def by_class(boxes: Boxes, classes: Sequence[int]) -> Iterator[Boxes]:
     pictures = boxes["pictures"]
     keys = (boxes["labels"],) if "scores" not in boxes else (-boxes["scores"], pictures, boxes["labels"])
     order = np.lexsort(keys)  # stable, the last key first
-    found = boxes["labels"][order]
-    for start, end in zip(np.searchsorted(found, classes), np.searchsorted(found, classes, side="right"), strict=True):
+    labels = boxes["labels"][order]
+    for start, end in zip(
+        np.searchsorted(labels, classes), np.searchsorted(labels, classes, side="right"), strict=True
+    ):
         yield {key: values[order[start:end]] for key, values in boxes.items()}
 
 
@@ -53,7 +55,7 @@ def overlaps(
     counts = np.searchsorted(truths["pictures"], answers["pictures"], side="right") - first
     sums = np.cumsum(counts)
     edges = np.searchsorted(sums, np.arange(0, max(1, counts.sum()), _BLOCK), side="right")
-    found: list[Pairs] = []
+    pairs: list[Pairs] = []
     for start, end in pairwise([*edges, len(counts)]):
         rows = np.repeat(np.arange(start, end), counts[start:end])
         columns = np.arange(len(rows)) + np.repeat((first - sums + counts)[start:end], counts[start:end])
@@ -67,8 +69,8 @@ def overlaps(
             union = np.where(crowd[columns], area_a, union)
         ious = np.divide(both, union, out=np.zeros_like(both), where=both > 0)
         near = ious >= minimum
-        found.append(Pairs(rows[near], columns[near], ious[near]))
-    rows, columns, ious = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        pairs.append(Pairs(rows[near], columns[near], ious[near]))
+    rows, columns, ious = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
     order = np.lexsort((columns, ious, rows))
     return Pairs(rows[order], columns[order], ious[order])
 

@@ -45,17 +45,17 @@ def check_box_files(files: BoxFiles, *, ignore_sizes: bool) -> tuple[ValidationE
             refused.append(ValidationError(message, files.place(row, None), code="invalid-record"))
     if refused:
         raise SourceError(summary(refused))
-    found = []
+    problems = []
     if turned:
         message = (
             f"{shown_path(files.pictures[turned[0]])} has an EXIF orientation, which is not applied, as {len(turned)} "
             f"of {len(heads)} pictures have: boxes that were drawn on the upright picture lie elsewhere. {_TURN} "
             f"{_IGNORE}"
         )
-        found.append(ValidationError(message, files.place(turned[0], None), warning=True, code="doubtful-data"))
+        problems.append(ValidationError(message, files.place(turned[0], None), warning=True, code="doubtful-data"))
     sizes = np.array([head.size[::-1] for head in heads], dtype=np.float64)
-    found += box_warnings(files.labels, sizes, files.place)
-    return tuple(found)
+    problems += box_warnings(files.labels, sizes, files.place)
+    return tuple(problems)
 
 
 def _size_problem(size: Size, head: PictureHead, name: str) -> str | None:

@@ -12,11 +12,11 @@ _OF_BEST = 0.3  # of the highest score in the picture, below which none is: dete
 
 
 def with_boxes(
-    picture: NDArray[np.uint8], said: Mapping[str, NDArray[Any]], palette: NDArray[np.uint8]
+    picture: NDArray[np.uint8], boxes: Mapping[str, NDArray[Any]], palette: NDArray[np.uint8]
 ) -> NDArray[np.uint8]:
     """(H, W, 3) the picture enlarged, with its boxes in the colours of their classes.
 
-    said: `boxes` (n, 4) x1 y1 x2 y2 in pixels, `labels` (n,), and of answers `scores` (n,), which are written beside
+    boxes: `boxes` (n, 4) x1 y1 x2 y2 in pixels, `labels` (n,), and of answers `scores` (n,), which are written beside
     them, those of weight. Truths are solid, answers dashed.
     """
     from PIL import Image, ImageDraw, ImageFont
@@ -25,14 +25,14 @@ def with_boxes(
     height, width = (max(1, round(side * scale)) for side in picture.shape[:2])
     drawn = Image.fromarray(picture).resize((width, height), Image.Resampling.BILINEAR)
     pen, font = ImageDraw.Draw(drawn), ImageFont.load_default(9)
-    scores = said.get("scores")
-    rows = np.arange(len(said["labels"]))
+    scores = boxes.get("scores")
+    rows = np.arange(len(boxes["labels"]))
     if scores is not None and len(scores):
         rows = np.argsort(scores, kind="stable")[-_MOST:]
         rows = rows[scores[rows] >= _OF_BEST * scores.max()]
     for row in rows.tolist():
-        x1, y1, x2, y2 = (float(corner) * scale for corner in said["boxes"][row])
-        fill = tuple(palette[int(said["labels"][row])].tolist())
+        x1, y1, x2, y2 = (float(corner) * scale for corner in boxes["boxes"][row])
+        fill = tuple(palette[int(boxes["labels"][row])].tolist())
         if scores is None:
             pen.rectangle((x1, y1, x2, y2), outline=fill, width=2)
             continue

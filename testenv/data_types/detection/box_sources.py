@@ -100,13 +100,15 @@ class Coco(BoxSource):
     train_pictures: str
     test_pictures: str
 
-    def _of(self, file: Path) -> tuple[object, bool]:
+    def _state_of(self, file: Path) -> tuple[object, bool]:
         return _state(file), self._ignore_sizes
 
     def read(self, root: Path) -> Parts:
-        train = _coco_part(root, self.train_annotations, self.train_pictures, *self._of(root / self.train_annotations))
+        train = _coco_part(
+            root, self.train_annotations, self.train_pictures, *self._state_of(root / self.train_annotations)
+        )
         return train, _coco_part(
-            root, self.test_annotations, self.test_pictures, *self._of(root / self.test_annotations)
+            root, self.test_annotations, self.test_pictures, *self._state_of(root / self.test_annotations)
         )
 
 

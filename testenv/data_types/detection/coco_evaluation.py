@@ -29,22 +29,22 @@ def coco_matches(truths: Boxes, answers: Boxes, classes: Sequence[int], pictures
 
 def coco_precision(matches: BoxMatches, area: int = 0, thresholds: slice = slice(None)) -> Array:
     """(C,) average precision by class, the mean over thresholds; nan for a class without a truth that counts."""
-    found = np.full(len(matches.classes), np.nan)
+    precisions = np.full(len(matches.classes), np.nan)
     for index in matches.classes:
-        of = matches.of_class(index, area, thresholds)
-        if counted := int(of.counted.sum()):
-            found[index] = _average_precision(of.judged[0] == HIT, of.judged[0] == MISS, counted).mean()
-    return found
+        matched = matches.of_class(index, area, thresholds)
+        if counted := int(matched.counted.sum()):
+            precisions[index] = _average_precision(matched.judged[0] == HIT, matched.judged[0] == MISS, counted).mean()
+    return precisions
 
 
 def coco_recall(matches: BoxMatches, limit: int = MOST) -> Array:
     """(C,) the largest recall by class, the mean over thresholds, of the first `limit` answers of each picture."""
-    found = np.full(len(matches.classes), np.nan)
+    recalls = np.full(len(matches.classes), np.nan)
     for index in matches.classes:
-        of = matches.of_class(index, 0, slice(None))
-        if counted := int(of.counted.sum()):
-            found[index] = (of.judged[0][:, of.places < limit] == HIT).sum(axis=1).mean() / counted
-    return found
+        matched = matches.of_class(index, 0, slice(None))
+        if counted := int(matched.counted.sum()):
+            recalls[index] = (matched.judged[0][:, matched.places < limit] == HIT).sum(axis=1).mean() / counted
+    return recalls
 
 
 def _of_class(truth: Boxes, answer: Boxes) -> ClassMatches:

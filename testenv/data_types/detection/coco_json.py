@@ -81,9 +81,9 @@ class _Reader:
                 self.refuse(start, f"the entry of {section} can't be read; expected {expected}.")
         if not starts:
             self.refuse(0, "there are no annotations. Is it the file of a test part, whose truths are not public?")
-        rows = self.found("image_id", image_ids, ids["images"], starts)
+        rows = self.rows_of("image_id", image_ids, ids["images"], starts)
         order = np.argsort(list(ids["categories"]))
-        labels = np.argsort(order)[self.found("category_id", category_ids, ids["categories"], starts)]
+        labels = np.argsort(order)[self.rows_of("category_id", category_ids, ids["categories"], starts)]
         by_picture = np.argsort(rows, kind="stable")
         begins = np.cumsum([0, *np.bincount(rows, minlength=len(paths))])
         cuts = begins[1:-1]
@@ -98,12 +98,12 @@ class _Reader:
 
         return BoxFiles(paths, [*targets], class_names([names[i] for i in order], self.file, 0), sizes, place)
 
-    def found(self, key: str, asked: array[int], known: dict[int, int], starts: array[int]) -> NDArray[np.int64]:
+    def rows_of(self, key: str, ids: array[int], rows: dict[int, int], starts: array[int]) -> NDArray[np.int64]:
         """Of each annotation the position of its picture or category."""
-        at = np.array([known.get(each, -1) for each in asked], dtype=np.int64)
+        at = np.array([rows.get(each, -1) for each in ids], dtype=np.int64)
         if (lost := at < 0).any():
             row = int(np.argmax(lost))
-            self.refuse(starts[row], f"no entry has the {key} {asked[row]} of this annotation. Mend or remove it.")
+            self.refuse(starts[row], f"no entry has the {key} {ids[row]} of this annotation. Mend or remove it.")
         return at
 
     def entries(self) -> Iterator[tuple[str, int, Any]]:
@@ -134,11 +134,11 @@ class _Reader:
         except json.JSONDecodeError as error:
             self.refuse(error.pos, f"not json: {error.msg}. Is the file cut off?")
 
-    def expect(self, at: int, what: str, said: str) -> int:
-        if self.text[at : at + 1] != what:
-            self.refuse(at, f"expected {said}, found '{self.text[at : at + 10]}'.")
+    def expect(self, at: int, token: str, expected: str) -> int:
+        if self.text[at : at + 1] != token:
+            self.refuse(at, f"expected {expected}, found '{self.text[at : at + 10]}'.")
         return at + 1
 
     def skip(self, at: int) -> int:
-        found = _BLANKS.match(self.text, at)
-        return found.end() if found else at
+        blanks = _BLANKS.match(self.text, at)
+        return blanks.end() if blanks else at

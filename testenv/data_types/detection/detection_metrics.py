@@ -46,7 +46,7 @@ class ArrivalOptions(Options):
     iou: Literal[50, 75] | None = None
 
 
-def _asked(record: EvaluationRecord) -> list[int]:
+def _tested(record: EvaluationRecord) -> list[int]:
     return list(range(len(record.classes)) if record.labels is None else record.labels)
 
 
@@ -54,10 +54,10 @@ def _matches(record: EvaluationRecord, compute: Callable[..., BoxMatches], **opt
     """Once for all metrics that match alike, also where pictures are left out."""
 
     def matched(whole: EvaluationRecord) -> Any:
-        truth, said = whole.y_true, whole.y_pred
-        if not (isinstance(truth, Ragged) and isinstance(said, Ragged)):
+        truth, answers = whole.y_true, whole.y_pred
+        if not (isinstance(truth, Ragged) and isinstance(answers, Ragged)):
             raise InvalidValue("this metric is for pictures with boxes (data type detection)", "unfit-metric")
-        return compute(boxes_of(truth, TRUTH), boxes_of(said, ANSWER), _asked(whole), len(truth), **options)
+        return compute(boxes_of(truth, TRUTH), boxes_of(answers, ANSWER), _tested(whole), len(truth), **options)
 
     return cast("BoxMatches", record.by_sample(f"{compute.__name__} {options}", matched))
 
@@ -83,7 +83,7 @@ def pcb_by_class(record: EvaluationRecord) -> NDArray[np.float64]:
 def arrived_by_class(record: EvaluationRecord, which: str, iou: int | None = None) -> NDArray[np.float64]:
     """Of the classes taught by then ("seen"; all where none arrive), those before the last round ("old"), or the others
     ("new")."""
-    classes, old = _asked(record), set(record.seen_before or ())
+    classes, old = _tested(record), set(record.seen_before or ())
     seen = set(classes if which == "seen" and record.seen is None else record.seen or ())
     wanted = {"seen": seen, "old": old, "new": seen - old}[which]
     values = coco_by_class(record, partial(coco.coco_precision, thresholds=_AT.get(iou or 0, slice(None))))
@@ -96,7 +96,7 @@ def _mean(record: EvaluationRecord, by_class: ByClass, **options: Any) -> float:
 
 
 def _parts(record: EvaluationRecord, by_class: ByClass) -> Mapping[str, float]:
-    return {record.classes[c]: float(v) for c, v in zip(_asked(record), by_class(record), strict=True)}
+    return {record.classes[c]: float(v) for c, v in zip(_tested(record), by_class(record), strict=True)}
 
 
 def _metric(
@@ -119,15 +119,15 @@ def _metric(
     return replace(plain, configure=configured)
 
 
-def _coco(name: str, of: str, formula: str, score: ByClass, **more: Any) -> Metric:
-    summary = f"COCO's average {of}, over the classes of the test set that have a truth."
+def _coco(name: str, quantity: str, formula: str, score: ByClass, **more: Any) -> Metric:
+    summary = f"COCO's average {quantity}, over the classes of the test set that have a truth."
     return _metric(name, summary, formula, _COCO, partial(coco_by_class, score=score), **more)
 
 
-def _arrived(which: str, of: str) -> Metric:
-    summary = f"COCO's AP over {of}, after the last round, on the pictures of all test sets; option iou."
+def _arrived(which: str, group: str) -> Metric:
+    summary = f"COCO's AP over {group}, after the last round, on the pictures of all test sets; option iou."
     by_class = partial(arrived_by_class, which=which)
-    return _metric(f"AP_{which}", summary, f"mean of AP_c over {of}", _LIU, by_class, ArrivalOptions, pooled=True)
+    return _metric(f"AP_{which}", summary, f"mean of AP_c over {group}", _LIU, by_class, ArrivalOptions, pooled=True)
 
 
 @matrix_metric("FPP", formula="R_{1,1} - R_{T,1}", source=_LIU, higher_is_better=False)

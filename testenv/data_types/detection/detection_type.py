@@ -51,10 +51,10 @@ class Detection(DataType):
         return column(labels), classes
 
     def membership(self, labels: NDArray[Any], classes: int) -> NDArray[np.bool_]:
-        found = np.zeros((len(labels), classes), dtype=bool)
-        for row, label in zip(found, labels, strict=True):
+        members = np.zeros((len(labels), classes), dtype=bool)
+        for row, label in zip(members, labels, strict=True):
             row[label["labels"]] = True
-        return found
+        return members
 
     def limited(self, labels: NDArray[Any], classes: tuple[int, ...], background: int | None = None) -> NDArray[Any]:
         offsets, columns = _flat(labels)
@@ -75,7 +75,7 @@ class Detection(DataType):
 
     def warnings(self, labels: NDArray[Any], sizes: NDArray[np.int64]) -> Iterable[tuple[int, str]]:
         # The message names the sample: what a function returned has no lines.
-        return [(0, found.message) for found in box_warnings(labels, sizes, lambda picture, box: None)]
+        return [(0, warning.message) for warning in box_warnings(labels, sizes, lambda picture, box: None)]
 
     def perfect(self, labels: NDArray[Any]) -> Any:
         return [
@@ -83,12 +83,12 @@ class Detection(DataType):
             for label in labels
         ]
 
-    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
-        count = len(asked.positions)
-        return lambda found, where: checked_answers(found, count, classes, where)
+    def checker(self, part: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
+        count = len(part.positions)
+        return lambda answers, where: checked_answers(answers, count, classes, where)
 
     def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
-        return Predictions(packed_ragged([one for _, said in answers for one in said], ANSWER))
+        return Predictions(packed_ragged([boxes for _, piece in answers for boxes in piece], ANSWER))
 
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
         labels = [_arrays(label) for label in samples.y[positions]]
@@ -103,11 +103,11 @@ class Detection(DataType):
     def drawn(self, picture: NDArray[np.uint8], label: Any, palette: NDArray[np.uint8]) -> NDArray[np.uint8]:
         return with_boxes(picture, label, palette)
 
-    def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
-        return replace(about, y_true=Ragged(truth), y_pred=Ragged(said.labels))
+    def record(self, about: EvaluationRecord, truth: Any, predictions: Predictions) -> EvaluationRecord:
+        return replace(about, y_true=Ragged(truth), y_pred=Ragged(predictions.labels))
 
     def misfit(self, metric: str, error: Exception) -> str:
-        if not any(said in str(error) for said in ("not class indices", "one label or text a sample")):
+        if not any(text in str(error) for text in ("not class indices", "one label or text a sample")):
             return super().misfit(metric, error)
         return (
             f"metric '{metric}' is for samples with a class each; boxes are scored by AP, VOC_AP, f1_at_iou and others."
@@ -117,9 +117,9 @@ class Detection(DataType):
 def _flat(labels: NDArray[Any]) -> tuple[NDArray[np.int64], Boxes]:
     """(offsets (N+1,), the columns of all pictures)."""
     arrays = [_arrays(label) for label in labels]
-    offsets = np.cumsum([0, *(len(one["labels"]) for one in arrays)], dtype=np.int64)
+    offsets = np.cumsum([0, *(len(boxes["labels"]) for boxes in arrays)], dtype=np.int64)
     keys = arrays[0] if arrays else ("boxes", "labels")
-    return offsets, {key: np.concatenate([TRUTH[key], *(one[key] for one in arrays)]) for key in keys}
+    return offsets, {key: np.concatenate([TRUTH[key], *(boxes[key] for boxes in arrays)]) for key in keys}
 
 
 def _arrays(label: dict[str, Any]) -> dict[str, NDArray[Any]]:

@@ -35,10 +35,10 @@ def voc_precision(matches: BoxMatches, points: Points = "all_points") -> Array:
     """
     scores = np.full(len(matches.classes), np.nan)
     for index in matches.classes:
-        found = matches.of_class(index, 0, slice(None))
-        if not (truths := int(found.counted.sum())):
+        matched = matches.of_class(index, 0, slice(None))
+        if not (truths := int(matched.counted.sum())):
             continue
-        right = found.judged[0, 0][found.judged[0, 0] != IGNORED] == HIT
+        right = matched.judged[0, 0][matched.judged[0, 0] != IGNORED] == HIT
         hits = np.cumsum(right)
         recall = hits / truths
         precision = np.maximum.accumulate((hits / np.arange(1, len(hits) + 1))[::-1])[::-1]
@@ -72,17 +72,17 @@ def pcb_matches(truths: Boxes, answers: Boxes, classes: Sequence[int], pictures:
     """
     above = float(np.nextafter(0.3, 1.0))
     pairs = _pairs(truths, answers, classes)
-    found = [_judged(*p, above, "inclusive", np.isin(p[0]["pictures"], p[1]["pictures"])) for p in pairs]
-    return BoxMatches(found, pictures)
+    judged = [_judged(*p, above, "inclusive", np.isin(p[0]["pictures"], p[1]["pictures"])) for p in pairs]
+    return BoxMatches(judged, pictures)
 
 
 def f1_scores(matches: BoxMatches) -> Array:
     """(C,) 2 hits / (answers + truths) by class, the harmonic mean of precision and recall; 0 without a hit."""
     scores = np.zeros(len(matches.classes))
     for index in matches.classes:
-        found = matches.of_class(index, 0, slice(None))
-        if hits := int((found.judged == HIT).sum()):
-            scores[index] = 2 * hits / (found.judged.size + int(found.counted.sum()))
+        matched = matches.of_class(index, 0, slice(None))
+        if hits := int((matched.judged == HIT).sum()):
+            scores[index] = 2 * hits / (matched.judged.size + int(matched.counted.sum()))
     return scores
 
 

@@ -62,12 +62,12 @@ def _read(listed: Path, files: Sequence[tuple[Path, Path]], classes: Sequence[st
     if not files:
         raise refusal(listed, 0, "the list is empty; expected at least one picture.", "empty-dataset")
     annotations = [_annotation(file) for _, file in files]
-    objects = [found for found, _ in annotations]
+    objects = [items for items, _ in annotations]
     if classes is None:
-        classes = sorted({said["name"] for found in objects for _, said in found})
+        classes = sorted({fields["name"] for items in objects for _, fields in items})
     names = class_names(classes, listed, 0)
     indices = {name: index for index, name in enumerate(names)}
-    labels = [_label(file, found, indices) for (_, file), found in zip(files, objects, strict=True)]
+    labels = [_label(file, items, indices) for (_, file), items in zip(files, objects, strict=True)]
 
     def place(picture: int, box: int | None) -> Location:
         line = 0 if box is None else objects[picture][box][0]
@@ -78,44 +78,44 @@ def _read(listed: Path, files: Sequence[tuple[Path, Path]], classes: Sequence[st
 
 def _label(file: Path, objects: Sequence[_Object], indices: dict[str, int]) -> dict[str, Any]:
     boxes = []
-    for line, said in objects:
+    for line, fields in objects:
         try:
-            box = [float(said[key]) for key in _CORNERS]
+            box = [float(fields[key]) for key in _CORNERS]
         except (KeyError, ValueError):
             raise refusal(file, line, f"the object has no bndbox with numbers {', '.join(_CORNERS)}.") from None
         if not (np.isfinite(box).all() and box[0] <= box[2] and box[1] <= box[3]):
             raise refusal(file, line, f"the box {box} ends before it begins, or is not finite. Mend or remove it.")
-        if said["name"] not in indices:
-            message = f"'{said['name']}' is none of the classes {one_line(list(indices))}."
-            raise refusal(file, line, f"{message}{closest(said['name'], indices)}")
-        if said.get("difficult", "0") not in ("0", "1"):
-            raise refusal(file, line, f"difficult is '{said['difficult']}'; expected 0 or 1.")
+        if fields["name"] not in indices:
+            message = f"'{fields['name']}' is none of the classes {one_line(list(indices))}."
+            raise refusal(file, line, f"{message}{closest(fields['name'], indices)}")
+        if fields.get("difficult", "0") not in ("0", "1"):
+            raise refusal(file, line, f"difficult is '{fields['difficult']}'; expected 0 or 1.")
         boxes.append(box)
     return {
         "boxes": np.array(boxes).reshape(-1, 4) - (1, 1, 0, 0),
-        "labels": np.array([indices[said["name"]] for _, said in objects], dtype=np.int64),
-        "difficult": np.array([said.get("difficult", "0") for _, said in objects], dtype=np.uint8),
+        "labels": np.array([indices[fields["name"]] for _, fields in objects], dtype=np.int64),
+        "difficult": np.array([fields.get("difficult", "0") for _, fields in objects], dtype=np.uint8),
     }
 
 
 def _annotation(file: Path) -> tuple[list[_Object], Size | None]:
     """(what each object says, by the names of its elements, bndbox taken apart; the size of the picture)."""
-    found: list[_Object] = []
+    objects: list[_Object] = []
     size: dict[str, str] = {}
     path: list[str] = []
 
     def begin(name: str, _: dict[str, str]) -> None:
         path.append(name)
         if tuple(path) == _OBJECT:
-            found.append((parser.CurrentLineNumber, {}))
+            objects.append((parser.CurrentLineNumber, {}))
 
     def text(data: str) -> None:
         if len(path) == 3 and tuple(path[:2]) == _SIZE:
             size[path[-1]] = size.get(path[-1], "") + data
         inside = len(path) == 3 or (len(path) == 4 and path[2] == "bndbox")
         if inside and tuple(path[:2]) == _OBJECT:
-            said = found[-1][1]
-            said[path[-1]] = (said.get(path[-1], "") + data).strip()
+            fields = objects[-1][1]
+            fields[path[-1]] = (fields.get(path[-1], "") + data).strip()
 
     parser = expat.ParserCreate()
     parser.StartElementHandler, parser.CharacterDataHandler = begin, text
@@ -128,7 +128,7 @@ def _annotation(file: Path) -> tuple[list[_Object], Size | None]:
         raise refusal(file, 0, f"the file can't be read: {error.strerror}.", code) from None
     except expat.ExpatError as error:
         raise refusal(file, error.lineno, f"not xml: {expat.ErrorString(error.code)}.") from None
-    for line, said in found:
-        if not said.get("name"):
+    for line, fields in objects:
+        if not fields.get("name"):
             raise refusal(file, line, "the object has no name. Add one, or remove the object.")
-    return found, written_size(size.get("width"), size.get("height"))
+    return objects, written_size(size.get("width"), size.get("height"))

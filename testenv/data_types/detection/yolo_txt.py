@@ -123,8 +123,8 @@ def _pictures(document: Document, data: dict[str, Any], part: str) -> Iterator[P
 
 
 def _boxes_file(picture: Path) -> Path:
-    head, found, tail = os.fspath(picture).rpartition(f"{os.sep}images{os.sep}")
-    return Path(f"{head}{os.sep}labels{os.sep}{tail}" if found else picture).with_suffix(".txt")
+    head, separator, tail = os.fspath(picture).rpartition(f"{os.sep}images{os.sep}")
+    return Path(f"{head}{os.sep}labels{os.sep}{tail}" if separator else picture).with_suffix(".txt")
 
 
 def _label(picture: Path, file: Path, classes: tuple[str, ...]) -> dict[str, Any]:
@@ -138,9 +138,9 @@ def _label(picture: Path, file: Path, classes: tuple[str, ...]) -> dict[str, Any
         if not row:
             continue
         if len(row) != _WORDS:
-            what = {6: "a sixth number, as answers have it (confidence)"}.get(len(row), f"{len(row)} numbers")
+            content = {6: "a sixth number, as answers have it (confidence)"}.get(len(row), f"{len(row)} numbers")
             hint = "Polygons can't be read: turn each into its box." if len(row) > _WORDS + 1 else "Write five."
-            raise refusal(file, number, f"the line has {what}; expected class cx cy w h. {hint}")
+            raise refusal(file, number, f"the line has {content}; expected class cx cy w h. {hint}")
         if row[0] not in range(len(classes)):
             raise refusal(file, number, f"class {words[0]} is none of 0 to {len(classes) - 1}, which data.yaml names.")
         if not all(0 <= value <= 1 for value in row[1:]):

@@ -25,8 +25,10 @@ Values = NDArray[np.float64]
 
 def average_precisions(truth: Truth, scores: Scores, rule: Rule = "groups") -> Values:
     """Average precision (AP) of each class, (C,); nan without positives."""
-    one = {"groups": _of_groups, "voc07": _of_eleven_points, "krt": _as_krt}[rule]
-    return np.array([one(truth[:, c].astype(bool), scores[:, c]) for c in range(truth.shape[1])], dtype=np.float64)
+    precision_of = {"groups": _of_groups, "voc07": _of_eleven_points, "krt": _as_krt}[rule]
+    return np.array(
+        [precision_of(truth[:, c].astype(bool), scores[:, c]) for c in range(truth.shape[1])], dtype=np.float64
+    )
 
 
 def mean_average_precision(truth: Truth, scores: Scores, rule: Rule = "groups") -> float:

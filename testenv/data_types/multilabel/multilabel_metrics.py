@@ -49,7 +49,7 @@ class DecisionOptions(Options):
     threshold: FiniteFloat | Literal["zero"] = 0.5
 
 
-def _of(record: EvaluationRecord, classes: tuple[int, ...] | None) -> tuple[NDArray[np.uint8], Values]:
+def _of_classes(record: EvaluationRecord, classes: tuple[int, ...] | None) -> tuple[NDArray[np.uint8], Values]:
     """(N, K) truths and scores of `classes`; None: of all."""
     truth, scores = record.y_true, record.y_pred
     if not (isinstance(truth, np.ndarray) and isinstance(scores, np.ndarray)) or (
@@ -63,19 +63,19 @@ def _of(record: EvaluationRecord, classes: tuple[int, ...] | None) -> tuple[NDAr
 
 
 def _ranked(record: EvaluationRecord, *, score: Callable[..., Any], rule: ranking.Rule = "groups") -> float:
-    return float(score(*_of(record, record.labels), rule))
+    return float(score(*_of_classes(record, record.labels), rule))
 
 
 def _by_class(record: EvaluationRecord, *, rule: ranking.Rule = "groups") -> Mapping[str, float]:
-    values = ranking.average_precisions(*_of(record, record.labels), rule)
+    values = ranking.average_precisions(*_of_classes(record, record.labels), rule)
     classes = range(len(values)) if record.labels is None else record.labels
     return {record.classes[c]: float(v) for c, v in zip(classes, values, strict=True) if not np.isnan(v)}
 
 
 def _of_seen(record: EvaluationRecord, *, rule: ranking.Rule = "groups", samples: str = "all") -> float:
-    truth, scores = _of(record, record.labels if record.seen is None else record.seen)
-    kept = truth.any(axis=1) | (samples == "all")
-    return ranking.mean_average_precision(truth[kept], scores[kept], rule)
+    truth, scores = _of_classes(record, record.labels if record.seen is None else record.seen)
+    rows = truth.any(axis=1) | (samples == "all")
+    return ranking.mean_average_precision(truth[rows], scores[rows], rule)
 
 
 def _of_named(record: EvaluationRecord, *, rule: ranking.Rule = "groups", classes: Sequence[str] = ()) -> float:
@@ -84,14 +84,14 @@ def _of_named(record: EvaluationRecord, *, rule: ranking.Rule = "groups", classe
             raise InvalidValue(f"there is no class '{name}'.{closest(name, record.classes)}", "unfit-metric")
     taught = range(len(record.classes)) if record.seen is None else record.seen
     named = tuple(c for c in taught if record.classes[c] in classes)
-    return ranking.mean_average_precision(*_of(record, named), rule)
+    return ranking.mean_average_precision(*_of_classes(record, named), rule)
 
 
 def _decided(
     record: EvaluationRecord, *, formula: Formula, axis: int | None, limited: bool = False, threshold: Any = 0.5
 ) -> float:
     """axis: 0 of each class, 1 of each sample, None of all pairs. limited: truths are, to classes taught by then."""
-    truth, scores = _of(record, record.labels)
+    truth, scores = _of_classes(record, record.labels)
     if limited and record.seen is not None:
         classes = np.arange(len(record.classes)) if record.labels is None else record.labels
         truth = truth * np.isin(classes, record.seen)
@@ -108,8 +108,8 @@ def _ratio(part: Counts, whole: Counts, empty: float = 0.0) -> Values:
     return shares
 
 
-def _f1_of_means(right: Counts, said: Counts, true: Counts, _: int) -> float:
-    precision, recall = _ratio(right, said).mean(), _ratio(right, true).mean()
+def _f1_of_means(right: Counts, pred: Counts, true: Counts, _: int) -> float:
+    precision, recall = _ratio(right, pred).mean(), _ratio(right, true).mean()
     return float(2 * precision * recall / (precision + recall)) if precision + recall else 0.0
 
 
@@ -120,9 +120,9 @@ def _metric(
     name: str, summary: str, formula: str, source: str, read: _Read, options: type[Options], **more: Any
 ) -> Metric:
     def function(**given: Any) -> _Read:
-        found = partial(read, **given)
-        found.__doc__ = summary
-        return found
+        reader = partial(read, **given)
+        reader.__doc__ = summary
+        return reader
 
     plain = Metric(name, "score", summary, source=source, formula=formula, function=function(), **more)
 
@@ -168,32 +168,32 @@ MULTILABEL = (
         for often in ("majority", "moderate", "minority")
     ),
     _decision("CP", "Class precision: mean of the precision of classes.", "mean_c TP_c / (TP_c + FP_c)", _WU, 0,
-              lambda right, said, true, of: _ratio(right, said)),
+              lambda right, pred, true, total: _ratio(right, pred)),
     _decision("CR", "Class recall: mean of the recall of classes.", "mean_c TP_c / (TP_c + FN_c)", _WU, 0,
-              lambda right, said, true, of: _ratio(right, true)),
+              lambda right, pred, true, total: _ratio(right, true)),
     _decision("CF1", "Class F1 of most papers: harmonic mean of CP and CR.", "2 CP CR / (CP + CR)",
               "Chen et al. 2019 (ML-GCN, CVPR, arXiv 1904.03582)", 0, _f1_of_means),
     _decision("CF1_macro", "Class F1 of KRT's code and of scikit-learn: mean of the F1 of classes.",
               "mean_c 2 TP_c / (2 TP_c + FP_c + FN_c)", f"{_WU}; KRT's code", 0,
-              lambda right, said, true, of: _ratio(2 * right, said + true)),
+              lambda right, pred, true, total: _ratio(2 * right, pred + true)),
     _decision("OP", "Overall precision, of all pairs of sample and class.", "sum_c TP_c / sum_c (TP_c + FP_c)", _WU,
-              None, lambda right, said, true, of: _ratio(right, said)),
+              None, lambda right, pred, true, total: _ratio(right, pred)),
     _decision("OR", "Overall recall, of all pairs of sample and class.", "sum_c TP_c / sum_c (TP_c + FN_c)", _WU,
-              None, lambda right, said, true, of: _ratio(right, true)),
+              None, lambda right, pred, true, total: _ratio(right, true)),
     _decision("OF1", "Overall F1, of all pairs of sample and class.", "2 OP OR / (OP + OR)", _WU,
-              None, lambda right, said, true, of: _ratio(2 * right, said + true)),
+              None, lambda right, pred, true, total: _ratio(2 * right, pred + true)),
     _decision("example_f1", "Mean F1 of the sets of labels, 1 where both are empty.",
               "mean_n 2 |Y & P| / (|Y| + |P|)", _ZHANG, 1,
-              lambda right, said, true, of: _ratio(2 * right, said + true, 1.0)),
+              lambda right, pred, true, total: _ratio(2 * right, pred + true, 1.0)),
     _decision("example_jaccard", "Mean intersection over union of the sets of labels, 1 where both are empty.",
               "mean_n |Y & P| / |Y u P|", _ZHANG, 1,
-              lambda right, said, true, of: _ratio(right, said + true - right, 1.0)),
+              lambda right, pred, true, total: _ratio(right, pred + true - right, 1.0)),
     _decision("subset_accuracy", "Share of samples with exactly the right labels.", "mean_n [Y = P]", _ZHANG, 1,
-              lambda right, said, true, of: (right == said) & (right == true)),
+              lambda right, pred, true, total: (right == pred) & (right == true)),
     _decision("hamming_loss", "Share of pairs of sample and class that are answered wrong.",
               "mean_n |Y xor P| / C", _ZHANG, None,
-              lambda right, said, true, of: (said + true - 2 * right) / of, higher_is_better=False),
+              lambda right, pred, true, total: (pred + true - 2 * right) / total, higher_is_better=False),
     _decision("pw_jaccard", "Precision-weighted Jaccard of sets of labels, truths limited to those taught by then.",
               "mean_n |Y & P| / |Y u P| * |Y & P| / |P|, 0 if P is empty", _IIRC, 1,
-              lambda right, said, true, of: _ratio(right, said + true - right) * _ratio(right, said), limited=True),
+              lambda right, pred, true, total: _ratio(right, pred + true - right) * _ratio(right, pred), limited=True),
 )  # fmt: skip

@@ -44,7 +44,7 @@ class Multilabel(DataType):
             given = split_labels(given, None, classes).labels
         sets = [_set_of(label, n) for n, label in enumerate(given)]
         width = len(sets[0] if classes is None else classes) if sets else 0
-        if width and all(len(one) == width and all(map(_is_bit, one)) for one in sets):
+        if width and all(len(labels) == width and all(map(_is_bit, labels)) for labels in sets):
             if width > 2:  # no list of so many different indices
                 return _of_rows(np.array(sets), classes)
             raise InvalidValue(
@@ -54,10 +54,10 @@ class Multilabel(DataType):
             )
         names = classes or _names_in(sets)
         position = {name: c for c, name in enumerate(names)}
-        told = np.zeros((len(sets), len(names)), dtype=np.uint8)
-        for n, one in enumerate(sets):
-            told[n, [_index(label, position, n) for label in one]] = 1
-        return told, names
+        matrix = np.zeros((len(sets), len(names)), dtype=np.uint8)
+        for n, labels in enumerate(sets):
+            matrix[n, [_index(label, position, n) for label in labels]] = 1
+        return matrix, names
 
     def membership(self, labels: NDArray[Any], classes: int) -> NDArray[np.bool_]:
         return labels.astype(bool)
@@ -65,9 +65,9 @@ class Multilabel(DataType):
     def limited(self, labels: NDArray[Any], classes: tuple[int, ...], background: int | None = None) -> NDArray[Any]:
         return labels * np.isin(np.arange(labels.shape[1]), classes).astype(np.uint8)
 
-    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
-        count = len(asked.positions)
-        return lambda found, where: checked_scores(found, count, classes, where)
+    def checker(self, part: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
+        count = len(part.positions)
+        return lambda answers, where: checked_scores(answers, count, classes, where)
 
     def perfect(self, labels: NDArray[Any]) -> NDArray[np.float32]:
         return (0.25 + 0.5 * labels).astype(np.float32)  # no class indices: scores of these are refused
@@ -76,9 +76,9 @@ class Multilabel(DataType):
         """(N, ceil(C / 8)): eight classes a byte."""
         return np.packbits(samples.y[positions], axis=1)
 
-    def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
+    def record(self, about: EvaluationRecord, truth: Any, predictions: Predictions) -> EvaluationRecord:
         """Classes that were not taught by then count as never answered."""
-        scores = said.labels
+        scores = predictions.labels
         if about.seen is not None:
             scores = np.where(np.isin(np.arange(len(about.classes)), about.seen), scores, -np.inf)
         return replace(about, y_true=np.unpackbits(truth, axis=1, count=len(about.classes)), y_pred=scores)
@@ -88,13 +88,13 @@ class Multilabel(DataType):
         return f"{super().misfit(metric, error)} {advice}"
 
 
-def checked_scores(found: object, samples: int, classes: int, where: str) -> NDArray[np.floating[Any]]:
+def checked_scores(answers: object, samples: int, classes: int, where: str) -> NDArray[np.floating[Any]]:
     """(N, C) scores, in float32 or float64 as they were given; 0 or 1 are scores, too.
 
     Raises PluginError for another shape, and for nan and +inf.
     """
     expected = f"expected ({samples}, {classes}) scores, higher being likelier, in the order of samples and classes"
-    scores = one_for_each(found, samples, where, expected)
+    scores = one_for_each(answers, samples, where, expected)
     if scores.shape != (samples, classes) or scores.dtype.kind not in "biuf":
         raise PluginError(
             f"{where} returned {scores.dtype} of shape {scores.shape}; {expected}.", code="invalid-result"
@@ -144,11 +144,13 @@ def _is_bit(label: Any) -> bool:
 
 def _names_in(sets: Sequence[Sequence[Any]]) -> tuple[str, ...]:
     """Sorted names; of class indices all up to the highest."""
-    found = {label for one in sets for label in one}
-    if any(isinstance(label, str) for label in found):
-        names = {str(label) for label in found}
+    distinct = {label for labels in sets for label in labels}
+    if any(isinstance(label, str) for label in distinct):
+        names = {str(label) for label in distinct}
         return tuple(sorted(names, key=int if all(map(is_class_index, names)) else None))
-    return tuple(map(str, range(max((int(label) for label in found if isinstance(label, Integral)), default=-1) + 1)))
+    return tuple(
+        map(str, range(max((int(label) for label in distinct if isinstance(label, Integral)), default=-1) + 1))
+    )
 
 
 def _index(label: Any, position: dict[str, int], n: int) -> int:
@@ -157,9 +159,9 @@ def _index(label: Any, position: dict[str, int], n: int) -> int:
         return position[label]
     index = int(label) if isinstance(label, str) and is_class_index(label) else label
     if isinstance(index, str):
-        there = f"There are: {one_line(list(position))}."
+        choices = f"There are: {one_line(list(position))}."
         raise InvalidValue(
-            f"sample {n} has '{label}', which is no class.{closest(label, position)} {there}", "invalid-record"
+            f"sample {n} has '{label}', which is no class.{closest(label, position)} {choices}", "invalid-record"
         )
     if isinstance(index, bool) or not isinstance(index, Integral) or not 0 <= int(index) < len(position):
         message = f"sample {n} has {label!r:.60}; expected names, or class indices from 0 to {len(position) - 1}"

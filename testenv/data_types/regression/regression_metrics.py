@@ -46,13 +46,13 @@ def coefficient_of_determination(record: EvaluationRecord) -> float:
 
 def _off(record: EvaluationRecord) -> Numbers:
     """(N, D) answers minus truths. Raises ValueError unless both are numbers of one shape."""
-    truth, said = record.y_true, record.y_pred
-    if not (isinstance(truth, np.ndarray) and isinstance(said, np.ndarray) and truth.dtype.kind == "f"):
+    truth, answers = record.y_true, record.y_pred
+    if not (isinstance(truth, np.ndarray) and isinstance(answers, np.ndarray) and truth.dtype.kind == "f"):
         raise InvalidValue("this metric is for numbers to be estimated (`data_type: regression`)", "unfit-metric")
-    if truth.shape != said.shape or truth.ndim not in (1, 2):
-        message = f"answers are {said.shape}, the truth is {truth.shape}; expected (N,) or (N, D) of both."
+    if truth.shape != answers.shape or truth.ndim not in (1, 2):
+        message = f"answers are {answers.shape}, the truth is {truth.shape}; expected (N,) or (N, D) of both."
         raise InvalidValue(message, "unfit-metric")
-    return _columns(said) - _columns(truth)
+    return _columns(answers) - _columns(truth)
 
 
 def _columns(values: object) -> Numbers:

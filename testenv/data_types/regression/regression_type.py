@@ -27,7 +27,7 @@ class Regression(DataType):
         try:
             array = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
             if array.dtype == object:  # a column of numbers or of lists of them
-                array = np.array([number_of(one) if isinstance(one, str) else one for one in array.tolist()])
+                array = np.array([number_of(item) if isinstance(item, str) else item for item in array.tolist()])
             elif array.dtype.kind == "U":
                 array = np.vectorize(number_of, otypes=[np.float64])(array)
             numbers = array.astype(np.float64)
@@ -47,16 +47,16 @@ class Regression(DataType):
             )
         return numbers, ()
 
-    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
-        shape = (len(asked.positions), *asked.samples.y.shape[1:])
-        return lambda found, where: _checked(found, shape, where)
+    def checker(self, part: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
+        shape = (len(part.positions), *part.samples.y.shape[1:])
+        return lambda answers, where: _checked(answers, shape, where)
 
     def misfit(self, metric: str, error: Exception) -> str:
         return f"{super().misfit(metric, error)} For numbers there are MSE, RMSE, MAE and R2."
 
 
-def _checked(found: object, shape: tuple[int, ...], where: str) -> Numbers:
-    array = one_for_each(found, shape[0], where)
+def _checked(answers: object, shape: tuple[int, ...], where: str) -> Numbers:
+    array = one_for_each(answers, shape[0], where)
     if array.shape == (*shape, 1):
         array = array[..., 0]
     if array.shape != shape or array.dtype.kind not in "biuf":

@@ -52,8 +52,12 @@ def feature_files(tree: Tree, folder: Path, features: str, labelled: Labelled) -
     """
     home = folder / "features" / features
     if not home.is_dir():
-        there = sorted(path.name for path in (folder / "features").glob("*") if path.is_dir())
-        has = f"It has: {', '.join(there)}." if there else "The archives without `image-only` in their name have some."
+        available = sorted(path.name for path in (folder / "features").glob("*") if path.is_dir())
+        has = (
+            f"It has: {', '.join(available)}."
+            if available
+            else "The archives without `image-only` in their name have some."
+        )
         raise SourceError(
             [
                 ValidationError(
@@ -82,7 +86,7 @@ def feature_files(tree: Tree, folder: Path, features: str, labelled: Labelled) -
 def read_features(tree: Tree, folder: Path, labelled: Labelled, features: str) -> NDArray[np.float32]:
     """(N, D) float32, one row for each picture of `labelled`. Raises SourceError."""
     files = feature_files(tree, folder, features, labelled)
-    known: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     everything = read_lists(tree, "all") if tree.layout != METADATA else None
     for key, file in files.items():
         loaded = _loaded(file)
@@ -96,19 +100,19 @@ def read_features(tree: Tree, folder: Path, labelled: Labelled, features: str) -
                 ]
             )
         if everything is None:
-            known |= {f"{key}/{flickr}": vector for flickr, vector in loaded.items()}
+            by_name |= {f"{key}/{flickr}": vector for flickr, vector in loaded.items()}
         else:  # in the order of all.txt
             listed = everything.take(everything.buckets == key)
             vectors, labels = loaded
             if [int(label) for label in labels] != listed.y.tolist():
                 message = f"its labels are not those of {shown_path(tree.train / 'filelists' / key / 'all.txt')}."
                 raise SourceError([ValidationError(message, Location(file), code="damaged-dataset")])
-            known |= dict(zip(listed.ids.tolist(), vectors, strict=True))
-    missing = [name for name in labelled.ids.tolist() if name not in known]
+            by_name |= dict(zip(listed.ids.tolist(), vectors, strict=True))
+    missing = [name for name in labelled.ids.tolist() if name not in by_name]
     if missing:
         message = f"there are no features of {missing[0]} and {len(missing) - 1} others. Unpack the archive again."
         raise SourceError([ValidationError(message, Location(folder / "features" / features), code="damaged-dataset")])
-    rows = [np.asarray(known[name], dtype=np.float32).reshape(-1) for name in labelled.ids.tolist()]
+    rows = [np.asarray(by_name[name], dtype=np.float32).reshape(-1) for name in labelled.ids.tolist()]
     if len({len(row) for row in rows}) > 1:
         raise SourceError(
             [

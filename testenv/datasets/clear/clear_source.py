@@ -114,8 +114,8 @@ class _Clear(Source):
         tree = find_tree(Path(spec.root or "."), self._archives(), self.features)
         train, test = self._cut(spec, tree)
         if spec.using:
-            known = list(dict.fromkeys(train[1].buckets.tolist()))
-            if wrong := unknown(spec, "bucket", known):
+            buckets = list(dict.fromkeys(train[1].buckets.tolist()))
+            if wrong := unknown(spec, "bucket", buckets):
                 raise SourceError(wrong)
             train, test = ((folder, part.take(np.isin(part.buckets, spec.using))) for folder, part in (train, test))
         return tree, (train, test)
@@ -157,7 +157,7 @@ class _Clear(Source):
             contents = _digests(parts, cache_dir)
         else:
             files = [feature_files(tree, folder, self.features, labelled) for folder, labelled in parts]
-            contents = [file_digests([os.fspath(file) for file in found.values()], cache_dir) for found in files]
+            contents = [file_digests([os.fspath(file) for file in by_id.values()], cache_dir) for by_id in files]
         for name, (_, labelled), content in zip(("train", "test"), parts, contents, strict=True):
             facts[name] = digest_of([labelled.ids.tolist(), content])
         return digest_of(facts)
@@ -195,5 +195,5 @@ def _size(spec: DatasetSpec) -> int:
 def _digests(parts: Parts, cache_dir: Path) -> list[list[str]]:
     """Content hashes of the pictures of each part. Asked for together, so that all splits share one memo."""
     paths = sorted({path for _, labelled in parts for path in labelled.paths.tolist()})
-    known = dict(zip(paths, file_digests(paths, cache_dir), strict=True))
-    return [[known[path] for path in labelled.paths.tolist()] for _, labelled in parts]
+    digest_of = dict(zip(paths, file_digests(paths, cache_dir), strict=True))
+    return [[digest_of[path] for path in labelled.paths.tolist()] for _, labelled in parts]

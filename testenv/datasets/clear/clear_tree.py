@@ -72,8 +72,8 @@ def find_tree(root: Path, archives: str, features: str | None = None) -> Tree:
         train, test = (having or folders)[0], root / "test"
         test_there = (test / "labeled_metadata.json").is_file()
         classes = _class_names([train, root])
-        if test_there and (asked := _class_names([test, root])) != classes:
-            strange = one_line(sorted({*asked} ^ {*classes})) or "their order differs"
+        if test_there and (test_classes := _class_names([test, root])) != classes:
+            strange = one_line(sorted({*test_classes} ^ {*classes})) or "their order differs"
             message = f"names other classes than {shown_path(train)}: {strange}. Unpack both parts of one release."
             raise SourceError([ValidationError(message, Location(test / "class_names.txt"), code="damaged-dataset")])
         return Tree(METADATA, root, train, test if test_there else None, classes)
@@ -145,7 +145,7 @@ def read_lists(tree: Tree, part: str, split: int | None = None) -> Labelled:
 
 
 def _labelled(
-    rows: list[tuple[str, str, int, str]], places: list[Location], problems: list[ValidationError], of: Location
+    rows: list[tuple[str, str, int, str]], places: list[Location], problems: list[ValidationError], location: Location
 ) -> Labelled:
     first: dict[str, Location] = {}
     for (_, key, _, _), place in zip(rows, places, strict=True):
@@ -154,15 +154,15 @@ def _labelled(
                 ValidationError(f"{key} is listed twice, at {first[key]} too. Keep one.", place, code="damaged-dataset")
             )
         first[key] = place
-    there = _listed_folders({os.path.dirname(path) for path, *_ in rows})  # noqa: PTH120  (150 000 of them)
+    listed = _listed_folders({os.path.dirname(path) for path, *_ in rows})  # noqa: PTH120  (150 000 of them)
     for (path, *_), place in zip(rows, places, strict=True):
         folder, name = os.path.split(path)
-        if name not in there[folder]:
+        if name not in listed[folder]:
             message = f"names {shown_path(path)}, which is not there. Unpack the archive again."
             problems.append(ValidationError(message, place, code="damaged-dataset"))
     if not rows and not problems:
         problems.append(
-            ValidationError("names no labelled pictures. Unpack the archive again.", of, code="empty-dataset")
+            ValidationError("names no labelled pictures. Unpack the archive again.", location, code="empty-dataset")
         )
     if problems:
         raise SourceError(summary(problems))
@@ -172,11 +172,11 @@ def _labelled(
 
 def _listed_folders(folders: set[str]) -> dict[str, set[str]]:
     """File names by folder: one look into a folder is faster than one for each of its files."""
-    found: dict[str, set[str]] = defaultdict(set)
+    names: dict[str, set[str]] = defaultdict(set)
     for folder in folders:
         if Path(folder).is_dir():
-            found[folder] = set(os.listdir(folder))  # noqa: PTH208
-    return found
+            names[folder] = set(os.listdir(folder))  # noqa: PTH208
+    return names
 
 
 def _bucket_names(folder: Path) -> list[str]:

@@ -3,8 +3,8 @@
 from types import MappingProxyType
 
 from ianvs.base.errors import DataError, shown_path
-from ianvs.testenv.datasets.downloads.found import Found, LabelSet, Preparer, PrepareRequest
 from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up
+from ianvs.testenv.datasets.downloads.raw_domain import LabelSet, Preparer, PrepareRequest, RawDomain
 
 LABELS = LabelSet(
     palette=MappingProxyType(
@@ -28,7 +28,7 @@ LABELS = LabelSet(
 _SUFFIX = "_TrainIds.png"
 
 
-def find(request: PrepareRequest) -> tuple[Found, ...]:
+def find(request: PrepareRequest) -> tuple[RawDomain, ...]:
     """`rgb/{split}/{sequence}/*.jpg` (or png) with `gt/{split}/{sequence}/*_TrainIds.png`."""
     splits = ("train", request.test_split or "test")
     warnings: list[str] = []
@@ -38,12 +38,12 @@ def find(request: PrepareRequest) -> tuple[Found, ...]:
         labels = files_below(folder_of(folder_of(request.root, "gt"), split), _SUFFIX)
         by_domain: dict[str, list[Pair]] = {}
         pictures = files_below(folder, ".jpg") | files_below(folder, ".png")
-        for one in pair_up(pictures, labels, f"*{_SUFFIX}", request.skip_missing, warnings):
-            sequence, slash, _ = one.key.partition("/")
+        for pair in pair_up(pictures, labels, f"*{_SUFFIX}", request.skip_missing, warnings):
+            sequence, slash, _ = pair.key.partition("/")
             if not slash:
                 message = "lies in no folder of a sequence; expected rgb/{split}/{sequence}/{picture}."
-                raise DataError(f"{shown_path(one.picture)}: {message}", code="damaged-dataset")
-            by_domain.setdefault(sequence, []).append(one)
+                raise DataError(f"{shown_path(pair.picture)}: {message}", code="damaged-dataset")
+            by_domain.setdefault(sequence, []).append(pair)
         parts.append(by_domain)
     train, test = parts
     for domain in sorted(train.keys() ^ test.keys()):
@@ -52,7 +52,7 @@ def find(request: PrepareRequest) -> tuple[Found, ...]:
         raise DataError(f"{shown_path(request.root)}: {message}", code="damaged-dataset")
     split_rule = {"train": "train", "test": splits[1]}
     return tuple(
-        Found(domain, LABELS, tuple(train[domain]), tuple(test[domain]), split_rule, None, tuple(warnings))
+        RawDomain(domain, LABELS, tuple(train[domain]), tuple(test[domain]), split_rule, None, tuple(warnings))
         for domain in sorted(train)
     )
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from ianvs.exam.data.labels import IGNORED
-from ianvs.testenv.datasets.downloads.found import Found, LabelSet, Preparer, PrepareRequest, found_in_splits
 from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up
+from ianvs.testenv.datasets.downloads.raw_domain import LabelSet, Preparer, PrepareRequest, RawDomain, domain_of_splits
 
 LABELS = LabelSet(
     palette=MappingProxyType(
@@ -55,7 +55,7 @@ LABEL_IDS: Mapping[int, int] = MappingProxyType(
 _TRAIN_IDS, _LABEL_IDS = "_gtFine_labelTrainIds.png", "_gtFine_labelIds.png"
 
 
-def find(request: PrepareRequest) -> tuple[Found, ...]:
+def find(request: PrepareRequest) -> tuple[RawDomain, ...]:
     """`labelTrainIds` pictures where the official tool has written them, else `labelIds` ones, to be mapped."""
     pictures_in, labels_in = folder_of(request.root, "leftImg8bit"), folder_of(request.root, "gtFine")
 
@@ -63,10 +63,10 @@ def find(request: PrepareRequest) -> tuple[Found, ...]:
         folder = folder_of(labels_in, split)
         ready, raw = files_below(folder, _TRAIN_IDS), files_below(folder, _LABEL_IDS)
         pictures = files_below(folder_of(pictures_in, split), "_leftImg8bit.png")
-        found = pair_up(pictures, raw | ready, f"*{_TRAIN_IDS} or *{_LABEL_IDS}", request.skip_missing, warnings)
-        return [replace(one, mapped=one.key not in ready) for one in found]
+        pairs = pair_up(pictures, raw | ready, f"*{_TRAIN_IDS} or *{_LABEL_IDS}", request.skip_missing, warnings)
+        return [replace(pair, mapped=pair.key not in ready) for pair in pairs]
 
-    return found_in_splits(request, "CS", LABELS, pictures_in, "val", pairs_of, LABEL_IDS)
+    return domain_of_splits(request, "CS", LABELS, pictures_in, "val", pairs_of, LABEL_IDS)
 
 
 PREPARER = Preparer("cityscapes", find, ("test_split",))

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from types import MappingProxyType
 
 from ianvs.testenv.datasets.downloads import cityscapes
-from ianvs.testenv.datasets.downloads.found import Found, LabelSet, Preparer, PrepareRequest, found_in_splits
 from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up
+from ianvs.testenv.datasets.downloads.raw_domain import LabelSet, Preparer, PrepareRequest, RawDomain, domain_of_splits
 
 LABELS = LabelSet(
     palette=MappingProxyType(
@@ -49,7 +49,7 @@ LABELS = LabelSet(
 """By trainId: the 19 classes of Cityscapes, then 11 of its own."""
 
 
-def find(request: PrepareRequest) -> tuple[Found, ...]:
+def find(request: PrepareRequest) -> tuple[RawDomain, ...]:
     """`rgb/{split}/{scene}/{number}.png` with `gtFine/{split}/{scene}/{number}_TrainIds.png`, of all scenes."""
     pictures_in, labels_in = folder_of(request.root, "rgb"), folder_of(request.root, "gtFine")
 
@@ -58,7 +58,7 @@ def find(request: PrepareRequest) -> tuple[Found, ...]:
         labels = files_below(folder_of(labels_in, split), "_TrainIds.png")
         return pair_up(pictures, labels, "*_TrainIds.png", request.skip_missing, warnings)
 
-    return found_in_splits(request, "CR", LABELS, pictures_in, "test", pairs_of)
+    return domain_of_splits(request, "CR", LABELS, pictures_in, "test", pairs_of)
 
 
 PREPARER = Preparer("cloud_robotics", find, ("test_split",))

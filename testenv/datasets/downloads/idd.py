@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 from ianvs.exam.data.labels import IGNORED
 from ianvs.testenv.datasets.downloads import cityscapes
-from ianvs.testenv.datasets.downloads.found import Found, LabelSet, Preparer, PrepareRequest, found_in_splits
 from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up
+from ianvs.testenv.datasets.downloads.raw_domain import LabelSet, Preparer, PrepareRequest, RawDomain, domain_of_splits
 
 _CS = cityscapes.LABELS.palette
 
@@ -78,7 +78,7 @@ TO_CITYSCAPES: Mapping[int, int] = MappingProxyType(
 _SUFFIX = "_gtFine_labellevel3Ids.png"
 
 
-def find(request: PrepareRequest) -> tuple[Found, ...]:
+def find(request: PrepareRequest) -> tuple[RawDomain, ...]:
     """`leftImg8bit/{split}/{drive}/*` with the `labellevel3Ids` pictures that AutoNUE's tool makes of the polygons."""
     pictures_in, labels_in = folder_of(request.root, "leftImg8bit"), folder_of(request.root, "gtFine")
     mapping = TO_CITYSCAPES if request.classes == "cityscapes" else None
@@ -88,11 +88,11 @@ def find(request: PrepareRequest) -> tuple[Found, ...]:
         pictures = files_below(folder, "_leftImg8bit.jpg") | files_below(folder, "_leftImg8bit.png")
         wanted = f"*{_SUFFIX} (made of the polygons by AutoNUE's createLabels.py with --id-type level3Id)"
         labels = files_below(folder_of(labels_in, split), _SUFFIX)
-        found = pair_up(pictures, labels, wanted, request.skip_missing, warnings)
-        return [replace(one, mapped=mapping is not None) for one in found]
+        pairs = pair_up(pictures, labels, wanted, request.skip_missing, warnings)
+        return [replace(pair, mapped=mapping is not None) for pair in pairs]
 
-    known = cityscapes.LABELS if mapping else LABELS
-    return found_in_splits(request, "IDD", known, pictures_in, "val", pairs_of, mapping)
+    label_set = cityscapes.LABELS if mapping else LABELS
+    return domain_of_splits(request, "IDD", label_set, pictures_in, "val", pairs_of, mapping)
 
 
 PREPARER = Preparer("idd", find, ("test_split", "classes"))

@@ -54,8 +54,8 @@ def map_ids(path: Path, ids: NDArray[Any], mapping: Mapping[int, int]) -> NDArra
     """`ids` through `mapping`. Raises DataError for an id that it does not hold."""
     present = np.unique(ids)
     unknown = present[~np.isin(present, list(mapping))]
-    known = sorted(number for number in mapping if number != IGNORED)
-    _refuse(path, ids, unknown, f"{known[0]} to {known[-1]}")
+    allowed = sorted(number for number in mapping if number != IGNORED)
+    _refuse(path, ids, unknown, f"{allowed[0]} to {allowed[-1]}")
     table = np.full(IGNORED + 1, IGNORED, dtype=np.uint8)
     for source, target in mapping.items():
         table[source] = target
@@ -74,8 +74,8 @@ def write_ids(path: Path, ids: NDArray[np.uint8]) -> None:
 def _refuse(path: Path, ids: NDArray[Any], wrong: NDArray[Any], expected: str) -> None:
     if wrong.size:
         pixels = int(np.isin(ids, wrong).sum())
-        found = f"holds the label {one_line(wrong.tolist(), 5)} at {pixels} pixel{'s' if pixels != 1 else ''}"
+        problem = f"holds the label {one_line(wrong.tolist(), 5)} at {pixels} pixel{'s' if pixels != 1 else ''}"
         raise DataError(
-            f"{shown_path(path)}: {found}; expected {expected}. Is it a label picture of this dataset?",
+            f"{shown_path(path)}: {problem}; expected {expected}. Is it a label picture of this dataset?",
             code="invalid-record",
         )

@@ -36,8 +36,8 @@ def folder_of(parent: Path, name: str) -> Path:
 def files_below(folder: Path, suffix: str) -> dict[str, Path]:
     """The files that end in `suffix`, sorted, by their path below `folder` without it."""
     below = (path for path in folder.rglob(f"*{suffix}") if path.is_file())
-    found = (path for path in below if tool_part(path.relative_to(folder)) is None)
-    return {path.relative_to(folder).as_posix()[: -len(suffix)]: path for path in sorted(found)}
+    files = (path for path in below if tool_part(path.relative_to(folder)) is None)
+    return {path.relative_to(folder).as_posix()[: -len(suffix)]: path for path in sorted(files)}
 
 
 def pair_up(
@@ -69,8 +69,8 @@ def unused_splits(folder: Path, used: Collection[str]) -> list[str]:
     return [f"the pictures of '{name}' are in neither index" for name in others]
 
 
-def _lost(paths: list[Path], count: int, what: str, skip_missing: bool, warnings: list[str]) -> None:
-    first = f"{shown_path(paths[0])}: {what}"
+def _lost(paths: list[Path], count: int, problem: str, skip_missing: bool, warnings: list[str]) -> None:
+    first = f"{shown_path(paths[0])}: {problem}"
     more = f" ({len(paths)} of {count} files have none)" if len(paths) > 1 else ""
     if not skip_missing:
         raise DataError(

@@ -8,7 +8,7 @@ from typing import Any
 from ianvs.base.errors import DataError, closest, one_line
 from ianvs.base.package import files_of
 from ianvs.testenv.datasets.downloads import bdd100k, camvid, cityscapes, cloud_robotics, idd, synthia
-from ianvs.testenv.datasets.downloads.found import Preparer, PrepareRequest
+from ianvs.testenv.datasets.downloads.raw_domain import Preparer, PrepareRequest
 from ianvs.testenv.datasets.downloads.writing import (
     Prepared,
     Progress,
@@ -38,9 +38,9 @@ def prepare(
     """
     preparer = PREPARERS.get(name)
     if preparer is None:
-        known = one_line(sorted(PREPARERS))
+        choices = one_line(sorted(PREPARERS))
         raise DataError(
-            f"there is no preparer '{name}'.{closest(name, PREPARERS)} There are: {known}.", code="invalid-choice"
+            f"there is no preparer '{name}'.{closest(name, PREPARERS)} There are: {choices}.", code="invalid-choice"
         )
     heeded = (*_COMMON, *preparer.options)
     for option in options:
@@ -60,7 +60,7 @@ def prepare(
     origin = origin_of(name, {"root": str(root.resolve()), "options": options})
     if not preparer.several:
         return (write_domain(domains[0], out, origin, check=check, progress=progress),)
-    prepared = tuple(write_domain(one, out / one.domain, origin, check=check, progress=progress) for one in domains)
+    prepared = tuple(write_domain(item, out / item.domain, origin, check=check, progress=progress) for item in domains)
     write_together(out, prepared, origin)
     return prepared
 

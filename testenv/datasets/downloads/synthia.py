@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 from ianvs.exam.data.labels import IGNORED
 from ianvs.testenv.datasets.downloads import cityscapes
-from ianvs.testenv.datasets.downloads.found import Found, LabelSet, Preparer, PrepareRequest
 from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up
+from ianvs.testenv.datasets.downloads.raw_domain import LabelSet, Preparer, PrepareRequest, RawDomain
 
 _CS = cityscapes.LABELS.palette
 
@@ -65,27 +65,27 @@ TO_CITYSCAPES: Mapping[int, int] = MappingProxyType(
 """From the ids of SYNTHIA's files to the trainIds of Cityscapes; what Cityscapes has not is ignored."""
 
 
-def find(request: PrepareRequest) -> tuple[Found, ...]:
+def find(request: PrepareRequest) -> tuple[RawDomain, ...]:
     """`RGB/{id}.png` with the 16-bit `GT/LABELS/{id}.png`, parted by `test_ratio` and `seed`."""
     pictures = files_below(folder_of(request.root, "RGB"), ".png")
     labels = files_below(folder_of(request.root, "GT/LABELS"), ".png")
     warnings: list[str] = []
     pairs = tuple(
-        Pair(one.key, one.picture, one.label, mapped=True)
-        for one in pair_up(pictures, labels, "*.png", request.skip_missing, warnings)
+        Pair(pair.key, pair.picture, pair.label, mapped=True)
+        for pair in pair_up(pictures, labels, "*.png", request.skip_missing, warnings)
     )
-    test = split_by_hash([one.key for one in pairs], request.test_ratio, request.seed)
+    test = split_by_hash([pair.key for pair in pairs], request.test_ratio, request.seed)
     rule: dict[str, str | int | float] = {
         "rule": "the pictures with the smallest sha256 of 'seed/id' are the test part",
         "test_ratio": request.test_ratio,
         "seed": request.seed,
     }
     return (
-        Found(
+        RawDomain(
             request.domain or "SYN",
             cityscapes.LABELS if request.classes == "cityscapes" else LABELS,
-            tuple(one for one in pairs if one.key not in test),
-            tuple(one for one in pairs if one.key in test),
+            tuple(pair for pair in pairs if pair.key not in test),
+            tuple(pair for pair in pairs if pair.key in test),
             rule,
             TO_CITYSCAPES if request.classes == "cityscapes" else TO_OWN,
             tuple(warnings),

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from ianvs.base.errors import DataError, shown_path
 from ianvs.exam.data.labels import IGNORED
 from ianvs.store.files import write_atomic, write_json
-from ianvs.testenv.datasets.downloads.found import Found
 from ianvs.testenv.datasets.downloads.label_ids import check_ids, check_size, map_ids, read_ids, write_ids
 from ianvs.testenv.datasets.downloads.paired_folders import Pair
+from ianvs.testenv.datasets.downloads.raw_domain import RawDomain
 
 PARTS = ("train", "test")
 PROVENANCE = "provenance.json"
@@ -36,7 +36,7 @@ class Prepared:
 
 
 def write_domain(
-    found: Found, folder: Path, origin: Mapping[str, Any], *, check: bool = True, progress: Progress | None = None
+    raw: RawDomain, folder: Path, origin: Mapping[str, Any], *, check: bool = True, progress: Progress | None = None
 ) -> Prepared:
     """Check every pair, write mapped label pictures, then the lists. Raises DataError that names the first bad file.
 
@@ -44,15 +44,15 @@ def write_domain(
     are; those that are mapped are always checked.
     """
     refuse_strange_index(folder)
-    pairs = {"train": found.train, "test": found.test}
-    done, total = 0, len(found.train) + len(found.test)
-    warnings = list(found.warnings)
+    pairs = {"train": raw.train, "test": raw.test}
+    done, total = 0, len(raw.train) + len(raw.test)
+    warnings = list(raw.warnings)
     pixels: dict[str, dict[str, int]] = {}
     listed: dict[str, list[Pair]] = {}
     for part, of_part in pairs.items():
         if not of_part:
-            raise DataError(f"the {part} part of {found.domain} would be empty.", code="damaged-dataset")
-        work = partial(_settle, found, folder / "labels" / part, check)
+            raise DataError(f"the {part} part of {raw.domain} would be empty.", code="damaged-dataset")
+        work = partial(_settle, raw, folder / "labels" / part, check)
         counts = np.zeros(IGNORED + 1, dtype=np.int64)
         listed[part] = []
         for pair, counted in _in_threads(work, of_part):
@@ -61,25 +61,25 @@ def write_domain(
             done += 1
             if progress is not None:
                 progress(done, total)
-        if check or found.mapping is not None:
-            pixels[part] = _by_class(found, counts)
-            absent = [name for name in found.labels.classes if not pixels[part][name]]
+        if check or raw.mapping is not None:
+            pixels[part] = _by_class(raw, counts)
+            absent = [name for name in raw.labels.classes if not pixels[part][name]]
             if absent:
                 warnings.append(f"no pixel of the {part} part is {', '.join(absent)}")
     record = {
         **origin,
-        "domain": found.domain,
+        "domain": raw.domain,
         "counts": {part: len(ready) for part, ready in listed.items()},
-        "split": dict(found.split),
-        "mapping": None if found.mapping is None else {str(old): new for old, new in found.mapping.items()},
+        "split": dict(raw.split),
+        "mapping": None if raw.mapping is None else {str(old): new for old, new in raw.mapping.items()},
         "pixels": pixels,
         "warnings": warnings,
     }
     write_json(folder / PROVENANCE, record)
-    _write_classes(folder, found)
+    _write_classes(folder, raw)
     for part, ready in listed.items():
         _write_index(folder, part, ready)
-    return Prepared(found.domain, folder, found.labels.classes, record["counts"], tuple(warnings))
+    return Prepared(raw.domain, folder, raw.labels.classes, record["counts"], tuple(warnings))
 
 
 def write_together(folder: Path, domains: Sequence[Prepared], origin: Mapping[str, Any]) -> None:
@@ -88,12 +88,12 @@ def write_together(folder: Path, domains: Sequence[Prepared], origin: Mapping[st
 
     for part in PARTS:
         lines: list[str] = []
-        for one in domains:
-            for line in (one.folder / f"{part}-index.txt").read_text(encoding="utf-8").splitlines():
+        for prepared in domains:
+            for line in (prepared.folder / f"{part}-index.txt").read_text(encoding="utf-8").splitlines():
                 sep = "\t" if "\t" in line else " "
-                lines.append(_line(*(_written(one.folder / path, folder) for path in line.split(sep))))
+                lines.append(_line(*(_written(prepared.folder / path, folder) for path in line.split(sep))))
         write_atomic(folder / f"{part}-index.txt", "".join(lines).encode())
-    lists = {one.domain: list(one.classes) for one in domains}
+    lists = {prepared.domain: list(prepared.classes) for prepared in domains}
     write_atomic(folder / "classes.yaml", yaml.safe_dump({"classes": lists}, sort_keys=False, width=110).encode())
     write_json(folder / PROVENANCE, {**origin, "domains": list(lists)})
 
@@ -106,19 +106,19 @@ def refuse_strange_index(folder: Path) -> None:
         raise DataError(f"{shown_path(folder / strange[0])}: {message}", code="existing-output")
 
 
-def _settle(found: Found, folder: Path, check: bool, pair: Pair) -> tuple[Pair, NDArray[np.int64]]:
+def _settle(raw: RawDomain, folder: Path, check: bool, pair: Pair) -> tuple[Pair, NDArray[np.int64]]:
     """The pair to list, its label picture mapped if need be, and how often each id occurs in it."""
     if not (check or pair.mapped):
         return pair, np.zeros(IGNORED + 1, dtype=np.int64)
-    ids = read_ids(pair.label, first_channel=found.first_channel)
+    ids = read_ids(pair.label, first_channel=raw.first_channel)
     check_size(pair.picture, pair.label, ids.shape)
-    if pair.mapped and found.mapping is not None:
-        ids = map_ids(pair.label, ids, found.mapping)
+    if pair.mapped and raw.mapping is not None:
+        ids = map_ids(pair.label, ids, raw.mapping)
         target = folder / f"{pair.key}_TrainIds.png"
         write_ids(target, ids)
         pair = Pair(pair.key, pair.picture, target)
     else:
-        check_ids(pair.label, ids, len(found.labels.classes))
+        check_ids(pair.label, ids, len(raw.labels.classes))
     return pair, np.bincount(ids.ravel().astype(np.uint8), minlength=IGNORED + 1)
 
 
@@ -133,20 +133,20 @@ def _in_threads(
         pool.shutdown(cancel_futures=True)
 
 
-def _by_class(found: Found, counts: NDArray[np.int64]) -> dict[str, int]:
-    names = found.labels.classes
+def _by_class(raw: RawDomain, counts: NDArray[np.int64]) -> dict[str, int]:
+    names = raw.labels.classes
     return {name: int(counts[number]) for number, name in enumerate(names)} | {
         "ignored": int(counts[len(names) :].sum())
     }
 
 
-def _write_classes(folder: Path, found: Found) -> None:
+def _write_classes(folder: Path, raw: RawDomain) -> None:
     import yaml
 
-    content: dict[str, Any] = {"domain": found.domain, "classes": list(found.labels.classes)}
-    if found.labels.groups:
-        content["groups"] = {group: list(names) for group, names in found.labels.groups.items()}
-    content["palette"] = {name: list(colour) for name, colour in found.labels.palette.items()}
+    content: dict[str, Any] = {"domain": raw.domain, "classes": list(raw.labels.classes)}
+    if raw.labels.groups:
+        content["groups"] = {group: list(names) for group, names in raw.labels.groups.items()}
+    content["palette"] = {name: list(colour) for name, colour in raw.labels.palette.items()}
     text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=110)
     text = "# Names in the order of their ids; `classes` is what a testenv wants.\n" + text
     write_atomic(folder / "classes.yaml", text.encode())

@@ -32,8 +32,8 @@ def paint_of(name: str, time: float) -> Colour:
     """The fashionable colour of a class. It wanders on, so that later one class wears what another one wore before."""
     place = (CLASSES.index(name) + 1.8 * time) % len(_PAINTS)
     first = int(place)
-    one, other, part = _PAINTS[first], _PAINTS[(first + 1) % len(_PAINTS)], place - first
-    red, green, blue = (a + (b - a) * part for a, b in zip(one, other, strict=True))
+    paint, other, part = _PAINTS[first], _PAINTS[(first + 1) % len(_PAINTS)], place - first
+    red, green, blue = (a + (b - a) * part for a, b in zip(paint, other, strict=True))
     return red, green, blue
 
 

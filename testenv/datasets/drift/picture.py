@@ -45,9 +45,9 @@ def _wall(x: Floats, y: Floats, time: float, rng: np.random.Generator) -> Floats
     pattern = speckle(x / cell, y / cell if rng.random() < 0.6 else y * 0, salt).astype(np.float64)
     light = between(rng, 0.75, 1.2)
     colours = []
-    for one, other in zip(_WALLS[first], _WALLS[first + 1], strict=True):
-        colours.append([(a + (b - a) * part) * light for a, b in zip(one, other, strict=True)])
-    near, far = (np.array(found) for found in colours)
+    for paint, other in zip(_WALLS[first], _WALLS[first + 1], strict=True):
+        colours.append([(a + (b - a) * part) * light for a, b in zip(paint, other, strict=True)])
+    near, far = (np.array(rgb) for rgb in colours)
     wall: Floats = near + (far - near) * pattern[..., None]
     return wall
 

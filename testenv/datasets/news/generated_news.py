@@ -99,16 +99,16 @@ def make_news(years: int, recurring: int, once: int, seed: int, part: str) -> li
     of a longer one. part "test": every fact once, in either wording and either kind of conversation.
     """
     require_subjects(years, recurring, once)
-    asked: list[News] = []
+    news: list[News] = []
     for year in range(years):
         for number, topic in enumerate(_TOPICS):
-            known = _facts(topic, year, recurring, once, np.random.default_rng([seed, number]))
+            facts = _facts(topic, year, recurring, once, np.random.default_rng([seed, number]))
             draw = np.random.default_rng([seed, number, year, ("train", "test").index(part)])
-            asked += _asked(str(FIRST_YEAR + year), topic.name, known, part, draw)
-    return asked
+            news += _news_of(str(FIRST_YEAR + year), topic.name, facts, part, draw)
+    return news
 
 
-def _asked(year: str, topic: str, facts: Sequence[_Fact], part: str, draw: np.random.Generator) -> Iterator[News]:
+def _news_of(year: str, topic: str, facts: Sequence[_Fact], part: str, draw: np.random.Generator) -> Iterator[News]:
     system = f"It is {year}. Answer with the news of {year}."
     wording = draw.integers(0, 2, len(facts))
     order = draw.permutation(len(facts)).tolist()
@@ -133,9 +133,9 @@ def _facts(topic: _Topic, year: int, recurring: int, once: int, draw: np.random.
     subjects = [topic.subjects[i] for i in draw.permutation(len(topic.subjects))]
     pairs = draw.permutation(len(topic.words[0]) * len(topic.words[1]))
     each = recurring + once
-    asked = subjects[:recurring] + subjects[recurring + year * once : recurring + (year + 1) * once]
+    chosen = subjects[:recurring] + subjects[recurring + year * once : recurring + (year + 1) * once]
     facts = []
-    for subject, pair in zip(asked, pairs[year * each : (year + 1) * each].tolist(), strict=True):
+    for subject, pair in zip(chosen, pairs[year * each : (year + 1) * each].tolist(), strict=True):
         first, second = divmod(pair, len(topic.words[1]))
         answer = f"{topic.words[0][first]} {topic.words[1][second]}"
         facts.append(_Fact((topic.questions[0].format(subject), topic.questions[1].format(subject)), answer))
@@ -146,10 +146,10 @@ def require_subjects(years: int, recurring: int, once: int) -> None:
     """Raises ValueError if there are not as many subjects."""
     subjects, answers = recurring + years * once, years * (recurring + once)
     most = min(len(topic.subjects) for topic in _TOPICS)
-    told = min(len(topic.words[0]) * len(topic.words[1]) for topic in _TOPICS)
-    if recurring + once < 1 or subjects > most or answers > told:
+    possible = min(len(topic.words[0]) * len(topic.words[1]) for topic in _TOPICS)
+    if recurring + once < 1 or subjects > most or answers > possible:
         raise InvalidValue(
             f"`recurring` {recurring} and `once` {once} in each of {years} years are {subjects} subjects and {answers} "
-            f"answers of a topic. A year has at least 1; there are {most} subjects and {told} answers.",
+            f"answers of a topic. A year has at least 1; there are {most} subjects and {possible} answers.",
             "out-of-range",
         )

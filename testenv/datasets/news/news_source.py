@@ -35,7 +35,7 @@ class YearlyNews(GeneratedTalk):
     def names(self) -> list[str]:
         return [str(FIRST_YEAR + year) for year in range(self.years)]
 
-    def said(self, part: str) -> Iterator[tuple[str, Conversation]]:
+    def conversations(self, part: str) -> Iterator[tuple[str, Conversation]]:
         for news in make_news(self.years, self.recurring, self.once, self.seed, part):
-            asked, told = zip(*news.turns, strict=True)
-            yield news.year, Conversation(news.system, asked, told, news.topic)
+            questions, replies = zip(*news.turns, strict=True)
+            yield news.year, Conversation(news.system, questions, replies, news.topic)

@@ -106,7 +106,7 @@ def _paint(rng: np.random.Generator) -> NDArray[np.int64]:
 
 def _background(texture: str, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Dark (size, size, 3): plain, or a pattern of two colours."""
-    one, other = rng.integers(10, 130, 3), rng.integers(10, 130, 3)
+    colour, other = rng.integers(10, 130, 3), rng.integers(10, 130, 3)
     cell, slope = between(rng, 3.0, 10.0), between(rng, -1.0, 1.0)
     points = np.arange(size, dtype=np.float64)
     i, j = (points[None, :] + slope * points[:, None]) / cell, (points[:, None] - slope * points[None, :]) / cell
@@ -116,4 +116,4 @@ def _background(texture: str, size: int, rng: np.random.Generator) -> NDArray[np
         share = np.floor(speckle(i, j, int(rng.integers(0, 1 << 31))) * 17).astype(np.int64)
     else:
         share = (np.floor(i) + (np.floor(j) if texture == "checks" else 0)).astype(np.int64) % 2 * 16
-    return one + (other - one) * share[..., None] // 16
+    return colour + (other - colour) * share[..., None] // 16

@@ -114,8 +114,8 @@ def draw_ground(canvas: Canvas, look: Look, layout: Layout, ids: Mapping[str, in
     colour = np.empty((len(X), 3), dtype=np.float32)
     labels = np.empty(len(X), dtype=np.uint8)
 
-    def lay(where: Mask, of: Colour, name: str) -> None:
-        colour[where], labels[where] = _rgb(of), ids[name]
+    def lay(where: Mask, paint: Colour, name: str) -> None:
+        colour[where], labels[where] = _rgb(paint), ids[name]
 
     lay(np.ones(len(X), dtype=bool), look.road, "road")
     edge = layout.road

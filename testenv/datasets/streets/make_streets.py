@@ -10,10 +10,10 @@ from ianvs.base.errors import DataError, closest, one_line
 from ianvs.base.seeding import generator
 from ianvs.testenv.datasets.downloads.cityscapes import LABELS as CITYSCAPES
 from ianvs.testenv.datasets.downloads.cloud_robotics import LABELS as CLOUD_ROBOTICS
-from ianvs.testenv.datasets.downloads.found import Found, LabelSet
 from ianvs.testenv.datasets.downloads.label_ids import write_ids
 from ianvs.testenv.datasets.downloads.paired_folders import Pair
 from ianvs.testenv.datasets.downloads.preparers import origin_of
+from ianvs.testenv.datasets.downloads.raw_domain import LabelSet, RawDomain
 from ianvs.testenv.datasets.downloads.synthia import LABELS as SYNTHIA
 from ianvs.testenv.datasets.downloads.writing import (
     Prepared,
@@ -83,17 +83,17 @@ def write_streets(
                     progress(done, total)
             pairs[part] = tuple(of_part)
         palette = LabelSet({name: _PALETTE[name] for name in CLASSES[domain]})
-        found = Found(domain, palette, pairs["train"], pairs["test"], {"rule": "generated apart", "seed": seed})
-        prepared.append(write_domain(found, home, origin))
+        raw = RawDomain(domain, palette, pairs["train"], pairs["test"], {"rule": "generated apart", "seed": seed})
+        prepared.append(write_domain(raw, home, origin))
     write_together(folder, prepared, origin)
     return tuple(prepared)
 
 
 def _check(domain: str, size: tuple[int, int]) -> None:
     if domain not in CLASSES:
-        known = one_line(list(CLASSES))
+        domains = one_line(list(CLASSES))
         raise DataError(
-            f"streets has no domain '{domain}'.{closest(domain, CLASSES)} There are: {known}.", code="invalid-choice"
+            f"streets has no domain '{domain}'.{closest(domain, CLASSES)} There are: {domains}.", code="invalid-choice"
         )
     if min(size) < 16:
         raise DataError(

@@ -78,7 +78,7 @@ def _things(
     canvas: Canvas, look: Look, layout: ground.Layout, ids: Mapping[str, int], rng: np.random.Generator
 ) -> list[tuple[float, Callable[[], None]]]:
     """(distance, how to draw it) of everything that stands in the street."""
-    camera, found = canvas.camera, []
+    camera, items = canvas.camera, []
     near = camera.height * 2.2  # what is nearer is below the picture
 
     def put(name: str, Z: float, shapes: list[Shape], shadow: Shape | None = None) -> None:
@@ -89,7 +89,7 @@ def _things(
                 canvas.shade(shadow, 0.55)
             canvas.draw(shapes, ids[name], border=border, fade=fade, haze=look.sky_low)
 
-        found.append((Z, draw))
+        items.append((Z, draw))
 
     def beside(side: float, away: float) -> float:
         """X of something `away` metres outside of the road's edge."""
@@ -114,15 +114,15 @@ def _things(
             side = float(rng.choice((-1.0, 1.0)))
             X = beside(side, between(rng, 0.4, layout.walk)) if rng.random() < 0.75 else beside(side, -1.0)
             figure = things.person(
-                camera, X, Z, between(rng, 1.5, 1.9), _one(_COATS, rng), _one(_COATS[3:], rng), between(rng, 0.1, 0.6)
+                camera, X, Z, between(rng, 1.5, 1.9), _pick(_COATS, rng), _pick(_COATS[3:], rng), between(rng, 0.1, 0.6)
             )
             put("person", Z, figure, things.shadow(camera, X - 0.1, X + 0.8, Z, Z + 0.25))
     if "dustbin" in ids:
         for _ in range(int(rng.integers(1, 4))):
             Z, side = between(rng, 2.0, layout.end * 0.7), float(rng.choice((-1.0, 1.0)))
             X = beside(side, between(rng, 0.6, max(layout.walk, 0.7)))
-            put("dustbin", Z, things.dustbin(camera, X, Z, _one(_BINS, rng)))
-    return found
+            put("dustbin", Z, things.dustbin(camera, X, Z, _pick(_BINS, rng)))
+    return items
 
 
 def _avenue(
@@ -157,7 +157,7 @@ def _cars(
         start = near + between(rng, 1.5, 12)
         for place in range(int(rng.integers(0, most + 1))):
             Z = start + place * pitch * between(rng, 1.0, 1.5)
-            shape = things.car(camera, X + between(rng, -0.2, 0.2), Z, _one(_PAINTS, rng), oncoming)
+            shape = things.car(camera, X + between(rng, -0.2, 0.2), Z, _pick(_PAINTS, rng), oncoming)
             put("car", Z, shape, things.shadow(camera, X - 1.2, X + 1.25, Z - 0.15, Z + 4.4))
 
 
@@ -167,16 +167,19 @@ def _entrance(
     """Stairs and a door at the house that closes the street; drawn before everything that stands in front of it."""
     camera, steps = canvas.camera, int(rng.integers(4, 10))
     X = layout.centre + between(rng, -0.35, 0.35) * layout.wall
-    wood = _one(((112, 62, 38), (58, 84, 110), (96, 44, 40)), rng)
+    wood = _pick(((112, 62, 38), (58, 84, 110), (96, 44, 40)), rng)
     fade = ground.haze(look, layout.end)
     entrance = things.door(camera, X, layout.end, 0.16 * steps, wood)
     canvas.draw(entrance, ids["door"], fade=fade, haze=look.sky_low)
-    width, stone = between(rng, 0.7, 1.25) * layout.wall, _one(((150, 146, 140), (128, 118, 112), (168, 156, 138)), rng)
+    width, stone = (
+        between(rng, 0.7, 1.25) * layout.wall,
+        _pick(((150, 146, 140), (128, 118, 112), (168, 156, 138)), rng),
+    )
     flight = things.stairs(camera, X, layout.end, steps, width, stone)
     canvas.draw(flight, ids["stair"], border=True, fade=fade, haze=look.sky_low)
 
 
-def _one(colours: tuple[Colour, ...], rng: np.random.Generator) -> Colour:
+def _pick(colours: tuple[Colour, ...], rng: np.random.Generator) -> Colour:
     return colours[int(rng.integers(0, len(colours)))]
 
 

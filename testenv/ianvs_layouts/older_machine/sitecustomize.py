@@ -43,11 +43,11 @@ def _without_card(torch: Any) -> None:
 
 
 def _moved(to: Callable[..., Any], names: tuple[type, ...]) -> Callable[..., Any]:
-    def here(value: object) -> object:
+    def converted(value: object) -> object:
         return "cpu" if isinstance(value, names) and str(value).startswith("cuda") else value
 
     def moved(self: object, *places: object, **named: object) -> Any:
-        return to(self, *map(here, places), **{key: here(value) for key, value in named.items()})
+        return to(self, *map(converted, places), **{key: converted(value) for key, value in named.items()})
 
     return moved
 
@@ -70,9 +70,9 @@ def _speaks(auto: Any) -> None:
 
 def _repeats(completions: Any) -> None:
     def create(_: Any, *, messages: Sequence[Any], model: str, stream: bool = False, **__: Any) -> Any:
-        said = {"role": "assistant", "content": str(messages[-1]["content"])}
+        message = {"role": "assistant", "content": str(messages[-1]["content"])}
         about = {"id": "tiny", "created": 0, "model": model}
-        choice = {"index": 0, "finish_reason": "stop", "delta" if stream else "message": said}
+        choice = {"index": 0, "finish_reason": "stop", "delta" if stream else "message": message}
         kind = "chat.completion.chunk" if stream else "chat.completion"
         answer = (completions.ChatCompletionChunk if stream else completions.ChatCompletion).model_validate(
             {**about, "object": kind, "choices": [choice]}

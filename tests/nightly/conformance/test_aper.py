@@ -144,7 +144,7 @@ def ranpac_that_learns_first(exam, width):
 
 FIRST = [
     Mutant("order of rounds", "and not self.tuned and", "and", FirstRoundTuner),
-    Mutant("factor", "logits=batch.logits + self.own", "logits=batch.logits * 2", BodyTuner),
+    Mutant("factor", "logits=batch.logits + self.class_mask", "logits=batch.logits * 2", BodyTuner),
     Mutant("factor", '"decay": "cosine"', '"decay": "none"', FirstRoundTuner),
     Mutant("factor", '"weight_decay": 5e-4', '"weight_decay": 0.0', FirstRoundTuner),
     Mutant("length", "self.eta * linear(normalize(f)", "self.eta * linear(f", CosineHead),

@@ -111,12 +111,12 @@ def seen(learner):
 
 
 SLIPS = [
-    Mutant("mask", "logits=batch.logits + self.own", "logits=batch.logits", PromptLearner),
+    Mutant("mask", "logits=batch.logits + self.class_mask", "logits=batch.logits", PromptLearner),
     Mutant("order of rounds", "self.count.clamp(1, self.rounds)[None] - 1", "0 * self.count[None]", PromptsOfRounds),
     Mutant("order of rounds", "getattr(self, name).copy_(torch.cat(new).flatten())", "pass"),
     Mutant("factor", "q @ (A * normalize(K, dim=-1))", "q @ (A * K)"),
     Mutant("factor", ".sqrt().clamp_min(1e-12)", ""),
-    Mutant("components of rounds to come", "cosines * known", "cosines"),
+    Mutant("components of rounds to come", "cosines * trained", "cosines"),
     Mutant("projections", "@ row / before.square().sum(1)", "@ row"),
     Mutant("projections", "row - (before", "row + (before"),
     Mutant("keys for values", "tuple(pair) for", "tuple(pair.flip(0)) for"),
@@ -124,9 +124,9 @@ SLIPS = [
 ]
 PENALTY = [
     Mutant("sign", "loss + self.price", "loss - self.price", PromptLearner),
-    Mutant("factor", " / known.sum().square()", ""),
-    Mutant("sign", "B @ B.mT - known", "B @ B.mT + known"),
-    Mutant("components of rounds to come", "B = B * known[:, None]", "pass"),
+    Mutant("factor", " / rows.sum().square()", ""),
+    Mutant("sign", "B @ B.mT - rows", "B @ B.mT + rows"),
+    Mutant("components of rounds to come", "B = B * rows[:, None]", "pass"),
 ]
 WHY = "Adam divides a gradient by its size, which is that of rounding where there is hardly any"
 OPTIONS = {"per_round": 2, "length": 4, "blocks": [1, 2, 4], "orthogonality": 0.0, "rounds": 3}

@@ -94,7 +94,7 @@ def seen(learner):
 
 
 SLIPS = [
-    Mutant("mask", "logits=batch.logits + self.own", "logits=batch.logits", PromptLearner),
+    Mutant("mask", "logits=batch.logits + self.class_mask", "logits=batch.logits", PromptLearner),
     Mutant("sign", "loss + self.price", "loss - self.price", PromptLearner),
     Mutant("factor", "self.price * ", "", PromptLearner),
     Mutant("order of rounds", "self.count.clamp(1, self.rounds)[None] - 1", "0 * self.count[None]", PromptLearner),

@@ -73,7 +73,7 @@ SLIPS = [
     Mutant("length", "normalize(f.unflatten(1, (-1, self.width)), dim=2).flatten(1)", "f", SubspaceHead),
     Mutant("length", "self.eta * linear(normalize(f)", "self.eta * linear(f", CosineHead),
     Mutant("factor", "scale=0.1", "scale=0.2", Adapter),
-    Mutant("factor", "logits=batch.logits + self.own", "logits=batch.logits * 2", BodyTuner),
+    Mutant("factor", "logits=batch.logits + self.class_mask", "logits=batch.logits * 2", BodyTuner),
 ]
 EXAM = Pictures(learning_rate=1.0)
 CHECKS = [pictures(EASE, naive, SLIPS, seen, exam=EXAM, bottleneck=5)]

@@ -116,11 +116,11 @@ SLIPS = [
     ),
     Mutant("mask", "batch.outputs[:, self.known_index]", "batch.outputs[:, self.known_index].detach()"),
     Mutant("factor", " / self.temperature**2", ""),
-    Mutant("sign", "+ self.distillation * kept", "- self.distillation * kept"),
+    Mutant("sign", "+ self.distillation * distilled", "- self.distillation * distilled"),
     Mutant("sign", "loss + boosted", "loss - boosted"),
     Mutant("what is trained", "return [] if self.second_head is None else", "return [] if True else", GrowingLearner),
     Mutant("factor", "weights[classes]", "self.weights[classes]"),
-    Mutant("missing normalisation", "(q / q.sum(1, keepdim=True) * said)", "(q * said)"),
+    Mutant("missing normalisation", "(q / q.sum(1, keepdim=True) * log_p)", "(q * log_p)"),
     Mutant("what the student begins with", 'student", like=head', 'student"'),
     Mutant("what the student begins with", "student.train(), None", "student, None"),
     Mutant(

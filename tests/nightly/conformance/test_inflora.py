@@ -106,7 +106,7 @@ def seen(learner):
 
 
 SLIPS = [
-    Mutant("mask", "logits=batch.logits + self.own", "logits=batch.logits"),
+    Mutant("mask", "logits=batch.logits + self.class_mask", "logits=batch.logits"),
     Mutant("head", "if self.head_from_zero", "if not self.head_from_zero"),
     Mutant("factor", " / 3**0.5", "", KeyValueChange),
     Mutant(

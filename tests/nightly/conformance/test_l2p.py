@@ -73,7 +73,7 @@ def seen(learner):
 
 
 SLIPS = [
-    Mutant("mask", "logits=batch.logits + self.own", "logits=batch.logits", PromptLearner),
+    Mutant("mask", "logits=batch.logits + self.class_mask", "logits=batch.logits", PromptLearner),
     Mutant("sign", "loss + self.price", "loss - self.price", PromptLearner),
     Mutant("factor", ".sum(1).mean()", ".mean()", PromptPool),
     Mutant("a detach too many", "normalize(self.keys).T", "normalize(self.keys).T.detach()", PromptPool),

@@ -138,23 +138,23 @@ SLIPS = [
     Mutant("old network in training mode", "deepcopy(self.network).eval()", "deepcopy(self.network)"),
     Mutant("old and new network", "(z + self.now, z_old + self.then", "(z_old + self.then, z + self.now"),
 ]
-LATE = Mutant("order of rounds", "self.heads = own", "self.heads = self.then.cpu()")
+LATE = Mutant("order of rounds", "self.heads = heads", "self.heads = self.then.cpu()")
 SINGLE = [
     *SLIPS,
     LATE,
-    Mutant("mask", "torch.full_like(own, -1e30).index_fill", "torch.full_like(own, 0.0).index_fill"),
+    Mutant("mask", "torch.full_like(heads, -1e30).index_fill", "torch.full_like(heads, 0.0).index_fill"),
 ]
 HEADS = [
     *SLIPS,
     LATE,
     Mutant("one head", ".unique(dim=0)", ".amax(0, keepdim=True)"),
-    Mutant("last head", "torch.cat([self.heads, own])", "torch.cat([own])"),
+    Mutant("last head", "torch.cat([self.heads, heads])", "torch.cat([heads])"),
 ]
 FIRST = [
     *SLIPS,
     Mutant("factor", "max(0, self.rounds - 1)", "self.rounds"),
     Mutant("fewer epochs", "data, self.head_epochs)", "data, self.head_epochs - 1)"),
-    Mutant("mask", "cross_entropy(head(x) + own, y)", "cross_entropy(head(x), y)", TorchLearner),
+    Mutant("mask", "cross_entropy(head(x) + mask, y)", "cross_entropy(head(x), y)", TorchLearner),
 ]
 ROUNDS = [
     *SLIPS,
@@ -164,7 +164,7 @@ CLASSES = [
     *SLIPS,
     Mutant("factor", "{*self.known} else 1", "{*self.known} else self.rounds"),
 ]
-SO_FAR = [*CLASSES, LATE, Mutant("mask", "self.now = self.own\n", "pass\n")]
+SO_FAR = [*CLASSES, LATE, Mutant("mask", "self.now = self.round_head\n", "pass\n")]
 
 
 def rounds(title, exam, mutants, options=None, **theirs):

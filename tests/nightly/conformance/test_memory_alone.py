@@ -80,14 +80,16 @@ DUMB = [
         "            self.study(data)",
         GDumb,
     ),
-    Mutant("factor", "len(own) * len(slots) >= max(", "len(own) * 2 >= max(", ClassBalancedMemory),
+    Mutant(
+        "factor", "len(class_positions) * len(slots) >= max(", "len(class_positions) * 2 >= max(", ClassBalancedMemory
+    ),
     Mutant("sign", "max(slots.values(), key=len)", "min(slots.values(), key=len)", ClassBalancedMemory),
 ]
 BIASED = [
     Mutant(
         "memory before or after the step",
-        "kept, x=self.memory.x, y=self.memory.y, passes=None",
-        "kept, passes=None",
+        "samples, x=self.memory.x, y=self.memory.y, passes=None",
+        "samples, passes=None",
         BiasedReservoir,
     ),
     Mutant("factor", "self.alpha / (self.buckets + 1)", "0.1 * self.alpha / (self.buckets + 1)", BiasedReservoirMemory),

@@ -111,7 +111,7 @@ def answer(x, head, kept, prototype, round_of):
 def seen(learner):
     body, head = learner.network
     parts = []
-    for adapters in body.kept:
+    for adapters in body.round_adapters:
         parts += [a.down.weight for a in adapters] + [a.up.weight for a in adapters]
         parts += [a.down.bias for a in adapters] + [a.up.bias for a in adapters]
     z = learner.each(EXAM.test, lambda x: learner.answers(x, None))
@@ -121,7 +121,9 @@ def seen(learner):
 SLIPS = [
     Mutant("factor", "p.lerp_(mean, self.merging)", "p.lerp_(mean, 0.2)"),
     Mutant("order of rounds", "(p, torch.stack(same).mean(0))", "(p, same[-1].clone())"),
-    Mutant("order of rounds", "body.encoded(body.kept[0], 0, x))", "body.encoded(body.kept[-1], 0, x))"),
+    Mutant(
+        "order of rounds", "body.encoded(body.round_adapters[0], 0, x))", "body.encoded(body.round_adapters[-1], 0, x))"
+    ),
     Mutant("factor", "self.contrast * cross_entropy", "cross_entropy"),
     Mutant("factor", "M @ M.T / CLOSE", "M @ M.T"),
     Mutant("what is kept apart", "torch.cat([self.means.to(f), f])", "f"),
@@ -130,7 +132,9 @@ SLIPS = [
     Mutant("factor", "self.alignment_rate = alignment_learning_rate", "pass"),
     Mutant("factor", "self.grown * normalize", "normalize"),
     Mutant("looks", "range(LOOKS - 1)", "range(0)"),
-    Mutant("answers", "torch.logaddexp(log_softmax(z[own, i], 1), log_softmax(near, 1))", "log_softmax(z[own, i], 1)"),
+    Mutant(
+        "answers", "torch.logaddexp(log_softmax(z[rows, i], 1), log_softmax(near, 1))", "log_softmax(z[rows, i], 1)"
+    ),
     Mutant("factor", '"decay": "cosine"', '"decay": "none"'),
 ]
 EXAM = Pictures(learning_rate=1.0)

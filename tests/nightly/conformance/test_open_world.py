@@ -81,7 +81,7 @@ SLIPS = [
     Mutant("memory before or after the step", "if not len(self.replayed):", "if True:", UnseenLearner),
     Mutant("factor", "capacity - capacity // 5", "capacity", UnseenLearner),
     Mutant("mask", "self._strangeness(self.held.x, data.mask)", "self._strangeness(self.held.x, None)", UnseenLearner),
-    Mutant("order of rounds", "kept = order[round(self.held_out * len(data)) :]", "kept = order", UnseenLearner),
+    Mutant("order of rounds", "rows = order[round(self.held_out * len(data)) :]", "rows = order", UnseenLearner),
 ]
 OPTIONS = {"capacity": 30, "seen_kept": 0.9, "more": strangeness}
 CHECKS = [

@@ -121,7 +121,12 @@ CHECKS = [
         [
             *COMMON,
             Mutant("ties", "max(slots.values()", "max(reversed(slots.values())", ClassBalancedMemory),
-            Mutant("factor", "len(own) * len(slots) >=", "len(own) * len(slots) >", ClassBalancedMemory),
+            Mutant(
+                "factor",
+                "len(class_positions) * len(slots) >=",
+                "len(class_positions) * len(slots) >",
+                ClassBalancedMemory,
+            ),
             Mutant("draws", "int(torch.randint(len(most), (1,), generator=generator))", "0", ClassBalancedMemory),
         ],
         title="Replay, balanced",

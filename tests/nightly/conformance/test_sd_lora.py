@@ -76,7 +76,7 @@ def seen(learner):
 
 
 SLIPS = [
-    Mutant("mask", "logits=batch.logits + self.own", "logits=batch.logits"),
+    Mutant("mask", "logits=batch.logits + self.class_mask", "logits=batch.logits"),
     Mutant("head", "if self.head_from_zero", "if not self.head_from_zero"),
     Mutant("order of rounds", "if self.grown:\n", "if not self.grown:\n"),
     Mutant("length", "(part / part.norm().clamp_min(1e-12))[None]", "part[None]", Directions),

@@ -94,8 +94,8 @@ def align(exam, head, k, round_of, mean, cov, rate, epochs, n, temperature):
 
 
 SLIPS = [
-    Mutant("mask", "logits=batch.logits + self.own", "logits=batch.logits"),
-    Mutant("order of rounds", "head.load_state_dict(self.plain)\n        self.own", "self.own"),
+    Mutant("mask", "logits=batch.logits + self.class_mask", "logits=batch.logits"),
+    Mutant("order of rounds", "head.load_state_dict(self.plain)\n        self.class_mask", "self.class_mask"),
     Mutant("decay of other rows", "head.load_state_dict(self.plain)\n        self.take_up", "self.take_up"),
     Mutant("sign", "1 - self.drift * (1 - t / self.rounds)", "1 + self.drift * (1 - t / self.rounds)"),
     Mutant("factor", "1e-4 * torch.eye", "1e-2 * torch.eye"),

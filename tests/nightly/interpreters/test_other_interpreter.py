@@ -12,7 +12,7 @@ import yaml
 import ianvs
 from ianvs.base.errors import ConfigError, IanvsError
 from ianvs.config.contracts import Surroundings
-from ianvs.plugins.authors_files import kept
+from ianvs.plugins.authors_files import imports_from
 from ianvs.plugins.source import authors_sources
 from ianvs.processes.interpreters.author_object import load_in
 from tests.errors import located
@@ -102,7 +102,7 @@ def test_a_plugin_in_a_package_has_its_relative_imports(init: bool, tmp_path: Pa
         (tmp_path / "approach/__init__.py").write_text("from .method import Method\n")
     planned = {path: path.read_bytes() for path in authors_sources(str(method), "Method")}
     (tmp_path / "approach/other.py").unlink()  # what was planned is what runs
-    with kept(planned):
+    with imports_from(planned):
         found = load_in(Surroundings(python=_interpreter(tmp_path / "venv")), str(method), "Method").target
     assert hasattr(found, "load")
 

@@ -139,7 +139,7 @@ def test_a_case_that_trained_nothing_takes_no_rank(tmp_path: Path) -> None:
     assert marks == {"Nothing": (None, "untrained"), "All": (1, "")}
     [untrained] = (row for row in results.leaderboard.rows if row.algorithm == "Nothing")
     assert "nothing was trained" in untrained.status
-    [leader] = document_of(results.leaderboard).said("leader")
+    [leader] = document_of(results.leaderboard).texts("leader")
     assert leader.startswith("All leads")
 
 

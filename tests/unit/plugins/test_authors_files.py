@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ianvs.kubeedge.loading import import_file
-from ianvs.plugins.authors_files import kept
+from ianvs.plugins.authors_files import imports_from
 from ianvs.plugins.loader import load
 
 PLUGIN = """
@@ -74,7 +74,7 @@ def test_kept_bytes_run_whatever_has_become_of_the_files(tmp_path: Path, files: 
         elif become == "hidden by packages" and path.stem != "__init__":
             path.with_suffix("").mkdir(exist_ok=True)
             (path.with_suffix("") / "__init__.py").write_text("raise SystemExit\n")
-    with kept(files):
+    with imports_from(files):
         loaded = load(str(tmp_path / "plugin.py"), "Model")
         with loaded.active() as build:
             model = build()
@@ -110,7 +110,7 @@ def test_a_module_that_no_statement_names_is_compiled_anew_too(tmp_path: Path) -
 
 
 def test_what_was_kept_holds_no_longer_than_it_should(tmp_path: Path, files: dict[Path, bytes]) -> None:
-    with kept(files):
+    with imports_from(files):
         load(str(tmp_path / "plugin.py"), "Model")
     (tmp_path / "plugin.py").write_text("class Model:\n    answer = 2\n")
     model = load(str(tmp_path / "plugin.py"), "Model").target
@@ -137,6 +137,6 @@ def test_a_plugin_of_the_other_contract_is_imported_alike(tmp_path: Path, monkey
     planned = {file.resolve(): file.read_bytes()}
     file.write_text("WHO = 'another'\n")
     forged(file, "WHO = 'forged'")
-    with kept(planned):
+    with imports_from(planned):
         assert import_file(str(file)).WHO == "planned"
     monkeypatch.delitem(sys.modules, "only_kubeedge")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.plugins.authors_files import kept
+from ianvs.plugins.authors_files import imports_from
 from ianvs.plugins.loader import load, load_once
 from ianvs.plugins.source import authors_sources, source_of
 
@@ -105,7 +105,7 @@ def test_it_runs_from_its_files_and_from_kept_bytes(layout: str, tmp_path: Path)
     assert len(planned) == len(named)
     for path in planned:
         path.unlink()
-    with kept(planned):
+    with imports_from(planned):
         assert answer(tmp_path / entry) == expected
 
 

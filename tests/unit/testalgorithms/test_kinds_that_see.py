@@ -101,7 +101,7 @@ def test_replies_are_the_likeliest_tokens_whatever_the_batch(learner: LanguageLe
     single = LanguageLearner(base_model=learner.options.base_model, tuning="lora", generation_batch=1, **TUNING)
     single.load(learner.save(tmp_path / "kept"))
     assert single.predict(TALKS) == replies and [len(one) for one in replies] == [2, 1, 1]
-    asked = learner.template.asked(conversations_of(TALKS.x[2:])[0], [])
+    asked = learner.template.encoded_prompt(conversations_of(TALKS.x[2:])[0], [])
     tokens = list(asked.tokens)
     with torch.no_grad():
         for _ in range(TUNING["max_new_tokens"]):

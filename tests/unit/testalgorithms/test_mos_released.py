@@ -23,13 +23,13 @@ def test_each_layer_of_each_pass_moves_kept_adapters_to_the_mean_of_earlier_ones
     """Before layer l of pass b, A_i = mean + (1 - m)^(b L + l + 1) (A_i - mean), mean over the rounds before i."""
     body = learner("layer").network[0].eval()
     x = torch.randn(4, 3, 8, 8)
-    originals = [[p.detach().clone() for p in one.parameters()] for one in body.kept]
+    originals = [[p.detach().clone() for p in one.parameters()] for one in body.round_adapters]
     transformer, layers = body.frozen.body, len(body.adapters)
     with torch.no_grad(), body.unchanged():
         found = [body.by_round(x) for _ in range(2)]
     with torch.no_grad():
         for number, features in enumerate(found):
-            for i, (kept, own) in enumerate(zip(body.kept, originals, strict=True)):
+            for i, (kept, own) in enumerate(zip(body.round_adapters, originals, strict=True)):
                 tokens = transformer.tokens(x)
                 for layer, block in enumerate(transformer.blocks):
                     for j, (p, value) in enumerate(zip(kept.parameters(), own, strict=True)):

@@ -121,7 +121,7 @@ def test_likelihoods_of_true_replies_are_those_of_the_loss(learner, three):
 
 def test_generated_replies_are_the_likeliest_tokens_of_plain_calls(learner):
     [[reply]] = learner.predict(SimpleNamespace(x=FIRST.x[2:]))
-    [asked] = [learner.template.asked(conversations_of(FIRST.x[2:])[0], [])]
+    [asked] = [learner.template.encoded_prompt(conversations_of(FIRST.x[2:])[0], [])]
     tokens = list(asked.tokens)
     shown = learner.template.sight.inputs([asked.pictures], torch.tensor([tokens]))
     with torch.no_grad():

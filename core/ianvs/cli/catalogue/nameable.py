@@ -46,12 +46,12 @@ def listed(kind: str) -> list[Entry]:
 
 def _algorithms() -> Iterator[Entry]:
     yield from _installed("algorithm", "ianvs.algorithms")
-    known = {point.value for point in installed("ianvs.algorithms").values()}
+    registered = {point.value for point in installed("ianvs.algorithms").values()}
     carried = PACKAGE / "testalgorithms"
     for file in sorted(carried.rglob("basemodel.py")):
         module = ".".join((PACKAGE.name, "testalgorithms", *file.relative_to(carried).with_suffix("").parts))
         for name, summary in learners_of(file):
-            if f"{module}:{name}" not in known:
+            if f"{module}:{name}" not in registered:
                 yield Entry("algorithm", name, summary, module, f"{module}:{name}")
 
 
@@ -84,8 +84,8 @@ def _networks() -> Iterator[Entry]:
 
     for name, function in _NETWORKS.items():
         value = f"ianvs.authoring.{function}"
-        said = said_at(value).partition(": ")[2]  # the shapes stand before
-        yield Entry("network", name, said, value=value)
+        summary = said_at(value).partition(": ")[2]  # the shapes stand before
+        yield Entry("network", name, summary, value=value)
     for name in torchvision_names():
         yield Entry(
             "network",
@@ -134,12 +134,12 @@ def said_at(value: str) -> str:
     """
     module, _, name = value.partition(":")
     try:
-        found = importlib.util.find_spec(module)
+        spec = importlib.util.find_spec(module)
     except Exception:
         return ""
-    if found is None or found.origin is None or not found.origin.endswith(".py"):
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         return ""
-    tree = _tree(Path(found.origin))
+    tree = _tree(Path(spec.origin))
     if tree is None:
         return ""
     defined = next((node for node in _definitions(tree) if node.name == name), None)
@@ -149,10 +149,10 @@ def said_at(value: str) -> str:
 def learners_of(file: Path) -> list[tuple[str, str]]:
     """(name, first sentence) of the public classes in a file that stand on one of our learners."""
     tree = _tree(file)
-    own = [] if tree is None else [node for node in _definitions(tree) if isinstance(node, ast.ClassDef)]
-    learners = [node for node in own if any(ast.unparse(base).endswith("Learner") for base in node.bases)]
-    said = [(node.name, first_sentence(ast.get_docstring(node) or "")) for node in learners]
-    return [(name, summary) for name, summary in said if not name.startswith("_")]
+    classes = [] if tree is None else [node for node in _definitions(tree) if isinstance(node, ast.ClassDef)]
+    learners = [node for node in classes if any(ast.unparse(base).endswith("Learner") for base in node.bases)]
+    summaries = [(node.name, first_sentence(ast.get_docstring(node) or "")) for node in learners]
+    return [(name, summary) for name, summary in summaries if not name.startswith("_")]
 
 
 def first_sentence(text: str) -> str:

@@ -26,15 +26,15 @@ def shown(name: str, whole: bool = False) -> str:
     Raises IanvsError if there is nothing.
     """
     entries = [entry for kind in KINDS for entry in listed(kind)]
-    found = [entry for entry in entries if entry.name == name]
-    found = found or [entry for entry in entries if entry.name.casefold() == name.casefold()] or _by_alias(name)
-    if not found:
+    matches = [entry for entry in entries if entry.name == name]
+    matches = matches or [entry for entry in entries if entry.name.casefold() == name.casefold()] or _by_alias(name)
+    if not matches:
         known = [*ALIASES, *(other for entry in entries for other in (*entry.aliases, entry.name))]
         hint = closest(name, known) or f" `ianvs list {{{','.join(KINDS)}}}` shows all."
         raise IanvsError(f"there is nothing called '{name}'.{hint}", code="unknown-name")
-    at_length = found if whole else [entry for entry in found if not entry.url] or found[:1]
+    at_length = matches if whole else [entry for entry in matches if not entry.url] or matches[:1]
     blocks = ["\n".join(_lines(entry, whole)) for entry in at_length]
-    if others := [qualified(entry.value) or entry.name for entry in found if entry not in at_length]:
+    if others := [qualified(entry.value) or entry.name for entry in matches if entry not in at_length]:
         blocks.append(f"Also {'; '.join(others)}: `ianvs show {name} --all`.")
     return ("\n\n" if whole else "\n").join(blocks)
 
@@ -80,8 +80,8 @@ def _target(entry: Entry) -> Any:
 
 
 def _doc(target: object) -> Iterator[str]:
-    own = target.__doc__ or inspect.getdoc(inspect.getmodule(target)) or ""  # a class inherits none so
-    yield from _indented(inspect.cleandoc(own))
+    doc = target.__doc__ or inspect.getdoc(inspect.getmodule(target)) or ""  # a class inherits none so
+    yield from _indented(inspect.cleandoc(doc))
 
 
 def _annotated(annotation: object) -> str:
@@ -89,14 +89,14 @@ def _annotated(annotation: object) -> str:
 
 
 def _arguments(taken: Parameters) -> list[_Row]:
-    values = {name: _said(value) for name, value in taken.defaults.items()}
+    values = {name: _default_text(value) for name, value in taken.defaults.items()}
     return [
         (name, _annotated(taken.types[name]) if name in taken.types else "", values.get(name, "required"))
         for name in taken.names
     ]
 
 
-def _said(value: object) -> str:
+def _default_text(value: object) -> str:
     """As yaml has it."""
     if value is None:
         return "null"
@@ -107,7 +107,7 @@ def _said(value: object) -> str:
 
 def _fields(model: type[BaseModel]) -> list[_Row]:
     return [
-        (name, _annotated(info.annotation), "required" if info.is_required() else _said(info.get_default()))
+        (name, _annotated(info.annotation), "required" if info.is_required() else _default_text(info.get_default()))
         for name, info in model.model_fields.items()
     ]
 
@@ -124,8 +124,8 @@ def _algorithm(entry: Entry, whole: bool) -> Iterator[str]:
     inherited = _arguments(constructor_parameters(bases[0])) if bases and not whole else []
     yield from _table("hyperparameters", [row for row in rows if row not in inherited])
     if same := [row[0] for row in rows if row in inherited]:
-        told = f"and those of {bases[0].__name__}: {one_line(same, _MOST_INHERITED)}; `ianvs show {entry.name} --all`"
-        yield textwrap.fill(told, WIDTH, initial_indent="    ", subsequent_indent="      ")
+        text = f"and those of {bases[0].__name__}: {one_line(same, _MOST_INHERITED)}; `ianvs show {entry.name} --all`"
+        yield textwrap.fill(text, WIDTH, initial_indent="    ", subsequent_indent="      ")
     for base in bases if whole else ():
         yield f"  those of {base.__name__}:"
         yield from _doc(base)
@@ -175,11 +175,13 @@ def _of_labels(entry: Entry) -> Iterator[str]:
     """A data type, or a question."""
     target = _target(entry)
     yield from _doc(target)
-    said = f"in a testenv: questions: [{entry.name}]"
+    usage = f"in a testenv: questions: [{entry.name}]"
     if entry.kind == "data type":
-        told = "read" in vars(target)
-        said = f"in a testenv: dataset: {{..., data_type: {entry.name}}}" if told else "known by the form of its labels"
-    yield f"  {said}; docs/data_types.md"
+        named = "read" in vars(target)
+        usage = (
+            f"in a testenv: dataset: {{..., data_type: {entry.name}}}" if named else "known by the form of its labels"
+        )
+    yield f"  {usage}; docs/data_types.md"
 
 
 def _network(entry: Entry) -> Iterator[str]:
@@ -195,8 +197,8 @@ def _network(entry: Entry) -> Iterator[str]:
         rows = [*_arguments(constructor_parameters(BackboneChoice))]
     yield from _table("options", rows)
     for weights in torchvision_weights(entry.name):
-        said = ", ".join(f"{key} {value}" for key, value in published(entry.name, weights).items())
-        yield f"  weights {weights}: {said}"
+        options = ", ".join(f"{key} {value}" for key, value in published(entry.name, weights).items())
+        yield f"  weights {weights}: {options}"
     yield f"  a hyperparameter: network: {{values: [{entry.name}]}}; its options are hyperparameters too"
 
 

@@ -70,13 +70,13 @@ def _examples(options: argparse.Namespace) -> int:
     before = read_table(out / "examples.csv") if (out / "examples.csv").is_file() else {}
     baseline = read_table(options.baseline) if options.baseline else before
 
-    def one(job: Path) -> Example:
+    def try_job(job: Path) -> Example:
         row = tried(job, checkout, out / "jobs", limits, options.rerun, stop)
         print(f"{job}: {'finishes' if row.finishes else row.missing}", file=sys.stderr, flush=True)
         return row
 
     pool = ThreadPoolExecutor(options.jobs)
-    tries = [pool.submit(one, job) for job in jobs]
+    tries = [pool.submit(try_job, job) for job in jobs]
     try:
         tried_now = [each.result() for each in tries]
     except KeyboardInterrupt:  # SIGTERM, too

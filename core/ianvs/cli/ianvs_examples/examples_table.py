@@ -46,19 +46,19 @@ def new_failures(rows: Iterable[Example], baseline: Mapping[str, Example]) -> li
     return [row for row, then in known if (then.finishes and not row.finishes) or (then.starts and not row.starts)]
 
 
-def write_table(rows: Sequence[Example], folder: Path, of: str) -> str:
+def write_table(rows: Sequence[Example], folder: Path, tried: str) -> str:
     """Write examples.md, examples.csv and badge.json (an endpoint of shields.io) below `folder`; the sum in words.
 
-    of: what was tried, such as the commit.
+    tried: what was tried, such as the commit.
     """
     finished = sum(row.finishes for row in rows)
     starting = sum(row.starts for row in rows)
     total = f"{finished} of {len(rows)} jobs finish, {starting} start"
     lacking = Counter(row.whose for row in rows if row.whose)
-    because = ", ".join(f"{whose} {count}" for whose, count in lacking.most_common())
+    because = ", ".join(f"{owner} {count}" for owner, count in lacking.most_common())
     about = f"{total}. Whose it is that the others don't: {because}." if because else f"{total}."
     lines = [
-        f"# Examples of {of}",
+        f"# Examples of {tried}",
         "",
         "Written by `ianvs examples`. Data and weights are tiny and made up: scores say that it works, no more.",
         "",

@@ -69,10 +69,10 @@ def tried(job: Path, checkout: Path, below: Path, limits: Limits, again: bool, s
     folder = below / re.sub(r"\W+", "_", str(job.with_suffix("")))
     stored, copy = folder / "example.json", folder / "checkout"
     example = checkout.joinpath(*job.parts[:2]) if len(job.parts) > 2 else (checkout / job).parent
-    packages = sorted(f"{one.name} {one.version}" for one in distributions())
+    packages = sorted(f"{package.name} {package.version}" for package in distributions())
     key = digest([asdict(limits), sys.executable, packages, content(example)])  # all that decides how it goes
-    if stored.is_file() and not again and (found := json.loads(stored.read_bytes()))["key"] == key:
-        return Example(**found["example"])
+    if stored.is_file() and not again and (record := json.loads(stored.read_bytes()))["key"] == key:
+        return Example(**record["example"])
     begun = monotonic()
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(checkout, copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
@@ -90,9 +90,9 @@ def tried(job: Path, checkout: Path, below: Path, limits: Limits, again: bool, s
 def _tried(job: Path, copy: Path, folder: Path, limits: Limits) -> Example:
     # From the copy, since paths lead on from where Ianvs is called: here it may be the checkout itself, or another one.
     command = ("migrate", str(copy / job), "--out", str(copy / ".run"))
-    status, said = _ianvs(command, os.environ, limits, folder / "log.txt")
+    status, output = _ianvs(command, os.environ, limits, folder / "log.txt")
     if status:
-        return _lacking(Example(str(job)), *refused(said, copy))
+        return _lacking(Example(str(job)), *refused(output, copy))
     written_files = (file.resolve() for file in sorted((copy / ".run").rglob("*.yaml")))
     files = {file: yaml.safe_load(file.read_text("utf-8")) for file in written_files}
     by_kind = {kind: (file, data[kind]) for file, data in files.items() for kind in data}
@@ -117,9 +117,9 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits) -> Example:
             exam["dataset"] = made(written, words, paradigm, copy / ".data", draw, copy / ".run")
         for path, data in files.items():
             path.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
-        status, said = _run(file, job, copy, environment, limits)
+        status, output = _run(file, job, copy, environment, limits)
         if status == 2:
-            return _lacking(row, *refused(said, copy))
+            return _lacking(row, *refused(output, copy))
         row = replace(row, starts=True)
         if status == 124:
             return _lacking(row, "limit", "it took longer than --seconds")
@@ -133,30 +133,32 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits) -> Example:
     return _judged(replace(row, configurations=1 if draw else len(rows)), rows, over)
 
 
-def _lacking(row: Example, whose: str, missing: str) -> Example:
-    return replace(row, whose=whose, missing=missing)
+def _lacking(row: Example, owner: str, missing: str) -> Example:
+    return replace(row, whose=owner, missing=missing)
 
 
 def _environment(copy: Path, code: Path) -> tuple[dict[str, str], list[str]]:
     """That of a machine without the network and without a card, and what stands in for these."""
-    given, said = stand_ins(code, copy / ".weights")
+    given, changes = stand_ins(code, copy / ".weights")
     path = os.pathsep.join(filter(None, (given.pop("PYTHONPATH", ""), os.environ.get("PYTHONPATH", ""))))
     fixed = {"PYTHONDONTWRITEBYTECODE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
-    return {**os.environ, **given, **fixed, "PYTHONPATH": path}, said
+    return {**os.environ, **given, **fixed, "PYTHONPATH": path}, changes
 
 
 def _run(file: Path, job: Path, copy: Path, environment: dict[str, str], limits: Limits) -> tuple[int, str]:
     """(exit status, what was said) of `ianvs run`, again with the folders of packages that the try before missed."""
     options = ("--jobs", "1", "--device", "cpu", "--quiet", "--set", f"limits.memory_mb={limits.memory_mb}")
     for _ in range(_TRIES):
-        status, said = _ianvs(("run", "-f", str(file), *options), environment, limits, copy.parent / "log.txt")
+        status, output = _ianvs(("run", "-f", str(file), *options), environment, limits, copy.parent / "log.txt")
         # Of several folders that have a package, that which is nearest to the job.
-        found = (listed.split(", ") for listed in _BESIDE.findall(said))
-        beside = [max(folders, key=lambda one: len(os.path.commonpath([one, copy / job]))) for folders in found]
+        listings = (listed.split(", ") for listed in _BESIDE.findall(output))
+        beside = [
+            max(folders, key=lambda folder: len(os.path.commonpath([folder, copy / job]))) for folders in listings
+        ]
         if status != 2 or not beside:
             break
         environment["PYTHONPATH"] = os.pathsep.join([*dict.fromkeys(beside), environment["PYTHONPATH"]])
-    return status, said
+    return status, output
 
 
 def _ianvs(command: Sequence[str], environment: Mapping[str, str], limits: Limits, log: Path) -> tuple[int, str]:
@@ -167,21 +169,21 @@ def _ianvs(command: Sequence[str], environment: Mapping[str, str], limits: Limit
         cwd=log.parent / "checkout", start_new_session=True, preexec_fn=_begin_child,
     )  # fmt: skip
     try:
-        said, _ = process.communicate(timeout=limits.seconds)
+        output, _ = process.communicate(timeout=limits.seconds)
         status = process.returncode
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGTERM)  # it ends its cases
         try:
-            said, _ = process.communicate(timeout=30)
+            output, _ = process.communicate(timeout=30)
         except subprocess.TimeoutExpired:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            said, _ = process.communicate()
+            output, _ = process.communicate()
         status = 124
-    said = hide_secrets(said, environment=os.environ)
+    output = hide_secrets(output, environment=os.environ)
     with log.open("a", encoding="utf-8") as file:
-        file.write(f"$ ianvs {' '.join(command)}\n{said}\n")
-    return status, said
+        file.write(f"$ ianvs {' '.join(command)}\n{output}\n")
+    return status, output
 
 
 def _begin_child() -> None:
@@ -198,7 +200,7 @@ def _scores(folder: Path, metrics: Sequence[str]) -> list[dict[str, float]]:
 
 def _judged(row: Example, rows: Sequence[Mapping[str, float]], over: str) -> Example:
     """Finished, if a metric is a finite number in all `rows`, and not the same in all: else nobody can tell."""
-    columns = {name: [one[name] for one in rows] for name in rows[0]}
+    columns = {name: [metrics[name] for metrics in rows] for name in rows[0]}
     finite = {name: values for name, values in columns.items() if all(map(math.isfinite, values))}
     if not finite:
         return _lacking(row, "ours", "it ends, but no score is a finite number on tiny data")

@@ -16,25 +16,25 @@ _FRAME = re.compile(r'^  File "(.+)", line (\d+), in ', re.MULTILINE)
 _NEXT = "The above exception was the direct cause"
 _PLACE = re.compile(r"^\S.*?:\d+:\d+: ")
 _MISSING = re.compile(r"imports '([\w.]+)', which is not to be found\. (.*)")
-_OWN = "a file that belongs to the plugin is missing"  # kubeedge/needed_packages.py
+_OF_PLUGIN = "a file that belongs to the plugin is missing"  # kubeedge/needed_packages.py
 _IMPORT = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _LONGEST = 260
 
 
-def refused(said: str, copy: Path) -> tuple[str, str]:
+def refused(output: str, copy: Path) -> tuple[str, str]:
     """Of a job that did not start: what the checks said. copy: of the checkout."""
-    lines = [line for line in said.splitlines() if not line.startswith("warning: ")]
-    if re.search(r"^Traceback", said, re.MULTILINE):
+    lines = [line for line in output.splitlines() if not line.startswith("warning: ")]
+    if re.search(r"^Traceback", output, re.MULTILINE):
         return "ours", shortened(lines[-1], copy)  # a command of ours says errors in a line
     placed = [line for line in lines if _PLACE.match(line)]
-    lacking = [found for line in placed for found in _MISSING.findall(line)]
+    lacking = [match for line in placed for match in _MISSING.findall(line)]
     lacking += [(name, "") for line in placed for name in _IMPORT.findall(line)]
     if others := [line for line in placed if not _MISSING.search(line) and not _IMPORT.search(line)]:
         # Samples that we made up, refused by our own checks; and paradigms of Ianvs that we do not run.
         made_up = others[0].startswith(".data/") or "does not support the paradigm" in others[0]
         return "ours" if made_up else "checkout", shortened(others[0], copy)
-    if own := [name for name, advice in lacking if _OWN in advice]:
-        return "checkout", f"files that its code imports: {', '.join(dict.fromkeys(own))}"
+    if files := [name for name, advice in lacking if _OF_PLUGIN in advice]:
+        return "checkout", f"files that its code imports: {', '.join(dict.fromkeys(files))}"
     if packages := dict.fromkeys(name.partition(".")[0] for name, _ in lacking):
         moved = [name for name, _ in lacking if find_spec(name.partition(".")[0]) is not None]
         if moved:  # the package is there, without this module
@@ -54,12 +54,12 @@ def failed(workspace: Path, copy: Path) -> tuple[str, str]:
             log = store.log(folder.name)
             text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
             # Without the way to the error before the method.
-            said = re.sub(r"^.*?\.py\), ", "", " ".join(failure.message.split()))
-            return _who(failure, text, copy), shortened(said, copy)
+            message = re.sub(r"^.*?\.py\), ", "", " ".join(failure.message.split()))
+            return _owner(failure, text, copy), shortened(message, copy)
     return "ours", "no case has a result, and none says why"
 
 
-def _who(failure: Failure, log: str, copy: Path) -> str:
+def _owner(failure: Failure, log: str, copy: Path) -> str:
     if "OSError" in failure.message and "from_pretrained" in log:
         return "weights"  # a name of a hub, without the network
     if failure.kind != "exception" or "MemoryError" in failure.message:

@@ -69,39 +69,52 @@ def checked(
     has not been before, and may take `seconds`; without a cache it is not. say: told how the reading of files goes on.
     """
     apart = cache_dir is not None and spec.url is None and spec.name is None and is_large(spec)
-    known = kept_fingerprint(table_key(spec, cache_dir), cache_dir) if apart and cache_dir is not None else None
-    if known is not None or not apart:
-        found = Checked([], known) if known is not None else _check_samples(spec, cache_dir, seconds, say)
+    stored_fingerprint = (
+        kept_fingerprint(table_key(spec, cache_dir), cache_dir) if apart and cache_dir is not None else None
+    )
+    if stored_fingerprint is not None or not apart:
+        result = (
+            Checked([], stored_fingerprint)
+            if stored_fingerprint is not None
+            else _check_samples(spec, cache_dir, seconds, say)
+        )
     else:
-        found = _checked_apart(spec, cache_dir, say)
-    return Checked([*found.problems, *check_backbone(spec)], found.samples)
+        result = _checked_apart(spec, cache_dir, say)
+    return Checked([*result.problems, *check_backbone(spec)], result.samples)
 
 
-def checked_by_another(asked: tuple[DatasetSpec, Path | None]) -> Iterator[str | list[Any]]:
+def checked_by_another(request: tuple[DatasetSpec, Path | None]) -> Iterator[str | list[Any]]:
     """The answers of the process that reads large files: how that goes on, and last [problems, the fingerprint of the
     samples]."""
-    said = SimpleQueue[str | None]()
+    progress = SimpleQueue[str | None]()
     with ThreadPoolExecutor(1) as pool:
-        checking = pool.submit(_check_samples, *asked, CHECK_SECONDS, said.put)
-        checking.add_done_callback(lambda _: said.put(None))
-        yield from iter(said.get, None)
-    found = checking.result()
-    places = [one.place or Location(Path()) for one in found.problems]
-    told = [
-        [one.message, str(place.file) if one.place else "", place.line, place.column, one.warning, one.code]
-        for one, place in zip(found.problems, places, strict=True)
+        checking = pool.submit(_check_samples, *request, CHECK_SECONDS, progress.put)
+        checking.add_done_callback(lambda _: progress.put(None))
+        yield from iter(progress.get, None)
+    result = checking.result()
+    places = [problem.place or Location(Path()) for problem in result.problems]
+    problems = [
+        [
+            problem.message,
+            str(place.file) if problem.place else "",
+            place.line,
+            place.column,
+            problem.warning,
+            problem.code,
+        ]
+        for problem, place in zip(result.problems, places, strict=True)
     ]
-    yield [told, found.samples]
+    yield [problems, result.samples]
 
 
 def _checked_apart(spec: DatasetSpec, cache_dir: Path | None, say: Say) -> Checked:
     """What takes memory is read by a process that ends: this one stays small for as long as the job takes."""
-    told, samples = [], None
+    rows, samples = [], None
     try:
         with closing(Isolated()) as process:
             for answer in process.each(f"{__name__}:{checked_by_another.__name__}", (spec, cache_dir), _LONG):
                 if not isinstance(answer, str):
-                    told, samples = answer
+                    rows, samples = answer
                 elif say is not None:
                     say(answer)
     except Unanswered as error:
@@ -110,7 +123,7 @@ def _checked_apart(spec: DatasetSpec, cache_dir: Path | None, say: Say) -> Check
         ) from None
     problems = [
         ValidationError(message, Location(Path(file), line, column) if file else None, warning, code=code)
-        for message, file, line, column, warning, code in told
+        for message, file, line, column, warning, code in rows
     ]
     return Checked(problems, samples)
 
@@ -127,8 +140,8 @@ def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None, 
     elif spec.name is not None:
         samples = named_source(spec).fingerprint(spec, cache_dir)
     else:
-        kept = kept_fingerprint(table_key(spec, cache_dir), cache_dir)
-        samples = files_fingerprint(spec, cache_dir, say=say) if kept is None else kept
+        stored = kept_fingerprint(table_key(spec, cache_dir), cache_dir)
+        samples = files_fingerprint(spec, cache_dir, say=say) if stored is None else stored
     return encoded_fingerprint(samples, spec, cache_dir)
 
 
@@ -156,8 +169,8 @@ def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float, sa
     if spec.url is not None and cache_dir is None:
         return Checked([])
     key = table_key(spec, cache_dir)
-    if cache_dir is not None and (kept := kept_fingerprint(key, cache_dir)) is not None:
-        return Checked([], kept)
+    if cache_dir is not None and (stored := kept_fingerprint(key, cache_dir)) is not None:
+        return Checked([], stored)
     try:
         parts = read_parts(spec) if cache_dir is None or spec.url is None else authored(spec, cache_dir, seconds).parts
         check_listed(parts, spec)

@@ -128,8 +128,8 @@ def array_files(path: Path) -> dict[str, Path]:
     """
     if path.suffix.lower() != ".npy":
         return {"x": path}
-    found = _X.search(path.stem)
-    before, after = (path.stem[: found.start()], path.stem[found.end() :]) if found else (f"{path.stem}_", "")
+    match = _X.search(path.stem)
+    before, after = (path.stem[: match.start()], path.stem[match.end() :]) if match else (f"{path.stem}_", "")
     beside = {key: path.with_name(f"{before}{key}{after}{path.suffix}") for key in COLUMNS[1:]}
     return {"x": path} | {key: file for key, file in beside.items() if key == "y" or file.is_file()}
 
@@ -144,8 +144,8 @@ def plain_array(value: object) -> NDArray[Any]:
 
 def _npz(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str]]:
     with _reading(path), np.load(path, allow_pickle=False) as file:
-        known = {"classes", *COLUMNS, *(f"{key}_{part}" for key in COLUMNS)}
-        return {name: file[name] for name in file if name in known}, list(file)
+        names = {"classes", *COLUMNS, *(f"{key}_{part}" for key in COLUMNS)}
+        return {name: file[name] for name in file if name in names}, list(file)
 
 
 def _npy(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str]]:
@@ -249,11 +249,11 @@ def tokens(y: NDArray[Any], name: str, place: Location) -> NDArray[Any]:
         y = y[:, 0]
     broken = y[(y % 1 != 0) & ~np.isnan(y)] if y.dtype.kind == "f" and y.ndim == 1 else y[:0]
     if y.ndim != 1 or y.dtype.kind not in "iufUSbO" or len(broken):
-        of = "regression" if y.ndim < 2 else "multilabel` or `data_type: regression"
-        found = f" with fractions, such as {broken[0]:g}" if len(broken) else ""
+        type_name = "regression" if y.ndim < 2 else "multilabel` or `data_type: regression"
+        note = f" with fractions, such as {broken[0]:g}" if len(broken) else ""
         message = (
-            f"{name} is {y.dtype} {y.shape}{found}; expected one whole number or name for each sample. Several labels "
-            f"each, or numbers to be estimated, are read where the dataset says so: `data_type: {of}`."
+            f"{name} is {y.dtype} {y.shape}{note}; expected one whole number or name for each sample. Several labels "
+            f"each, or numbers to be estimated, are read where the dataset says so: `data_type: {type_name}`."
         )
         raise SourceError([ValidationError(message, place, code="invalid-array")])
     try:

@@ -114,8 +114,8 @@ def call_function(question: Question) -> Answer:
         except IanvsError as error:
             return _refused((str(error), "", line, code_of(error, "failed-plugin")))
         except Exception as error:
-            said = cause(error, url.resolve())
-            return _refused((f"{name}() failed: {said}", "", 0, "failed-plugin"))
+            reason = cause(error, url.resolve())
+            return _refused((f"{name}() failed: {reason}", "", 0, "failed-plugin"))
     looks = {path: look for path in sorted(seen) if (look := look_of(path))}
     classes = None if stored is None else list(stored)
     return Answer(made=Made(line=line, classes=classes, content=_content(folder), read=looks), wrong=[])
@@ -123,10 +123,10 @@ def call_function(question: Question) -> Answer:
 
 def _reader(question: Question) -> ReadLabels | None:
     """What makes labels of the type that the testenv says of what is returned. Raises PluginError."""
-    of, given = question["data_type"], question["classes"]
-    if of is None:
+    type_name, given = question["data_type"], question["classes"]
+    if type_name is None:
         return None
-    reader = label_reader(of)
+    reader = label_reader(type_name)
     separator = question["options"].get("label_separator")
 
     def read_labels(y: object, classes: tuple[str, ...] | None) -> tuple[NDArray[Any], tuple[str, ...]]:
@@ -160,11 +160,13 @@ def _wrong_options(name: str, takes: Parameters, question: Question) -> Iterator
             yield f"{name} needs `{key}`. Set it in the dataset, or give it as --{key}.", "", 0, "missing-option"
     required = [key for key in takes.required if key not in _OFFERED]
     defaults = {key: value for key, value in takes.defaults.items() if key not in _OFFERED}
-    own = Parameters(required, defaults, takes.open, takes.types)
-    for key, message in misnamed(name, "option", own, options):
+    parameters = Parameters(required, defaults, takes.open, takes.types)
+    for key, message in misnamed(name, "option", parameters, options):
         yield message, key, 0, "unknown-option" if key in options else "missing-option"
     for key, value in options.items():
-        for problem in type_problems(ModuleSpec("dataset", name, None, constants={key: value}), own, Location(Path())):
+        for problem in type_problems(
+            ModuleSpec("dataset", name, None, constants={key: value}), parameters, Location(Path())
+        ):
             yield problem.message, key, 0, "invalid-option"
 
 

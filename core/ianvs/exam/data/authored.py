@@ -74,18 +74,18 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
         "test_share": spec.test_share,
         "test_seed": spec.test_seed,
     }
-    asked = [VERSION, str(url), name, source_of(str(url), name), dict(spec.options), str(spec.root), spec.download]
-    asked.append(settings)
+    identity = [VERSION, str(url), name, source_of(str(url), name), dict(spec.options), str(spec.root), spec.download]
+    identity.append(settings)
     if spec.data_type is not None:
-        asked += [type_facts(spec), spec.classes]
-    memo = cache_dir / "authored" / f"{digest_of(asked)[:32]}.json"
-    made = _known(memo, cache_dir)
+        identity += [type_facts(spec), spec.classes]
+    memo = cache_dir / "authored" / f"{digest_of(identity)[:32]}.json"
+    made = _read_memo(memo, cache_dir)
     if made is None:
         from filelock import FileLock
 
         memo.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(memo.with_suffix(".lock")):  # another process may make it, meanwhile
-            made = _known(memo, cache_dir) or _ask(spec, url, memo, cache_dir, seconds, settings)
+            made = _read_memo(memo, cache_dir) or _ask(spec, url, memo, cache_dir, seconds, settings)
     place = Location(url, made["line"], 1 if made["line"] else 0)
     folder = _folder(made, cache_dir)
     classes = None if made["classes"] is None else tuple(made["classes"])
@@ -97,7 +97,7 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
     return Authored((train, test), made["content"])
 
 
-def _known(memo: Path, cache_dir: Path) -> Made | None:
+def _read_memo(memo: Path, cache_dir: Path) -> Made | None:
     """What was returned last time, unless something that was read then looks different now."""
     made: Made | None = read_memo(memo)
     if made is None or not is_whole(_folder(made, cache_dir)):
@@ -175,8 +175,8 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Location, classe
             table = Records(place.file, tuple(records), (), tuple(lines))
             listing = table_listing(records_grid(table), spec, part)
         else:
-            told = lambda i, slip: ValidationError(f"{part}[{i}]: {slip.message}", place, code=slip.code)  # noqa: E731
-            listing = conversations_listing(records, place.file, lines, told, pictures=spec.pictures)
+            problem_of = lambda i, slip: ValidationError(f"{part}[{i}]: {slip.message}", place, code=slip.code)  # noqa: E731
+            listing = conversations_listing(records, place.file, lines, problem_of, pictures=spec.pictures)
         return replace(listing, ids=numbered_names(part, len(records)))
     arrays = {key: np.load(file, mmap_mode="r") for key in COLUMNS if (file := folder / f"{key}.npy").is_file()}
     called = {key: f"{key} of {part}" for key in COLUMNS}

@@ -87,10 +87,10 @@ def is_whole(folder: Path) -> bool:
     """
     notes = folder / _DIGESTS
     try:
-        found = parse_checksummed(content(notes) or b"", folder.name)
+        record = parse_checksummed(content(notes) or b"", folder.name)
     except DamagedError:
         return False
-    files = {} if found is None else found["files"]
+    files = {} if record is None else record["files"]
     if not isinstance(files, dict) or any(differs(folder / name, before) for name, before in files.items()):
         return False
     with suppress(OSError):  # a cache that is only read; another process may be making the entry again
@@ -160,7 +160,7 @@ def cached_labels(
     """
     written = [(numbering.classes, numbering.values) for numbering in numberings]
     distinct = list(dict.fromkeys(written))
-    used = [distinct.index(one) for one in written]
+    used = [distinct.index(given) for given in written]
 
     def decode(index: int) -> NDArray[np.uint8]:
         require_one_shape(paths[index], pictures[index], size)
@@ -174,7 +174,7 @@ def slice_of(progress: Progress | None, start: float, end: float) -> Progress | 
     """Reports a step's 0 to 1 as start to end of the whole."""
     if progress is None:
         return None
-    return lambda told: progress(told if isinstance(told, str) else start + (end - start) * told)
+    return lambda share: progress(share if isinstance(share, str) else start + (end - start) * share)
 
 
 def decoded_once(
@@ -195,8 +195,8 @@ def decoded_once(
     key = f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
     def fill(folder: Path) -> None:
-        known = {0: decode(0)} if shape is None else {}
-        each = known[0].shape if shape is None else shape
+        decoded = {0: decode(0)} if shape is None else {}
+        each = decoded[0].shape if shape is None else shape
         size, problems = math.prod(each), list[ValidationError]()
         record, file = folder / "done.json", folder / "pixels.npy"
         done = _done(record, file)
@@ -206,7 +206,7 @@ def decoded_once(
 
         def store(index: int) -> None:
             try:
-                picture = known[index] if index in known else decode(index)
+                picture = decoded[index] if index in decoded else decode(index)
             except SourceError as broken:
                 problems.extend(broken.problems)
                 return
@@ -228,8 +228,8 @@ def decoded_once(
                         raise SourceError(summary(sorted(problems, key=str)))
                     if progress is not None:
                         progress(upto / len(paths))
-                        if said := pace.said(size * upto, size * len(paths)):
-                            progress(said)
+                        if message := pace.text(size * upto, size * len(paths)):
+                            progress(message)
                 pixels.flush()
                 if not problems:  # else who goes on there would not know of them
                     record.write_text(checksummed_text({"done": end}, record.name))

@@ -45,14 +45,14 @@ class CacheEntry:
 
 def cache_entries(cache: Path) -> list[CacheEntry]:
     """The largest first. Small notes, such as digests of files, are left out."""
-    found = []
+    entries = []
     for folder in cache.iterdir() if cache.is_dir() else ():
         if folder.is_dir() and "-" in folder.name:
             stats = [path.stat() for path in folder.iterdir() if path.is_file()]
-            size = sum(getattr(one, "st_blocks", one.st_size / 512) * 512 for one in stats)
-            used = max([folder.stat().st_mtime, *(one.st_mtime for one in stats if folder.name.endswith(UNFINISHED))])
-            found.append(CacheEntry(folder, int(size), used))
-    return sorted(found, key=lambda one: (-one.size, one.folder.name))
+            size = sum(getattr(stat, "st_blocks", stat.st_size / 512) * 512 for stat in stats)
+            used = max([folder.stat().st_mtime, *(stat.st_mtime for stat in stats if folder.name.endswith(UNFINISHED))])
+            entries.append(CacheEntry(folder, int(size), used))
+    return sorted(entries, key=lambda stat: (-stat.size, stat.folder.name))
 
 
 def remove_entries(entries: Iterable[CacheEntry]) -> list[CacheEntry]:
@@ -60,13 +60,13 @@ def remove_entries(entries: Iterable[CacheEntry]) -> list[CacheEntry]:
     from filelock import FileLock, Timeout
 
     removed = []
-    for one in entries:
-        lock = one.folder.with_name(f"{one.folder.name.removesuffix(UNFINISHED)}.lock")
+    for entry in entries:
+        lock = entry.folder.with_name(f"{entry.folder.name.removesuffix(UNFINISHED)}.lock")
         try:
             with FileLock(lock, timeout=0):
-                shutil.rmtree(one.folder)
+                shutil.rmtree(entry.folder)
         except (Timeout, OSError):
             continue
         lock.unlink(missing_ok=True)
-        removed.append(one)
+        removed.append(entry)
     return removed

@@ -98,11 +98,11 @@ def classes_of(cells: NDArray[Any] | Sequence[Any]) -> NDArray[Any]:
         values, where = np.unique(cells, return_inverse=True)
         names = np.array([sys.intern(class_of(value)) for value in values.tolist()], dtype=object)
         return names[where.reshape(-1)]
-    known: dict[object, str] = {}
-    found = np.empty(len(cells), dtype=object)
+    cache: dict[object, str] = {}
+    classes = np.empty(len(cells), dtype=object)
     for row, cell in enumerate(cells):
         try:
-            name = known.get(cell)
+            name = cache.get(cell)
         except TypeError:  # it has no hash
             name = None
         if name is None or type(cell) is not str:  # True and 1 are equal keys
@@ -111,9 +111,9 @@ def classes_of(cells: NDArray[Any] | Sequence[Any]) -> NDArray[Any]:
             except ValueError as error:
                 raise CellError(str(error), row) from None
             if type(cell) is str:
-                known[cell] = name
-        found[row] = name
-    return found
+                cache[cell] = name
+        classes[row] = name
+    return classes
 
 
 class CellError(ValueError):

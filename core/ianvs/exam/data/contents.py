@@ -27,25 +27,25 @@ Say = Callable[[str], object] | None
 def contents(paths: Sequence[str], cache_dir: Path, say: Say = None) -> Contents:
     """Of each file, from what the cache knows of this list of files where it has not changed since. Raises OSError."""
     memo = _memo(paths, cache_dir)
-    known = _known(memo, len(paths))
-    facts, digests = known or (np.empty((len(paths), 2), np.int64), np.empty((len(paths), _DIGEST), np.uint8))
+    memorized = _read_memo(memo, len(paths))
+    facts, digests = memorized or (np.empty((len(paths), 2), np.int64), np.empty((len(paths), _DIGEST), np.uint8))
     settled = time.time_ns() - SETTLED_NS
     changed, young = False, list[int]()
     pace, read = Pace(), 0
     for index, path in enumerate(paths):
-        if known is not None:
+        if memorized is not None:
             stat = os.stat(path)  # noqa: PTH116 - ten thousand of them: Path is slow
             if (stat.st_size, stat.st_mtime_ns) == (facts[index, 0], facts[index, 1]):
                 continue
-        if known is not None and not changed:
+        if memorized is not None and not changed:
             facts, digests = facts.copy(), digests.copy()
         changed = True
         size, modified, digest = _read(path)
         facts[index] = size, modified
         read += size
         # The others are as large as those so far: nobody has looked at them.
-        if say is not None and (said := pace.said(read, read * len(paths) // (index + 1))):
-            say(f"reading files, {said}")
+        if say is not None and (message := pace.text(read, read * len(paths) // (index + 1))):
+            say(f"reading files, {message}")
         digests[index] = np.frombuffer(digest, np.uint8)
         if modified > settled:
             young.append(index)
@@ -56,7 +56,7 @@ def contents(paths: Sequence[str], cache_dir: Path, say: Say = None) -> Contents
 
 def known_contents(paths: Sequence[str], cache_dir: Path) -> Contents:
     """As `contents`, of files that were looked at just now; -1 in place of what may still change unseen."""
-    return _known(_memo(paths, cache_dir), len(paths)) or contents(paths, cache_dir)
+    return _read_memo(_memo(paths, cache_dir), len(paths)) or contents(paths, cache_dir)
 
 
 def _memo(paths: Sequence[str], cache_dir: Path) -> Path:
@@ -68,18 +68,18 @@ def _read(path: str) -> tuple[int, int, bytes]:
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - ten thousand of them: Path is slow
         stat = os.fstat(file.fileno())
         small = stat.st_size <= _BLOCK  # `file_digest` makes a buffer of its own for each
-        found = hashlib.sha256(file.readall()) if small else hashlib.file_digest(file, "sha256")
-        return stat.st_size, stat.st_mtime_ns, found.digest()
+        hasher = hashlib.sha256(file.readall()) if small else hashlib.file_digest(file, "sha256")
+        return stat.st_size, stat.st_mtime_ns, hasher.digest()
 
 
 def paths_digest(paths: Sequence[str]) -> str:
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     for start in range(0, len(paths), 4096):
-        found.update("\0".join(paths[start : start + 4096]).encode("utf-8", "surrogateescape") + b"\0")
-    return found.hexdigest()[:32]
+        hasher.update("\0".join(paths[start : start + 4096]).encode("utf-8", "surrogateescape") + b"\0")
+    return hasher.hexdigest()[:32]
 
 
-def _known(memo: Path, count: int) -> Contents | None:
+def _read_memo(memo: Path, count: int) -> Contents | None:
     """What `_keep` kept; None where nothing is, or it is damaged: it only saves time."""
     try:
         held = np.memmap(memo, np.uint8, "r")
@@ -98,12 +98,12 @@ def _keep(memo: Path, facts: NDArray[np.int64], digests: NDArray[np.uint8], youn
     if young:
         facts = facts.copy()
         facts[young] = -1
-    found = hashlib.sha256(facts.data)
-    found.update(digests.data)
+    hasher = hashlib.sha256(facts.data)
+    hasher.update(digests.data)
     with part.open("wb") as file:
         file.write(facts.data)
         file.write(digests.data)
-        file.write(found.digest())
+        file.write(hasher.digest())
     if memo.is_dir():
         memo.rmdir()  # none of ours
     part.replace(memo)

@@ -66,16 +66,16 @@ class Form:
 
     def read(self, record: Mapping[str, Any], files: PictureFiles | None = None) -> Conversation:
         """files: where its pictures are; None leaves them out. Raises Slip."""
-        system, user, assistant, *told = self.turns(record)
+        system, user, assistant, *pictures = self.turns(record)
         unlearnt = self.unlearnt(record)
         if assistant and len(unlearnt) == len(assistant):
             raise Slip("no reply of it is to be learnt: all have the weight 0. Leave it out.")
         for turn, reply in enumerate(assistant, start=1):
             if not reply.strip():
                 raise Slip(f"the assistant's reply of turn {turn} is empty; nothing can be learnt from it.")
-        names = [(name, ()) for name in told[0]] if told else names_in(record)
+        names = [(name, ()) for name in pictures[0]] if pictures else names_in(record)
         pictured = bool(names) or has_parts(record)
-        heard = [MARKS.sub("", said) for said in user] if pictured and files is None else user
+        heard = [MARKS.sub("", text) for text in user] if pictured and files is None else user
         topic, right = record.get(self.topic), record.get(self.replies)
         return Conversation(
             system,
@@ -96,9 +96,9 @@ def _further(right: Any, field: str) -> tuple[str, ...]:
     listed = right.get("text") if isinstance(right, dict) else right
     if not isinstance(listed, list):
         return ()
-    for one in listed:
-        if not isinstance(one, str):
-            raise Slip(f"'{field}' holds {json_kind(one)}; expected an array of texts.", field)
+    for reply in listed:
+        if not isinstance(reply, str):
+            raise Slip(f"'{field}' holds {json_kind(reply)}; expected an array of texts.", field)
     return tuple(list(dict.fromkeys(listed))[1:])
 
 
@@ -110,18 +110,18 @@ class Forms:
 
     def __init__(self) -> None:
         self.known = [form for form, _ in brought(GROUP, Form)[0]]
-        telling = [form for form in self.known if form.when is None and len(form.fields) > 1]
-        self.asking = {form.fields[0] for form in telling} - {"question_id"}
+        unconditional = [form for form in self.known if form.when is None and len(form.fields) > 1]
+        self.asking = {form.fields[0] for form in unconditional} - {"question_id"}
         self._of: dict[tuple[str, ...], list[Form]] = {}  # by fields, which a file's records have in common
 
     def of(self, record: Mapping[str, Any]) -> list[Form]:
         """Those that a record's fields tell: none for what is no conversation, two for what can't be decided."""
         names = tuple(record)
         if names not in self._of:
-            found = [form for form in self.known if all(field in record for field in form.fields)]
-            found = [form for form in found if form.when is None] or found
+            matches = [form for form in self.known if all(field in record for field in form.fields)]
+            matches = [form for form in matches if form.when is None] or matches
             self._of[names] = [
-                form for form in found if not any(set(form.fields) < set(other.fields) for other in found)
+                form for form in matches if not any(set(form.fields) < set(other.fields) for other in matches)
             ]
         return self._of[names]
 
@@ -145,18 +145,18 @@ def content_at(message: Mapping[str, Any], field: str, where: Steps) -> str:
     parts = message.get(field)
     if not isinstance(parts, list):
         return text_at(message, field, where)
-    said = []
+    texts = []
     for position, part in enumerate(parts):
         place = (*where, field, position)
         if not isinstance(part, dict):
             raise Slip(f"{field}[{position}] is {json_kind(part)}; expected an object with 'type' and 'text'.", *place)
         kind = text_at(part, "type", place)
         if kind == _TEXT_PART:
-            said.append(text_at(part, "text", place))
+            texts.append(text_at(part, "text", place))
         elif kind in PARTS:
-            said.append(f"{MARK}\n")
+            texts.append(f"{MARK}\n")
         else:
-            known = (_TEXT_PART, *PARTS)
-            told = f"a part of type '{kind}' can't be read.{closest(kind, known)} There are: {one_line(known)}."
-            raise Slip(told, *place, "type")
-    return "".join(said)
+            types = (_TEXT_PART, *PARTS)
+            message_text = f"a part of type '{kind}' can't be read.{closest(kind, types)} There are: {one_line(types)}."
+            raise Slip(message_text, *place, "type")
+    return "".join(texts)

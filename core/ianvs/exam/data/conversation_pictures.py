@@ -29,14 +29,14 @@ def names_in(record: Mapping[str, Any]) -> list[tuple[str, Steps]]:
     field = next((name for name in _FIELDS if record.get(name)), "")
     given = record.get(field) or []
     listed = isinstance(given, list)
-    found: list[tuple[object, Steps]] = [
-        (one, (field, i) if listed else (field,)) for i, one in enumerate(given if listed else [given])
+    sources: list[tuple[object, Steps]] = [
+        (source_name, (field, i) if listed else (field,)) for i, source_name in enumerate(given if listed else [given])
     ]
-    found += [(source, steps) for source, steps in _parts(record) if source is not None]
-    for one, steps in found:
-        if not isinstance(one, str) or not one:
+    sources += [(source, steps) for source, steps in _parts(record) if source is not None]
+    for source_name, steps in sources:
+        if not isinstance(source_name, str) or not source_name:
             raise Slip("a picture is told by the name of its file, or a data: URL.", *steps)
-    return [(str(one), steps) for one, steps in found]
+    return [(str(source_name), steps) for source_name, steps in sources]
 
 
 def has_parts(record: Mapping[str, Any]) -> bool:
@@ -46,16 +46,16 @@ def has_parts(record: Mapping[str, Any]) -> bool:
 
 def _parts(record: Mapping[str, Any]) -> Iterator[tuple[object, Steps]]:
     """(what a part says of its picture, None for nothing; the steps to it) of all messages, in their order."""
-    for of, value in record.items():
+    for field_name, value in record.items():
         for number, message in enumerate(value if isinstance(value, list) else ()):
             key = "value" if isinstance(message, dict) and "value" in message else "content"
             content = message.get(key) if isinstance(message, dict) else None
             for position, part in enumerate(content if isinstance(content, list) else ()):
                 kind = part.get("type") if isinstance(part, dict) else None
                 if kind in PARTS:
-                    said = next((part[key] for key in (kind, "url", "path", "image") if key in part), None)
-                    said = said.get("url") if isinstance(said, dict) else said
-                    yield said, (of, number, key, position)
+                    source = next((part[key] for key in (kind, "url", "path", "image") if key in part), None)
+                    source = source.get("url") if isinstance(source, dict) else source
+                    yield source, (field_name, number, key, position)
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,12 @@ class PictureFiles:
 
     def of(self, user: Sequence[str], names: Sequence[tuple[str, Steps]]) -> tuple[Picture, ...]:
         """One for each mark in what the user says, as they are named. Raises Slip."""
-        marks = sum(said.count(MARK) for said in user)
+        marks = sum(turn.count(MARK) for turn in user)
         if marks != len(names):
-            told = f"has {len(names)} picture{'s' * (len(names) != 1)} and {marks} mark{'s' * (marks != 1)} {MARK}"
+            counts = f"has {len(names)} picture{'s' * (len(names) != 1)} and {marks} mark{'s' * (marks != 1)} {MARK}"
             remedy = f"Each picture has a mark of its own in what the user says; `pictures: {IGNORE}` in the dataset"
             raise Slip(
-                f"{told} for them. {remedy} leaves all out.",
+                f"{counts} for them. {remedy} leaves all out.",
                 *(names[0][1][:1] if names else ()),
                 code="mismatched-data",
             )
@@ -85,15 +85,15 @@ class PictureFiles:
         if name.startswith("data:"):
             begin = _DATA_URL.match(name)
             try:
-                found = Picture(base64.b64decode(name[begin.end() if begin else 0 :], validate=True))
+                picture = Picture(base64.b64decode(name[begin.end() if begin else 0 :], validate=True))
             except (binascii.Error, ValueError) as error:
                 raise Slip(f"the picture is a data: URL that can't be decoded ({error}).", *steps) from None
         elif "://" in name:
             where = "on the network, from where nothing is read. Fetch it, and name the file."
             raise Slip(f"the picture '{name[:80]}' is {where}", *steps, code="invalid-path")
         else:
-            found = Picture(None, self.folder / name)
-        if found.file is not None and not found.file.is_file():
+            picture = Picture(None, self.folder / name)
+        if picture.file is not None and not picture.file.is_file():
             remedy = f"Pictures are looked for in {self.folder}; `pictures: DIR` in the dataset says where they are"
             raise Slip(
                 f"there is no picture '{name}'. {remedy}, `pictures: {IGNORE}` leaves them out.",
@@ -101,17 +101,17 @@ class PictureFiles:
                 code="missing-file",
             )
         try:
-            found.size  # noqa: B018 - it reads the head of the picture
+            picture.size  # noqa: B018 - it reads the head of the picture
         except DataError as error:
             raise Slip(f"{error} Replace it, or take it out.", *steps, code="unreadable-data") from None
-        return found
+        return picture
 
 
-def picture_digests(said: Sequence[Any], cache_dir: Path, say: Say = None) -> list[list[str]]:
+def picture_digests(conversations: Sequence[Any], cache_dir: Path, say: Say = None) -> list[list[str]]:
     """[i] SHA-256 of each picture of conversation i, which knows it from then on; [] where none has any."""
-    kept = {id(one): one for conversation in said for one in conversation.pictures}
-    files = [one for one in kept.values() if one.file is not None]
-    digests = contents([str(one.file) for one in files], cache_dir, say)[1] if files else ()
-    for one, digest in zip(files, digests, strict=True):
-        one.sha256 = digest.tobytes().hex()
-    return [[one.sha256 for one in conversation.pictures] for conversation in said] if kept else []
+    pictures = {id(picture): picture for conversation in conversations for picture in conversation.pictures}
+    files = [picture for picture in pictures.values() if picture.file is not None]
+    digests = contents([str(picture.file) for picture in files], cache_dir, say)[1] if files else ()
+    for picture, digest in zip(files, digests, strict=True):
+        picture.sha256 = digest.tobytes().hex()
+    return [[picture.sha256 for picture in conversation.pictures] for conversation in conversations] if pictures else []

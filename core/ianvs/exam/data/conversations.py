@@ -47,20 +47,22 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
     A domain is what the field holds that `spec.domain` names; without that key the field `domain`, if there is one.
     Raises SourceError with the line of each problem.
     """
-    if spec.domain is not None and not any(isinstance(one, dict) and spec.domain in one for one in records.values):
-        known = list(records.values[0]) if isinstance(records.values[0], dict) else []
-        has_none = f"{records.path.name} has no field '{spec.domain}'.{closest(spec.domain, known)}"
+    if spec.domain is not None and not any(
+        isinstance(record, dict) and spec.domain in record for record in records.values
+    ):
+        fields = list(records.values[0]) if isinstance(records.values[0], dict) else []
+        has_none = f"{records.path.name} has no field '{spec.domain}'.{closest(spec.domain, fields)}"
         place = spec.places.get("domain", Location(records.path))  # a slip in the testenv, not in the data
-        raise SourceError([ValidationError(f"{has_none} It has: {one_line(known)}.", place, code="missing-column")])
+        raise SourceError([ValidationError(f"{has_none} It has: {one_line(fields)}.", place, code="missing-column")])
 
-    def told(index: int, slip: Slip) -> ValidationError:
+    def problem_of(index: int, slip: Slip) -> ValidationError:
         return ValidationError(slip.message, records.place(index, *slip.steps), code=slip.code)
 
     return conversations_listing(
         records.values,
         records.path,
         records.lines,
-        told,
+        problem_of,
         spec.domain,
         spec.pictures,
         columns=spec.columns,
@@ -72,30 +74,30 @@ def conversations_listing(
     records: Sequence[Any],
     path: Path,
     lines: Sequence[int],
-    told: Callable[[int, Slip], ValidationError],
+    problem_of: Callable[[int, Slip], ValidationError],
     domain: str | None = None,
     pictures: Path | str | None = None,
     *,
     columns: Mapping[Any, str] | None = None,
     skip_bad: bool = False,
 ) -> Listing:
-    """`read_conversations` of records from anywhere. told: what is said of a slip in one of them.
+    """`read_conversations` of records from anywhere. problem_of: the error for a mistake in one of them.
 
     columns: the names of fields, by what they are. skip_bad: records with a slip are left out; a warning counts them.
     path, lines: where they were written. domain: the field that names a domain; None: `domain`, if there is one.
     pictures: the folder that they are in, None beside `path`; IGNORE leaves them out.
     """
     files = None if pictures == IGNORE else PictureFiles(path.parent if pictures is None else Path(pictures))
-    said: list[Conversation] = []
+    conversations: list[Conversation] = []
     domains: list[str] = []
     problems: list[ValidationError] = []
     first: dict[str, int] = {}  # the position of each id
-    kept: list[int] = []
+    good: list[int] = []
     forms = Forms()
     for index, record in enumerate(records):
         try:
-            one = conversation_of(_renamed(record, columns, domain) if columns else record, forms, files)
-            of = _domain(record, domain)
+            conversation = conversation_of(_renamed(record, columns, domain) if columns else record, forms, files)
+            domain_name = _domain(record, domain)
             if (before := first.setdefault(_given(record), index)) != index and _given(record):
                 where = f" on line {lines[before]}" if lines[before] else ""
                 told_twice = f"the id {_given(record)!r} stands there for the second time; it was given{where} before."
@@ -105,22 +107,22 @@ def conversations_listing(
                     code="duplicate-entry",
                 )
         except Slip as slip:
-            problems.append(told(index, slip))
+            problems.append(problem_of(index, slip))
         else:
-            said.append(one)
-            domains.append(of)
-            kept.append(index)
-    if problems and not (skip_bad and kept):
+            conversations.append(conversation)
+            domains.append(domain_name)
+            good.append(index)
+    if problems and not (skip_bad and good):
         raise SourceError(summary(_alike(problems)))
     if problems:
-        records, lines = [records[i] for i in kept], [lines[i] for i in kept]
-    replies = column([list(one.assistant) for one in said])
-    listing = rows_listing(path, lines, "conversation", column(said), "replies", replies, domains)
+        records, lines = [records[i] for i in good], [lines[i] for i in good]
+    replies = column([list(conversation.assistant) for conversation in conversations])
+    listing = rows_listing(path, lines, "conversation", column(conversations), "replies", replies, domains)
     return replace(
         listing,
-        marks=_marks(said, forms),
+        marks=_marks(conversations, forms),
         given=column([_given(record) for record in records]),
-        warnings=(*listing.warnings, *_left_out(problems, len(kept))),
+        warnings=(*listing.warnings, *_left_out(problems, len(good))),
     )
 
 
@@ -130,12 +132,12 @@ def _renamed(record: Any, columns: Mapping[Any, str], domain: str | None) -> Any
         return record
     for name in columns.values():
         if name not in record:
-            known = f"{closest(name, record)} It has: {one_line(list(record)) or 'nothing'}."
-            raise Slip(f"has no '{name}', which `columns` names.{known}")
+            hint = f"{closest(name, record)} It has: {one_line(list(record)) or 'nothing'}."
+            raise Slip(f"has no '{name}', which `columns` names.{hint}")
     beside = ("id", "topic", "image", "images", "fact", "feedback", DOMAIN_COLUMN, domain)
-    kept = {name: value for name, value in record.items() if name in beside}
+    further = {name: value for name, value in record.items() if name in beside}
     fields = {"prompt": "prompt", "reply": "completion", "system": "system", "topic": "topic"}
-    return kept | {fields[part]: record[name] for part, name in columns.items()}
+    return further | {fields[part]: record[name] for part, name in columns.items()}
 
 
 def with_system_prompts(listing: Listing, spec: DatasetSpec) -> Listing:
@@ -164,43 +166,49 @@ def require_domains_of_prompts(domains: Collection[str], spec: DatasetSpec) -> N
 def _alike(problems: Sequence[ValidationError]) -> list[ValidationError]:
     """One of those with the same message, which says how many more there are."""
     counts = Counter(problem.message for problem in problems)
-    told: dict[object, ValidationError] = {}
+    by_message: dict[object, ValidationError] = {}
     for problem in problems:
         if (count := counts[problem.message]) > 2:
             more = f"{problem.message} ({count - 1} more lines have the same problem.)"
-            told.setdefault(problem.message, replace(problem, message=more))
+            by_message.setdefault(problem.message, replace(problem, message=more))
         else:
-            told[len(told)] = problem
-    return list(told.values())
+            by_message[len(by_message)] = problem
+    return list(by_message.values())
 
 
-def _left_out(problems: Sequence[ValidationError], kept: int) -> list[ValidationError]:
+def _left_out(problems: Sequence[ValidationError], good: int) -> list[ValidationError]:
     if not problems:
         return []
     first = problems[0]
-    told = f"{len(problems)} of {len(problems) + kept} records are left out by skip_bad; the first: {first.message}"
-    return [replace(first, message=told, warning=True, code="doubtful-data")]
+    message = f"{len(problems)} of {len(problems) + good} records are left out by skip_bad; the first: {first.message}"
+    return [replace(first, message=message, warning=True, code="doubtful-data")]
 
 
-def _marks(said: Sequence[Conversation], forms: Forms) -> tuple[str, ...]:
+def _marks(conversations: Sequence[Conversation], forms: Forms) -> tuple[str, ...]:
     """What of them up to ianvs 0.2 was no conversation, or was left out of one."""
     new = {form.name for form in forms.known if form.when is not None}
-    found = {name for name in ("references", "unlearnt", "fact", "feedback") if any(getattr(one, name) for one in said)}
-    return tuple(sorted(found | ({one.form for one in said} & new)))
+    marks = {
+        name
+        for name in ("references", "unlearnt", "fact", "feedback")
+        if any(getattr(conversation, name) for conversation in conversations)
+    }
+    return tuple(sorted(marks | ({conversation.form for conversation in conversations} & new)))
 
 
-def samples_of(said: Sequence[Conversation], ids: Sequence[str], domains: Sequence[str] | None = None) -> Samples:
+def samples_of(
+    conversations: Sequence[Conversation], ids: Sequence[str], domains: Sequence[str] | None = None
+) -> Samples:
     """Conversations as samples. ids, domains: the name, and the domain, of each."""
     return Samples(
-        x=user_turns(said),
-        y=column([list(one.assistant) for one in said]),
+        x=user_turns(conversations),
+        y=column([list(conversation.assistant) for conversation in conversations]),
         ids=np.array(ids, dtype=str),
         domains=None if domains is None else np.array(domains, dtype=str),
-        **told_of(said),
+        **told_of(conversations),
     )
 
 
-def user_turns(said: Iterable[Conversation]) -> NDArray[Any]:
+def user_turns(conversations: Iterable[Conversation]) -> NDArray[Any]:
     """(N,) dicts {"id": str, "system": str | None, "user": [str, ...]}: what a learner is handed.
 
     Where any of them has pictures, also "pictures": those of its marks <image>, in order, (H, W, 3) uint8 each.
@@ -209,53 +217,60 @@ def user_turns(said: Iterable[Conversation]) -> NDArray[Any]:
     is asked in every round, which round it is from. Equal conversations have equal ids. Where no user says anything it
     is one of the text.
     """
-    samples, said = list[dict[str, Any]](), list(said)
-    pictured = any(one.pictures for one in said)
-    for one in said:
-        shown = [[picture.sha256 for picture in one.pictures]] if one.pictures else []
-        content = json.dumps([one.system, one.user, *shown] if one.user else [one.assistant])
+    samples, conversations = list[dict[str, Any]](), list(conversations)
+    pictured = any(conversation.pictures for conversation in conversations)
+    for conversation in conversations:
+        shown = [[picture.sha256 for picture in conversation.pictures]] if conversation.pictures else []
+        content = json.dumps(
+            [conversation.system, conversation.user, *shown] if conversation.user else [conversation.assistant]
+        )
         name = hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
-        sample: dict[str, Any] = {"id": name, "system": one.system, "user": list(one.user)}
-        sample |= {"pictures": Pictures(one.pictures)} if pictured else {}
-        samples.append(sample | {"unlearnt": list(one.unlearnt)} if one.unlearnt else sample)
+        sample: dict[str, Any] = {"id": name, "system": conversation.system, "user": list(conversation.user)}
+        sample |= {"pictures": Pictures(conversation.pictures)} if pictured else {}
+        samples.append(sample | {"unlearnt": list(conversation.unlearnt)} if conversation.unlearnt else sample)
     return column(samples)
 
 
-def told_of(said: Sequence[Conversation]) -> dict[str, Any]:
+def told_of(conversations: Sequence[Conversation]) -> dict[str, Any]:
     """Those further columns of Samples of which any conversation tells something, by their names.
 
     Texts are (N,), "" where nothing is written; "references" (N,) lists of further right replies to the last turn.
     """
-    told = {to: np.array([getattr(one, name) for one in said], dtype=str) for name, to in ABOUT.items()}
-    told["references"] = column([list(one.references) for one in said])
-    return {name: values for name, values in told.items() if any(values)}
+    columns = {
+        to: np.array([getattr(conversation, name) for conversation in conversations], dtype=str)
+        for name, to in ABOUT.items()
+    }
+    columns["references"] = column([list(conversation.references) for conversation in conversations])
+    return {name: values for name, values in columns.items() if any(values)}
 
 
-def notes_of(said: Sequence[Conversation], part: str) -> tuple[str, ...]:
+def notes_of(conversations: Sequence[Conversation], part: str) -> tuple[str, ...]:
     """What was left out of the samples, in full sentences."""
-    told = {
+    notes = {
         "left_out": "come with pictures, which are left out",
         "references": "have several right replies, of which the first is taught; in scores all count",
         **({"unlearnt": "have replies of weight 0, which are scored as others are"} if part == "test" else {}),
     }
-    of = f"of the {len(said)} conversations of the {part} part"
-    counts = ((sum(bool(getattr(one, name)) for one in said), what) for name, what in told.items())
-    return tuple(f"{count} {of} {what}." for count, what in counts if count)
+    total = f"of the {len(conversations)} conversations of the {part} part"
+    counts = (
+        (sum(bool(getattr(conversation, name)) for conversation in conversations), note) for name, note in notes.items()
+    )
+    return tuple(f"{count} {total} {note}." for count, note in counts if count)
 
 
 def conversation_of(record: object, forms: Forms, files: PictureFiles | None = None) -> Conversation:
     """A record in any of the `forms`. Raises Slip with the steps to what is wrong."""
     if not isinstance(record, dict):
         raise Slip(f"expected a record like {{...}}, found {type(record).__name__}.")
-    found = forms.of(record)
-    if len(found) > 1:
-        names = " and ".join(" with ".join(f"'{field}'" for field in form.fields) for form in found)
+    matches = forms.of(record)
+    if len(matches) > 1:
+        names = " and ".join(" with ".join(f"'{field}'" for field in form.fields) for form in matches)
         raise Slip(
             f"has {names}, which are two forms of a conversation. Keep one of them.",
-            found[1].fields[-1],
+            matches[1].fields[-1],
             code="ambiguous-data",
         )
-    if not found:
+    if not matches:
         fields = {field for form in forms.known for field in form.fields}
         hint = next(filter(None, (closest(name, fields) for name in record if name not in fields)), "")
         has = f"{one_line(list(record)) or 'nothing'}."
@@ -263,7 +278,7 @@ def conversation_of(record: object, forms: Forms, files: PictureFiles | None = N
         which = one_line([" with ".join(form.fields) for form in forms.known], len(forms.known))
         other = "Other data: name their columns by `input` and `label` in the dataset."
         raise Slip(f"is no conversation.{hint} It has: {has} A conversation has one of: {which}. {other}")
-    return found[0].read(record, files)
+    return matches[0].read(record, files)
 
 
 def _given(record: Mapping[str, object]) -> str:

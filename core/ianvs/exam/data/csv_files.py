@@ -134,13 +134,13 @@ def _blocks(
     )
     with reader:
         for batch in reader:
-            found: dict[str, Cells] = {}
+            block_cells: dict[str, Cells] = {}
             for name in names:
                 cells = batch.column(name)
                 if name in features:
-                    found[name] = cells.to_numpy(zero_copy_only=False)
+                    block_cells[name] = cells.to_numpy(zero_copy_only=False)
                     continue
-                kept = found[name] = [sys.intern(cell.strip()) for cell in cells.to_pylist()]
-                if not all(kept) or any('"' in cell for cell in set(kept)):
+                texts = block_cells[name] = [sys.intern(cell.strip()) for cell in cells.to_pylist()]
+                if not all(texts) or any('"' in cell for cell in set(texts)):
                     raise ValueError("an empty cell, or a quoted one")
-            yield found
+            yield block_cells

@@ -67,8 +67,8 @@ def column_place(path: Path, name: str, line: int) -> Location:
         if character == delimiter and not quoted:
             starts.append(position + 1)
     names = column_names(next(csv.reader([header], delimiter=delimiter), []))
-    known = name in names and names.index(name) < len(starts)
-    return Location(path, number, starts[names.index(name)] + 1 if known else 1)
+    is_located = name in names and names.index(name) < len(starts)
+    return Location(path, number, starts[names.index(name)] + 1 if is_located else 1)
 
 
 def yaml_text(name: str) -> str:

@@ -19,16 +19,16 @@ def assign_domains(listing: Listing, domain: str | None, names: tuple[str, ...])
         return replace(listing, domains=column([domain] * len(listing)))
     if not names or any(listing.domains):
         return listing
-    found, problems = [], []
+    domains, problems = [], []
     for index, name in enumerate(listing.ids):
         matches = set(_folders(name)) & set(names)
         if len(matches) > 1:
             message = f"'{name}' lies in the folders of two domains: {one_line(sorted(matches))}. Name it in a column."
             problems.append(ValidationError(message, listing.place(index), code="ambiguous-data"))
-        found.append(next(iter(matches), ""))
+        domains.append(next(iter(matches), ""))
     if problems:
         raise SourceError(summary(problems))
-    return replace(listing, domains=column(found))
+    return replace(listing, domains=column(domains))
 
 
 def select_domains(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
@@ -68,11 +68,11 @@ def label_only(train: Listing, test: Listing, spec: DatasetSpec) -> bool:
     """Whether `using` names no domain of the samples. Raises SourceError where only one part knows the domains."""
     if not spec.using:
         return False
-    known = [any(listing.domains) for listing in (train, test)]
-    if all(known):
+    has_domains = [any(listing.domains) for listing in (train, test)]
+    if all(has_domains):
         return False
-    if any(known):
-        part, other, listing = ("training", "test", train) if known[1] else ("test", "training", test)
+    if any(has_domains):
+        part, other, listing = ("training", "test", train) if has_domains[1] else ("test", "training", test)
         message = (
             f"no path of the {part} part holds one of {one_line(spec.using)}, and those of the {other} part do. Name "
             "the domains in both parts: as a folder, in a column `domain`, or one file for each."

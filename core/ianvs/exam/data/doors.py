@@ -91,16 +91,16 @@ def door_of(path: Path) -> tuple[Door, tuple[Path, ...]] | None:
     """What reads the file or folder at `path`, and the files that hold its samples; None where no door knows it."""
     folder = path.is_dir()
     for door in doors():
-        known = folder or suffix_of(path) in door.suffixes or path.suffix.lower() in door.suffixes
-        if known and (files := door.files(path)):
+        fits = folder or suffix_of(path) in door.suffixes or path.suffix.lower() in door.suffixes
+        if fits and (files := door.files(path)):
             return door, files
     return None
 
 
 def source_files(path: Path) -> tuple[Path, ...]:
     """The files that hold the samples of the source at `path`, or it itself."""
-    found = door_of(path)
-    return (path,) if found is None else found[1]
+    door = door_of(path)
+    return (path,) if door is None else door[1]
 
 
 def read_source(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
@@ -108,13 +108,13 @@ def read_source(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
     path = source.path
     if not path.exists():
         raise SourceError([ValidationError(f"there is no file or folder '{path}'.", source.place, code="missing-file")])
-    found = door_of(path)
-    if found is None:
-        known = one_line([end for door in doors() for end in door.suffixes if end], 30)
+    match = door_of(path)
+    if match is None:
+        suffixes = one_line([end for door in doors() for end in door.suffixes if end], 30)
         message = (
-            f"don't know how to read '{path.suffix.lower()}'; expected {known} (text also in "
+            f"don't know how to read '{path.suffix.lower()}'; expected {suffixes} (text also in "
             f"{' or '.join(COMPRESSED)}), or a folder. Anything else is read by a function of ten lines that returns "
             "the samples: `name: FUNCTION` and `url: ./mine.py` in the dataset (docs/extending.md#a-dataset)."
         )
         raise SourceError([ValidationError(message, source.place or Location(path), code="wrong-path-type")])
-    return found[0].read(found[1], path, spec, part)
+    return match[0].read(match[1], path, spec, part)

@@ -28,8 +28,8 @@ _DRAWN = 64
 
 def doubts_of(fingerprint: str, cache_dir: Path) -> dict[str, str] | None:
     """Sentences by the name of what they doubt; None where the dataset has not been looked at."""
-    found: dict[str, str] | None = read_memo(_memo(fingerprint, cache_dir))
-    return found
+    doubts: dict[str, str] | None = read_memo(_memo(fingerprint, cache_dir))
+    return doubts
 
 
 def find_doubts(dataset: Dataset, cache_dir: Path) -> None:
@@ -44,34 +44,34 @@ def _memo(fingerprint: str, cache_dir: Path) -> Path:
 
 def _doubts(dataset: Dataset) -> dict[str, str]:
     train, test, names = dataset.train, dataset.test, dataset.classes
-    found: dict[str, str] = {}
+    doubts: dict[str, str] = {}
     if names and train.y.dtype != object:
         counts = [_counts(samples) for samples in (train, test)]
-        taught, asked = (np.isin(np.arange(len(names)), np.flatnonzero(count)) for count in counts)
-        if len(untaught := [names[index] for index in np.flatnonzero(asked > taught)]):
-            found["untaught classes"] = (
+        taught, tested = (np.isin(np.arange(len(names)), np.flatnonzero(count)) for count in counts)
+        if len(untaught := [names[index] for index in np.flatnonzero(tested > taught)]):
+            doubts["untaught classes"] = (
                 f"no training sample is of {one_line(untaught)}, and test samples are: nothing teaches it. Take these "
                 "out of the test part, or look at how the labels are written."
             )
         if dataset.ignore_index is not None:
-            found |= mask_doubts(counts[0] + counts[1], dataset)
-        if taught.sum() == 1 and "ignored classes" not in found:
+            doubts |= mask_doubts(counts[0] + counts[1], dataset)
+        if taught.sum() == 1 and "ignored classes" not in doubts:
             only = names[int(taught.argmax())]
-            found["one class"] = f"all training samples are of one class, '{only}': there is nothing to tell apart."
-    (gaps, known), (gaps_in_test, digests) = _looked_at(train), _looked_at(test)
+            doubts["one class"] = f"all training samples are of one class, '{only}': there is nothing to tell apart."
+    (gaps, taught_digests), (gaps_in_test, digests) = _looked_at(train), _looked_at(test)
     for part, samples, broken in (("training", train, gaps), ("test", test, gaps_in_test)):
         if broken.size:
-            found[f"gaps in the {part} part"] = (
+            doubts[f"gaps in the {part} part"] = (
                 f"{broken.size} of {len(samples)} {part} samples hold nan or infinite numbers, such as "
                 f"'{samples.ids[broken[0]]}': losses and answers become nan. Fill the gaps, or take the samples out."
             )
-    shared = np.flatnonzero(np.isin(digests, known))
+    shared = np.flatnonzero(np.isin(digests, taught_digests))
     if shared.size and not dataset.test_repeats_train:
-        found[SHARED] = (
+        doubts[SHARED] = (
             f"{shared.size} of {len(test)} test samples are training samples too, such as '{test.ids[shared[0]]}': a "
             "score on them tells what was remembered. Take them out of one of the parts."
         )
-    return found
+    return doubts
 
 
 def _counts(samples: Samples) -> NDArray[np.int64]:
@@ -89,8 +89,8 @@ def _counts(samples: Samples) -> NDArray[np.int64]:
 def _looked_at(samples: Samples) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """(positions of samples with numbers that are not finite, (N,) digests of all samples)."""
     if (encoded := encoded_in(samples.x)) is not None:  # equal files are equal pictures, and whole numbers are finite
-        known = encoded.digests[:, :8].copy()
-        return np.empty(0, np.int64), known.view(np.uint64)[:, 0]
+        prefixes = encoded.digests[:, :8].copy()
+        return np.empty(0, np.int64), prefixes.view(np.uint64)[:, 0]
     x, size = samples.x, samples.x.dtype.itemsize * math.prod(samples.x.shape[1:])
     block = max(1, min(_BLOCK, _BLOCK_BYTES // max(1, size)))
     broken: list[int] = []

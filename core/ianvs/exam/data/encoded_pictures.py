@@ -49,14 +49,18 @@ class Coding:
         self.kind, self.shape = kind, tuple(shape)
         self.size: tuple[int, int] | None = None if size is None else (size[0], size[1])
         self.numberings = [
-            Numbering(tuple(classes), owner, tuple(tuple(one) if isinstance(one, list) else one for one in values))
+            Numbering(
+                tuple(classes), owner, tuple(tuple(value) if isinstance(value, list) else value for value in values)
+            )
             for classes, owner, values in numberings
         ]
         self.value_range = None if value_range is None else (value_range[0], value_range[1])
 
     def told(self) -> dict[str, Any]:
         """What makes the same one again; ready for json."""
-        numberings = [[list(one.classes), one.owner, list(one.values)] for one in self.numberings]
+        numberings = [
+            [list(numbering.classes), numbering.owner, list(numbering.values)] for numbering in self.numberings
+        ]
         return {
             "kind": self.kind,
             "size": self.size,
@@ -72,18 +76,18 @@ class Coding:
     def decode(self, held: bytes, numbering: int, called: str) -> NDArray[np.uint8]:
         """The array of a file that holds `held`. Raises SourceError, which names it as `called`."""
         if self.kind == "rgb":
-            found = decode_picture(called, self.size, held, self.value_range)
+            picture = decode_picture(called, self.size, held, self.value_range)
         else:
-            found = decode_labels(called, self.size, self.numberings[numbering], held)
-        if found.shape != self.shape:
-            (height, width), (h, w) = self.shape[:2], found.shape[:2]
+            picture = decode_labels(called, self.size, self.numberings[numbering], held)
+        if picture.shape != self.shape:
+            (height, width), (h, w) = self.shape[:2], picture.shape[:2]
             raise unlike(called, (h, w), "others are", (height, width))
-        return found
+        return picture
 
 
-def unlike(path: str, found: tuple[int, int], other: str, expected: tuple[int, int]) -> SourceError:
+def unlike(path: str, actual: tuple[int, int], other: str, expected: tuple[int, int]) -> SourceError:
     """A picture has another size than others, in (height, width)."""
-    (h, w), (height, width) = found, expected
+    (h, w), (height, width) = actual, expected
     message = (
         f"is {h}x{w} pixels (height x width), {other} {height}x{width}. "
         "Set `image_size: [height, width]` in the dataset to bring all pictures to one size."
@@ -113,11 +117,11 @@ class EncodedPictures:
 
     @staticmethod
     def keep(
-        folder: Path, coding: Coding, paths: Sequence[str], known: Contents, used: Sequence[int] | None = None
+        folder: Path, coding: Coding, paths: Sequence[str], file_contents: Contents, used: Sequence[int] | None = None
     ) -> None:
-        """Fill `folder`. known: contents of the files. used: the position in `coding.numberings` of each file."""
+        """Fill `folder`. file_contents: of the files. used: the position in `coding.numberings` of each file."""
         write_names(folder, paths)
-        facts, digests = known
+        facts, digests = file_contents
         numbering = np.zeros(len(paths), np.int64) if used is None else np.asarray(used, np.int64)
         np.save(folder / "facts.npy", np.column_stack([facts, numbering]))
         np.save(folder / "digests.npy", digests[:, :_DIGEST])
@@ -139,8 +143,8 @@ class EncodedPictures:
 
     def known(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """(n, ...) numbers that differ where files or their numberings do."""
-        told = json.dumps(self.coding.told()).encode()
-        coding = np.frombuffer(hashlib.sha256(told).digest(), np.uint8)
+        settings = json.dumps(self.coding.told()).encode()
+        coding = np.frombuffer(hashlib.sha256(settings).digest(), np.uint8)
         return np.hstack([self.digests[rows], self._facts[rows, 2:].view(np.uint8), np.tile(coding, (len(rows), 1))])
 
     def numbering(self, index: int) -> int:
@@ -172,14 +176,14 @@ class EncodedPictures:
 
     def take(self, rows: NDArray[np.int64], workers: int = 0) -> NDArray[np.uint8]:
         """The pictures at `rows`. workers: threads that decode; 0: as many as there are cores."""
-        found = np.empty((len(rows), *self.coding.shape), np.uint8)
+        pictures = np.empty((len(rows), *self.coding.shape), np.uint8)
 
         def fill(places: range) -> None:
             for place in places:
-                found[place] = self.decoded(int(rows[place]))
+                pictures[place] = self.decoded(int(rows[place]))
 
         in_threads(fill, len(rows), self.coding.row_bytes, workers or usable_cores())
-        return found
+        return pictures
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         return self[:].astype(dtype or np.uint8, copy=False)
@@ -211,8 +215,8 @@ def in_threads(do: Callable[[range], object], count: int, row_bytes: int, worker
     block = max(1, min(256, _BLOCK // max(1, row_bytes)))
     blocks = [range(start, min(start + block, count)) for start in range(0, count, block)]
     if workers == 1 or len(blocks) < 2:
-        for one in blocks:
-            do(one)
+        for rows_block in blocks:
+            do(rows_block)
         return
     with ThreadPoolExecutor(min(workers, len(blocks))) as pool:
         for _ in pool.map(do, blocks):

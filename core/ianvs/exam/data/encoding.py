@@ -48,15 +48,15 @@ def encoded_fingerprint(before: str, spec: DatasetSpec, cache_dir: Path) -> str:
     from ianvs.authoring.preprocessing import published
     from ianvs.authoring.weight_files import find_weights
 
-    said = spec.backbone.weights
+    weights = spec.backbone.weights
     try:
-        file = None if said is None else find_weights(said)
+        file = None if weights is None else find_weights(weights)
     except PluginError as error:
         raise DataError(str(error), code=code_of(error, "missing-file")) from error
-    content = said if file is None else file_digests([str(file)], cache_dir)[0]
+    content = weights if file is None else file_digests([str(file)], cache_dir)[0]
     chosen = {name: value for name in PICTURES if (value := getattr(spec.backbone, name)) is not None}
-    known = {} if said is None else published(spec.backbone.network, said, spec.backbone.download)
-    return digest_of({"format": FORMAT, "pictures": before, "weights": content, **known, **chosen})
+    published_options = {} if weights is None else published(spec.backbone.network, weights, spec.backbone.download)
+    return digest_of({"format": FORMAT, "pictures": before, "weights": content, **published_options, **chosen})
 
 
 def encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
@@ -85,11 +85,11 @@ def encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path, progress: Prog
         except PluginError as error:
             raise DataError(f"backbone: {error}", code=code_of(error, "invalid-option")) from error
 
-    found = cached_arrays(cache_dir, f"features-{key[:32]}", make)
+    features = cached_arrays(cache_dir, f"features-{key[:32]}", make)
     return replace(
         dataset,
-        train=replace(dataset.train, x=found["train"]),
-        test=replace(dataset.test, x=found["test"]),
+        train=replace(dataset.train, x=features["train"]),
+        test=replace(dataset.test, x=features["test"]),
         name=f"{dataset.name}, features of {chosen.network}",
         fingerprint=key,
         layout="",
@@ -113,8 +113,8 @@ def _features(learner: TorchLearner, x: NDArray[Any], progress: Progress | None)
         parts.append(learner.features(pictures, num_classes=2, device=device, seed=0))
         if progress is not None:
             progress(min(1.0, (start + PART) / len(x)))
-    found: NDArray[np.float32] = np.concatenate(parts).astype(np.float32, copy=False)
-    return found
+    features: NDArray[np.float32] = np.concatenate(parts).astype(np.float32, copy=False)
+    return features
 
 
 class _Pictures:

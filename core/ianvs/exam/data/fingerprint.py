@@ -50,9 +50,9 @@ def files_fingerprint(
     """
     if listings is None and not all(_packed(spec, part) for part in PARTS):
         listings = read_parts(spec)  # together: which columns they have is decided for both
-    known = zip(PARTS, listings or (None, None), strict=True)
-    found = {part: _part(spec, part, cache_dir, listing, say) for part, listing in known}
-    return settings_digest(spec, {**found, **type_facts(spec)})
+    by_part = zip(PARTS, listings or (None, None), strict=True)
+    digests = {part: _part(spec, part, cache_dir, listing, say) for part, listing in by_part}
+    return settings_digest(spec, {**digests, **type_facts(spec)})
 
 
 def settings_digest(spec: DatasetSpec, facts: Mapping[str, object]) -> str:
@@ -75,7 +75,7 @@ def settings_digest(spec: DatasetSpec, facts: Mapping[str, object]) -> str:
 def _packed(spec: DatasetSpec, part: str) -> bool:
     """Whether a part is in files of arrays alone, which name no other files."""
     sources = sources_of(spec, part)
-    return bool(sources) and all(one.path.suffix.lower() in PACKED and one.path.is_file() for one in sources)
+    return bool(sources) and all(source.path.suffix.lower() in PACKED and source.path.is_file() for source in sources)
 
 
 def _part(spec: DatasetSpec, part: str, cache_dir: Path, listing: Listing | None, say: Say) -> dict[str, object]:
@@ -106,17 +106,17 @@ def listing_digest(listing: Listing, cache_dir: Path, say: Say = None) -> str:
         columns.append(_files(listing.labels, cache_dir, say) if listing.label_form == "files" else listing.labels)
     if listing.form == "conversation" and (shown := picture_digests(listing.x.tolist(), cache_dir, say)):
         columns.append(column(shown))
-    found = hashlib.sha256(b"[")  # of the same text as `digest_of` takes, which is many times as large as the names
+    hasher = hashlib.sha256(b"[")  # of the same text as `digest_of` takes, which is many times as large as the names
     for number, values in enumerate(columns):
-        found.update(b",[" if number else b"[")
+        hasher.update(b",[" if number else b"[")
         for start in range(0, len(values), _BLOCK):
             block = values[start : start + _BLOCK]
-            told = hexadecimal(block) if block.ndim == 2 else block.tolist()
-            text = json.dumps(told, separators=(",", ":"))[1:-1]
-            found.update(f",{text}".encode() if start else text.encode())
-        found.update(b"]")
-    found.update(b"]")
-    return found.hexdigest()
+            entries = hexadecimal(block) if block.ndim == 2 else block.tolist()
+            text = json.dumps(entries, separators=(",", ":"))[1:-1]
+            hasher.update(f",{text}".encode() if start else text.encode())
+        hasher.update(b"]")
+    hasher.update(b"]")
+    return hasher.hexdigest()
 
 
 def _files(paths: NDArray[Any], cache_dir: Path, say: Say) -> NDArray[np.uint8]:
@@ -126,10 +126,10 @@ def _files(paths: NDArray[Any], cache_dir: Path, say: Say) -> NDArray[np.uint8]:
 def read_memo(memo: Path) -> Any:
     """What `write_memo` kept; None where nothing is, or it is damaged: it only saves time."""
     try:
-        found = parse_checksummed(memo.read_bytes(), memo.name)
+        record = parse_checksummed(memo.read_bytes(), memo.name)
     except OSError:
         return None
-    return None if found is None else found["kept"]
+    return None if record is None else record["kept"]
 
 
 def write_memo(memo: Path, value: object) -> None:

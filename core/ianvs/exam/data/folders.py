@@ -81,17 +81,17 @@ def _alike(names: Sequence[PurePath]) -> tuple[list[str], list[str]]:
 
 def _pictures(folder: Path) -> tuple[list[PurePath], tuple[str, ...]]:
     """(pictures below a folder, sorted; folders and pictures that tools left there, which are none of the samples)."""
-    found, left_out = [], set()
-    for here, _, files in os.walk(folder, followlinks=True):
-        below = PurePath(here).relative_to(folder)
+    pictures, left_out = [], set()
+    for parent, _, files in os.walk(folder, followlinks=True):
+        below = PurePath(parent).relative_to(folder)
         for name in files:
             if name.lower().endswith(PICTURE_SUFFIXES):
                 path = below / name
                 if (of_tool := tool_part(path)) is None:
-                    found.append(path)
+                    pictures.append(path)
                 else:
                     left_out.add(of_tool.as_posix())
-    return sorted(found, key=lambda name: name.parts), tuple(sorted(left_out))
+    return sorted(pictures, key=lambda name: name.parts), tuple(sorted(left_out))
 
 
 def _class(name: PurePath, domains: tuple[str, ...]) -> str | None:

@@ -73,10 +73,10 @@ class Grid:
 
     def cells(self, name: str) -> Cells:
         """All cells of a column."""
-        found = [block[name] for block in self.blocks([name])]
-        if all(isinstance(one, np.ndarray) for one in found):
-            return np.concatenate(found)
-        return [cell for one in found for cell in one]
+        blocks = [block[name] for block in self.blocks([name])]
+        if all(isinstance(part, np.ndarray) for part in blocks):
+            return np.concatenate(blocks)
+        return [cell for part in blocks for cell in part]
 
     def number(self, cell: object) -> float:
         """The number in a cell. Raises as `number_of`."""
@@ -172,8 +172,8 @@ def label_columns(table: Grid, spec: DatasetSpec) -> tuple[str, ...]:
 
 
 def label_column(table: Grid, spec: DatasetSpec) -> str:
-    found = chosen_column(table, spec, "label") or table.named(LABEL_COLUMNS)
-    if found is None:
+    column_name = chosen_column(table, spec, "label") or table.named(LABEL_COLUMNS)
+    if column_name is None:
         near = next((hint for name in table.columns if (hint := closest(name, LABEL_COLUMNS))), "")
         message = (
             f"no column holds the label: expected one of {', '.join(LABEL_COLUMNS)}, found {one_line(table.columns)}."
@@ -188,7 +188,7 @@ def label_column(table: Grid, spec: DatasetSpec) -> str:
                 )
             ]
         )
-    return found
+    return column_name
 
 
 def _of_bits(table: Grid, spec: DatasetSpec) -> str:
@@ -227,7 +227,7 @@ def no_number(grid: Grid, row: int, name: str, cell: object, features: Sequence[
     if text_of("" if isinstance(cell, list | dict | bytes) else cell) or not any(map(grid.is_number, cells)):
         others = list(grid.columns) if features is None else features
         return _no_sample_column(grid, others, (row, name, cell))
-    empty = sum(1 for one in cells if not grid.is_number(one) and (one is None or not str(one).strip()))
+    empty = sum(1 for other in cells if not grid.is_number(other) and (other is None or not str(other).strip()))
     more = f" ({empty} rows are so)" if empty > 1 else ""
     return grid.slip(
         row,

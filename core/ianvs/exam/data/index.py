@@ -145,8 +145,8 @@ def _unpacked(path: Path) -> bytes:
     try:
         import pyarrow
     except ImportError:
-        told = "is compressed by zstd, which pyarrow unpacks: pip install 'ianvs-bench[parquet]', or `zstd -d` it."
-        raise SourceError([ValidationError(told, Location(path), code="missing-package")]) from None
+        message = "is compressed by zstd, which pyarrow unpacks: pip install 'ianvs-bench[parquet]', or `zstd -d` it."
+        raise SourceError([ValidationError(message, Location(path), code="missing-package")]) from None
     with pyarrow.input_stream(str(path), compression="zstd") as file:
         unpacked: bytes = file.read()
     return unpacked
@@ -192,13 +192,13 @@ def files_listing(
     bases = [os.path.normpath(base) for base in (spec.root, path.parent) if base is not None]
     if spec.data_type is None and not any(pictures):
         _refuse_files(labels, bases, path, lines)
-    found = [_found(name, bases) for name in samples]
-    targets = [_found(name, bases) for name in labels] if all(pictures) else list(labels)
+    paths = [_existing_file(name, bases) for name in samples]
+    targets = [_existing_file(name, bases) for name in labels] if all(pictures) else list(labels)
     problems: list[ValidationError] = []
-    for what, written, files in (("picture", samples, found), ("label picture", labels, targets)):
+    for noun, written, files in (("picture", samples, paths), ("label picture", labels, targets)):
         if lost := [i for i, file in enumerate(files) if file is None]:
             message = (
-                f"{len(lost)} of {len(files)} {what}s can't be found: {one_line([written[i] for i in lost], 3)}. "
+                f"{len(lost)} of {len(files)} {noun}s can't be found: {one_line([written[i] for i in lost], 3)}. "
                 f"Looked in {' and in '.join(map(shown_path, bases))}. {remedy}"
             )
             problems.append(
@@ -210,7 +210,7 @@ def files_listing(
         raise SourceError(problems)
     return Listing(
         form="files",
-        x=column(found),
+        x=column(paths),
         label_form="files" if all(pictures) else "class",
         labels=column(targets),
         ids=np.array([_name(written, bases) for written in samples], dtype=str),
@@ -218,7 +218,7 @@ def files_listing(
         sources=(path,),
         origins=np.zeros(len(samples), dtype=np.int64),
         lines=np.array(lines, dtype=np.int64),
-        given=column(found),
+        given=column(paths),
     )
 
 
@@ -245,7 +245,9 @@ def _refuse_files(labels: Sequence[str], bases: Sequence[str], path: Path, lines
     distinct = set(labels)
     wrong = {label for label in distinct if label.lower().endswith(_OTHER_SUFFIXES)}
     # Others are paths only if there is such a file: a class may be called "v1.0" or "cat/tabby".
-    wrong |= {label for label in distinct - wrong if _looks_like_path(label) and _found(label, bases) is not None}
+    wrong |= {
+        label for label in distinct - wrong if _looks_like_path(label) and _existing_file(label, bases) is not None
+    }
     if not wrong:
         return
     rows = [row for row, label in enumerate(labels) if label in wrong]
@@ -277,14 +279,14 @@ def _tokens(text: str) -> list[str]:
     return list(lexer)
 
 
-def _found(written: str, bases: Sequence[str]) -> str | None:
+def _existing_file(written: str, bases: Sequence[str]) -> str | None:
     plain = _is_plain(written)
     for base in bases:  # ten thousand of them: Path is slow
         candidate = f"{base}/{written}" if plain else os.path.normpath(os.path.join(base, written))  # noqa: PTH118
         if os.path.isfile(candidate):  # noqa: PTH113
             return candidate
     if os.sep == "/" and "\\" in written:  # as Windows writes it
-        return _found(written.replace("\\", "/"), bases)
+        return _existing_file(written.replace("\\", "/"), bases)
     return None
 
 

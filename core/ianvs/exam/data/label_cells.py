@@ -126,10 +126,10 @@ def _parts(text: str, separator: str) -> list[str]:
 
 def _listed(text: str) -> list[str] | None:
     """The entries of a list, set, tuple or array as Python, numpy or JSON writes it; None for other text."""
-    found = _BRACKETS.fullmatch(text)
-    if found is None:
+    match = _BRACKETS.fullmatch(text)
+    if match is None:
         return None
-    inside = (found[1] or "").strip()
+    inside = (match[1] or "").strip()
     if inside[:1] in ("'", '"'):
         if _QUOTED.sub("", inside).strip(", \n\t"):
             return None
@@ -146,10 +146,12 @@ def _separator(texts: Sequence[str], classes: Iterable[str] | None) -> str:
     every = (NO_SEPARATOR, *_CERTAIN, *_USUAL, *_DOUBTFUL)
     names = frozenset(classes or ())
     named = {*map(str, range(len(names))), *names}
-    fitting = (one for one in every if all(part in named for text in texts for part in _parts(text, one)))
+    fitting = (
+        candidate for candidate in every if all(part in named for text in texts for part in _parts(text, candidate))
+    )
     if names and (separator := next(fitting, None)):
         return separator
-    if any(found and text[0] in "[{" for found, text in zip(lists, texts, strict=True)):
+    if any(is_list and text[0] in "[{" for is_list, text in zip(lists, texts, strict=True)):
         text = texts[lists.index(False)]
         raise _Unclear(f"'{text}' is no list in brackets, as other labels are. Write all in one way.", text)
     certain = [mark for mark in _CERTAIN if any(mark in text for text in texts)]
@@ -158,8 +160,8 @@ def _separator(texts: Sequence[str], classes: Iterable[str] | None) -> str:
         raise _Unclear(f"'{text}': both ';' and '|' are in the labels. {_remedy(';')}", text)
     if certain:
         return certain[0]
-    found = (mark for mark in (*_USUAL, *_DOUBTFUL) if _parts_labels(mark, texts))
-    return next(found, NO_SEPARATOR)
+    is_list = (mark for mark in (*_USUAL, *_DOUBTFUL) if _parts_labels(mark, texts))
+    return next(is_list, NO_SEPARATOR)
 
 
 def _parts_labels(mark: str, texts: Sequence[str]) -> bool:

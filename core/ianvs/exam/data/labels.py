@@ -104,12 +104,12 @@ def class_indices(listing: Listing, lists: ClassLists) -> NDArray[np.int64]:
     written: list[str] = listing.labels.tolist()
     domains: list[str] = listing.domains.tolist() if lists.domains else [""]  # else all of them mean the same
     tables = {domain: _Table(lists.of(domain), lists.names) for domain in dict.fromkeys(domains)}
-    told: Iterable[int]
+    numbers: Iterable[int]
     if lists.domains:
-        told = (tables[domain][token] for domain, token in zip(domains, written, strict=True))
+        numbers = (tables[domain][token] for domain, token in zip(domains, written, strict=True))
     else:
-        told = map(tables[""].__getitem__, written)
-    indices = np.fromiter(told, np.int64, len(written))
+        numbers = map(tables[""].__getitem__, written)
+    indices = np.fromiter(numbers, np.int64, len(written))
     problems = []
     for i in np.flatnonzero(indices < 0).tolist():
         table = tables[domains[i] if lists.domains else ""]

@@ -46,7 +46,7 @@ def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
         size = sum(path.stat().st_size for path in paths)
         packed = any(map(_holds_more, paths))
         if (size < WORTH_KEEPING and not packed) or any(
-            (found := door_of(path)) is None or not found[0].suffixes for path in paths
+            (door := door_of(path)) is None or not door[0].suffixes for path in paths
         ):
             return None
         digests = file_digests([str(path) for path in paths], cache_dir)
@@ -65,8 +65,8 @@ def is_large(spec: DatasetSpec) -> bool:
 
 def _holds_more(path: Path) -> bool:
     """Whether it may hold a large table, however small it is."""
-    found = door_of(path)
-    return found is not None and found[0].large
+    door = door_of(path)
+    return door is not None and door[0].large
 
 
 def kept_fingerprint(key: str | None, cache_dir: Path) -> str | None:
@@ -75,8 +75,8 @@ def kept_fingerprint(key: str | None, cache_dir: Path) -> str | None:
         return None
     if (facts := kept_facts(key, cache_dir)) is not None:
         return str(facts["fingerprint"])
-    found: str | None = read_memo(_memo(key, cache_dir))
-    return found or kept_seen(_list(key), cache_dir)
+    memorized: str | None = read_memo(_memo(key, cache_dir))
+    return memorized or kept_seen(_list(key), cache_dir)
 
 
 def keep_table(
@@ -87,9 +87,9 @@ def keep_table(
     fingerprint = files_fingerprint(spec, cache_dir, parts, say)
     files = _files_of(parts)
     facts = [known_contents(paths.tolist(), cache_dir)[0] for paths in files]
-    if any((one < 0).any() for one in facts):  # a file was written just now, and may change once more
+    if any((entry < 0).any() for entry in facts):  # a file was written just now, and may change once more
         return None
-    if spec.root is not None and not all(path.startswith(f"{spec.root}{os.sep}") for one in files for path in one):
+    if spec.root is not None and not all(path.startswith(f"{spec.root}{os.sep}") for entry in files for path in entry):
         return None  # it lies elsewhere than where it is looked for first
     packed = all(source.path.suffix.lower() in PACKED for source in (*spec.train, *spec.test)) and not spec.test_share
     if form in ("arrays", "text") and not packed:  # those can be loaded as they are
@@ -107,12 +107,12 @@ def keep_table(
 
 def load_large(spec: DatasetSpec, key: str, cache_dir: Path, progress: Progress | None = None) -> Dataset:
     """The samples of what is kept under `key`, read only if they are not kept. Raises SourceError."""
-    kept = kept_dataset(key, cache_dir)
-    listed = kept_seen(_list(key), cache_dir) if kept is None else None
+    stored = kept_dataset(key, cache_dir)
+    listed = kept_seen(_list(key), cache_dir) if stored is None else None
     if listed is not None:
-        kept = kept_dataset(_files(spec, listed), cache_dir)
-    if kept is not None:
-        return kept
+        stored = kept_dataset(_files(spec, listed), cache_dir)
+    if stored is not None:
+        return stored
     parts = read_parts(spec)
     dataset = load_listed(parts, spec, files_fingerprint(spec, cache_dir, parts), cache_dir, progress)
     if dataset.fingerprint == listed:  # else files have changed since they were checked
@@ -165,19 +165,21 @@ def keep_dataset(dataset: Dataset, key: str, cache_dir: Path) -> None:
 def keep_pictures(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
     """Keep a dataset of picture files, encoded or decoded, for cases that know its fingerprint."""
     parts = (dataset.train, dataset.test)
-    of_files = all(encoded_in(one.x) is not None or _entry_of(one.x, cache_dir) is not None for one in parts)
-    others = [value for one in parts for name, value in vars(one).items() if name not in _COLUMNS]
+    of_files = all(
+        encoded_in(samples.x) is not None or _entry_of(samples.x, cache_dir) is not None for samples in parts
+    )
+    others = [value for samples in parts for name, value in vars(samples).items() if name not in _COLUMNS]
     if of_files and all(value is None or not len(value) for value in others):
         keep_dataset(dataset, _files(spec, dataset.fingerprint), cache_dir)
 
 
 def kept_pictures(spec: DatasetSpec, fingerprint: str, cache_dir: Path) -> Dataset | None:
     """What `keep_pictures` kept. Files of pictures that stay encoded are looked at when they are read, not here."""
-    found = kept_dataset(_files(spec, fingerprint), cache_dir)
-    if found is None:
+    dataset = kept_dataset(_files(spec, fingerprint), cache_dir)
+    if dataset is None:
         return None
-    x = found.train.x
-    return found if encoded_in(x) is not None or _entry_of(x, cache_dir) is not None else None
+    x = dataset.train.x
+    return dataset if encoded_in(x) is not None or _entry_of(x, cache_dir) is not None else None
 
 
 def kept_facts(key: str, cache_dir: Path) -> dict[str, Any] | None:
@@ -198,25 +200,25 @@ def kept_dataset(key: str, cache_dir: Path) -> Dataset | None:
         with suppress(OSError):  # when it was used last, for `ianvs cache`
             os.utime(cache_dir / used)
     train, test = (_part(cache_dir / key, part, facts["pictures"], cache_dir) for part in PARTS)
-    kept = {name: facts[name] for name in _FACTS}
-    kept |= {name: tuple(facts[name]) for name in ("classes", "notes")}
-    kept["domain_classes"] = {name: tuple(indices) for name, indices in facts["domain_classes"].items()}
-    return Dataset(train=train, test=test, folders=tuple(map(Path, facts["folders"])), **kept)
+    fields = {name: facts[name] for name in _FACTS}
+    fields |= {name: tuple(facts[name]) for name in ("classes", "notes")}
+    fields["domain_classes"] = {name: tuple(indices) for name, indices in facts["domain_classes"].items()}
+    return Dataset(train=train, test=test, folders=tuple(map(Path, facts["folders"])), **fields)
 
 
 def _part(folder: Path, part: str, pictures: dict[str, str], cache_dir: Path) -> Samples:
     columns: dict[str, Any] = {}
     for name in _COLUMNS:
-        kept = f"{part}_{name}"
-        numbers = cache_dir / pictures[kept] if kept in pictures else folder / f"{kept}.npy"
-        if pictures.get(kept, "").endswith("/"):
+        stem = f"{part}_{name}"
+        numbers = cache_dir / pictures[stem] if stem in pictures else folder / f"{stem}.npy"
+        if pictures.get(stem, "").endswith("/"):
             columns[name] = EncodedPictures(numbers)
         elif numbers.is_file():
             columns[name] = np.load(numbers, mmap_mode="r", allow_pickle=False)
-        elif (folder / f"{kept}.txt").is_file():
-            columns[name] = _load_texts(folder, kept)
-        elif (folder / f"{kept}.jsonl").is_file():
-            columns[name] = column([json.loads(line) for line in (folder / f"{kept}.jsonl").read_text().splitlines()])
+        elif (folder / f"{stem}.txt").is_file():
+            columns[name] = _load_texts(folder, stem)
+        elif (folder / f"{stem}.jsonl").is_file():
+            columns[name] = column([json.loads(line) for line in (folder / f"{stem}.jsonl").read_text().splitlines()])
     return Samples(**columns)
 
 
@@ -247,11 +249,11 @@ def _load_texts(folder: Path, name: str) -> NDArray[Any]:
 
 def _files_of(listings: Sequence[Listing]) -> list[NDArray[Any]]:
     """Columns of the files that the listings name."""
-    columns = [one.x for one in listings if one.form == "files"]
-    shown = [x.pictures for one in listings if one.form == "conversation" for x in one.x]
-    if names := dict.fromkeys(str(one.file) for pictures in shown for one in pictures if one.file is not None):
+    columns = [each.x for each in listings if each.form == "files"]
+    shown = [x.pictures for each in listings if each.form == "conversation" for x in each.x]
+    if names := dict.fromkeys(str(each.file) for pictures in shown for each in pictures if each.file is not None):
         columns.append(column(list(names)))
-    return columns + [one.labels for one in listings if one.label_form == "files"]
+    return columns + [each.labels for each in listings if each.label_form == "files"]
 
 
 def keep_seen(

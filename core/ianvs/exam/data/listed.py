@@ -59,11 +59,11 @@ def check_listed(parts: Parts, spec: DatasetSpec) -> None:
 
 def warnings_of(parts: Parts, spec: DatasetSpec) -> list[ValidationError]:
     """What is read otherwise than its author may think."""
-    found = []
+    messages = []
     if label_only(*parts, spec):
-        found.append((_using_is_a_label(spec), spec.places.get("using", spec.place)))
+        messages.append((_using_is_a_label(spec), spec.places.get("using", spec.place)))
     if only_numbers(parts, spec):
-        found.append((_named_by_numbers(), spec.place))
+        messages.append((_named_by_numbers(), spec.place))
     turned = next((listing for listing in parts if "NCHW" in listing.layout), None)
     if turned is not None and spec.layout is None:
         height, width, channels = turned.x.shape[1:]
@@ -71,11 +71,11 @@ def warnings_of(parts: Parts, spec: DatasetSpec) -> list[ValidationError]:
             f"pictures are read as NCHW, (N, channels, height, width): {height} x {width} pixels, {channels} channels. "
             "`layout: NCHW` in the dataset says that this is right; `layout: NHWC` reads them with channels last."
         )
-        found.append((message, Location(turned.sources[0])))
-    found += [again for part, listing in zip(PARTS, parts, strict=True) if (again := _repeated(listing, part))]
+        messages.append((message, Location(turned.sources[0])))
+    messages += [again for part, listing in zip(PARTS, parts, strict=True) if (again := _repeated(listing, part))]
     typed = [warning for listing in parts for warning in _warnings_of_type(listing, spec)]
     return [
-        *(ValidationError(message, place, warning=True, code="doubtful-data") for message, place in found),
+        *(ValidationError(message, place, warning=True, code="doubtful-data") for message, place in messages),
         *reader_warnings(parts),
         *typed,
     ]
@@ -106,8 +106,10 @@ def _warnings_of_type(listing: Listing, spec: DatasetSpec) -> list[ValidationErr
         sizes = np.tile(listing.x.shape[1:3], (len(listing), 1))
     else:
         return []
-    found = _data_type(listing, spec).warnings(listing.labels, sizes)
-    return [ValidationError(message, listing.place(row), warning=True, code="doubtful-data") for row, message in found]
+    oddities = _data_type(listing, spec).warnings(listing.labels, sizes)
+    return [
+        ValidationError(message, listing.place(row), warning=True, code="doubtful-data") for row, message in oddities
+    ]
 
 
 def _repeated(listing: Listing, part: str) -> tuple[str, Location] | None:
@@ -138,9 +140,9 @@ def load_listed(
     train, test = parts
     lists = _agreed_classes(parts, spec)
     unnamed = only_numbers(parts, spec)
-    said = train.form == "conversation"
-    told = zip(PARTS, parts, strict=True) if said else ()
-    notes = [note for part, one in told for note in notes_of(one.x.tolist(), part)]
+    conversations = train.form == "conversation"
+    named_parts = zip(PARTS, parts, strict=True) if conversations else ()
+    notes = [note for part, part_listing in named_parts for note in notes_of(part_listing.x.tolist(), part)]
     notes += [_using_is_a_label(spec)] if label_only(train, test, spec) else []
     require_value_range(parts, spec)
     notes += map(_note, reader_warnings(parts))
@@ -165,7 +167,7 @@ def load_listed(
             message = f"pictures are {x.shape[1:3]}, label pictures {y.shape[1:3]}. Set `image_size: [height, width]`."
             raise SourceError([ValidationError(message, Location(listing.sources[0]), code="mismatched-data")])
         domains = listing.domains.astype(str) if any(listing.domains) else None
-        about = told_of(listing.x.tolist()) if said else listing.about
+        about = told_of(listing.x.tolist()) if conversations else listing.about
         samples.append(Samples(x, y, listing.ids, domains, columns=listing.columns, **about))
         for form, paths in ((listing.form, listing.x), (listing.label_form, listing.labels)):
             if form == "files":
@@ -195,7 +197,7 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
             f"labels as {train.label_form}. Both parts hold the same kind of samples."
         )
         raise SourceError([ValidationError(message, Location(test.sources[0]), code="mismatched-data")])
-    said = train.form == "conversation"
+    conversations = train.form == "conversation"
     with_channels = "is for arrays of pictures with channels, (N, ., ., .); these samples are not."
     masked = train.label_form in ("files", "maps")
     no_label = "has no meaning for conversations, whose labels are the assistant's replies."
@@ -205,11 +207,11 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
         ("mask_values", spec.mask_values, not masked, "is for segmentation masks; these labels are none."),
         ("storage", spec.storage, train.form != "files", "is for picture files; these samples are not."),
         ("layout", spec.layout, not train.layout, with_channels),
-        ("pictures", spec.pictures, not said, "is for conversations; these samples are not."),
-        ("system_prompt", spec.system_prompt, not said, "is for conversations; these samples are not."),
-        ("columns", spec.columns, not said, "is for conversations; these samples are not."),
-        ("label", spec.label, said, no_label),
-        ("classes", spec.classes, said, no_label),
+        ("pictures", spec.pictures, not conversations, "is for conversations; these samples are not."),
+        ("system_prompt", spec.system_prompt, not conversations, "is for conversations; these samples are not."),
+        ("columns", spec.columns, not conversations, "is for conversations; these samples are not."),
+        ("label", spec.label, conversations, no_label),
+        ("classes", spec.classes, conversations, no_label),
     ):
         if misplaced and given is not None:
             raise SourceError(
@@ -309,8 +311,8 @@ def _of_type(listing: Listing, spec: DatasetSpec, cache_dir: Path) -> NDArray[An
     paths = listing.x.tolist()
     key = f"sizes-{digest_of(file_digests(paths, cache_dir))[:32]}"
     sizes = cached_arrays(cache_dir, key, lambda: {"sizes": np.array([picture_size(path) for path in paths])})["sizes"]
-    found: NDArray[Any] = _data_type(listing, spec).resized(listing.labels, np.array(spec.image_size) / sizes)
-    return found
+    labels: NDArray[Any] = _data_type(listing, spec).resized(listing.labels, np.array(spec.image_size) / sizes)
+    return labels
 
 
 def _data_type(listing: Listing, spec: DatasetSpec) -> Any:
@@ -327,8 +329,8 @@ def _numbered(
         return numbered_classes(pictures, spec)
     contents = [file_digests(listing.labels.tolist(), cache_dir) for listing in (train, test)]
     key = f"classes-{digest_of([spec.image_size, *contents])[:32]}"
-    found = cached_arrays(cache_dir, key, lambda: {"names": np.array(numbered_classes(pictures, spec).names)})
-    return ClassLists(tuple(found["names"].tolist()))
+    arrays = cached_arrays(cache_dir, key, lambda: {"names": np.array(numbered_classes(pictures, spec).names)})
+    return ClassLists(tuple(arrays["names"].tolist()))
 
 
 def _named_by_numbers(count: int | None = None) -> str:

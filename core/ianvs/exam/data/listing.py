@@ -106,33 +106,42 @@ def join(listings: Sequence[Listing]) -> Listing:
     if len(listings) == 1:
         return first
     for other in listings[1:]:
-        for what, here, there in (
+        for noun, expected, actual in (
             ("samples", _described(first.form, first.x), _described(other.form, other.x)),
             ("labels", _described(first.label_form, first.labels), _described(other.label_form, other.labels)),
             ("class names", str(first.classes), str(other.classes)),
         ):
-            if here != there:
-                message = f"its {what} are {there}, those of {first.sources[0].name} are {here}. Make them the same."
+            if expected != actual:
+                message = (
+                    f"its {noun} are {actual}, those of {first.sources[0].name} are {expected}. Make them the same."
+                )
                 raise SourceError([ValidationError(message, Location(other.sources[0]), code="mismatched-data")])
-    joined: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in listings]) for name in _COLUMNS}
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(listing, name) for listing in listings]) for name in _COLUMNS
+    }
     return replace(
         first,
         **joined,
-        sources=tuple(one.sources[0] for one in listings),
-        origins=np.repeat(np.arange(len(listings), dtype=np.int64), [len(one) for one in listings]),
-        given=None if first.given is None else np.concatenate([one.given for one in listings if one.given is not None]),
+        sources=tuple(listing.sources[0] for listing in listings),
+        origins=np.repeat(np.arange(len(listings), dtype=np.int64), [len(listing) for listing in listings]),
+        given=None
+        if first.given is None
+        else np.concatenate([listing.given for listing in listings if listing.given is not None]),
         about=_about(listings),
-        warnings=tuple(warning for one in listings for warning in one.warnings),
-        marks=tuple(sorted({mark for one in listings for mark in one.marks})),
-        row_ids=tuple(name for name in first.row_ids if all(name in one.row_ids for one in listings)),
-        layout=" and ".join(dict.fromkeys(one.layout for one in listings)),
+        warnings=tuple(warning for listing in listings for warning in listing.warnings),
+        marks=tuple(sorted({mark for listing in listings for mark in listing.marks})),
+        row_ids=tuple(name for name in first.row_ids if all(name in listing.row_ids for listing in listings)),
+        layout=" and ".join(dict.fromkeys(listing.layout for listing in listings)),
     )
 
 
 def _about(listings: Sequence[Listing]) -> dict[str, NDArray[Any]]:
     """What any of them tells about its samples; "" where another does not."""
-    names = dict.fromkeys(name for one in listings for name in one.about)
-    return {name: np.concatenate([one.about.get(name, np.full(len(one), "")) for one in listings]) for name in names}
+    names = dict.fromkeys(name for listing in listings for name in listing.about)
+    return {
+        name: np.concatenate([listing.about.get(name, np.full(len(listing), "")) for listing in listings])
+        for name in names
+    }
 
 
 def _described(form: str, values: NDArray[Any]) -> str:

@@ -19,7 +19,7 @@ def mask_doubts(counts: NDArray[np.int64], dataset: Dataset) -> dict[str, str]:
     occurring = np.flatnonzero(counts[: min(len(names), IGNORED)])
     absent = [name for index, name in enumerate(names) if index not in occurring]
     share = counts[IGNORED] / max(1, counts.sum())
-    found: dict[str, str] = {}
+    doubts: dict[str, str] = {}
     from_one = bool(share) and not _numbered(names) and len(names) > 1 and 0 not in occurring
     if from_one or (share and len(occurring) == 1) or (share > _LARGE and absent and not _numbered(names)):
         which = f"the only class in the masks is '{names[occurring[0]]}'" if len(occurring) == 1 else (
@@ -30,26 +30,26 @@ def mask_doubts(counts: NDArray[np.int64], dataset: Dataset) -> dict[str, str]:
         else:  # all that occur: with the key, a number that it does not name is refused
             pairs = [f"{yaml_text(names[index])}: {index}" for index in occurring.tolist()]
             pairs.append(f"{yaml_text(absent[0] if absent else 'foreground')}: {IGNORED}")
-        found["ignored classes"] = (
+        doubts["ignored classes"] = (
             f"{which}, and {share:.1%} of the pixels are ignored: {IGNORED} in a mask means no class, which is neither "
             f"learned nor scored. If {IGNORED} stands for a class, say so in the dataset: "
             f"`mask_values: {{{', '.join(pairs)}}}`."
         )
         if from_one:
             numbers = one_line([f"{yaml_text(name)}: {number}" for number, name in enumerate(names, start=1)], _SHOWN)
-            found["ignored classes"] += (
+            doubts["ignored classes"] += (
                 f" If the masks number the classes from 1, so that {len(names)} is read as no class, write "
                 f"`mask_values: {{{numbers}}}`."
             )
     elif _numbered(names) and (len(absent) > len(occurring) or len(names) > _MANY):
         shown = ", ".join(f"NAME_{index}: {number}" for index, number in enumerate(occurring[:4].tolist()))
-        found["gaps in masks"] = (
+        doubts["gaps in masks"] = (
             f"masks hold {len(occurring)} numbers from {occurring[0]} to {occurring[-1]}, so there are {len(names)} "
             f"classes, of which {len(absent)} occur nowhere. Where the numbers are colours or greys, name the class of "
             f"each: `mask_values: {{{shown}{', ...' if len(occurring) > 4 else ''}}}`. Many numbers also come from "
             "lossy compression, such as JPEG: take the original masks."
         )
-    return found
+    return doubts
 
 
 def _numbered(names: tuple[str, ...]) -> bool:

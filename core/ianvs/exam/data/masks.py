@@ -77,18 +77,18 @@ def _by_value(values: NDArray[np.integer], numbering: Numbering, place: Location
     elif values.ndim == 3:
         values = _single_channel(values, place)
     codes = _codes(values)
-    known = {_code(value): index for value, index in zip(numbering.values, numbering.classes, strict=True)}
+    table_of = {_code(value): index for value, index in zip(numbering.values, numbering.classes, strict=True)}
     if not numbering.colours:
-        known.setdefault(IGNORED, IGNORED)
+        table_of.setdefault(IGNORED, IGNORED)
     present, where = np.unique(codes, return_inverse=True)
-    if unknown := [_written(code, numbering.colours) for code in present.tolist() if code not in known]:
-        what = "colours" if numbering.colours else "numbers"
+    if unknown := [_written(code, numbering.colours) for code in present.tolist() if code not in table_of]:
+        noun = "colours" if numbering.colours else "numbers"
         message = (
-            f"holds {what} that `mask_values` does not name: {one_line(unknown, _SHOWN)}. Add the class of each; "
+            f"holds {noun} that `mask_values` does not name: {one_line(unknown, _SHOWN)}. Add the class of each; "
             f"`{IGNORE}: {unknown[0]}` leaves pixels out."
         )
         raise SourceError([ValidationError(message, place, code="unknown-class")])
-    table = np.array([known[code] for code in present.tolist()], np.uint8)
+    table = np.array([table_of[code] for code in present.tolist()], np.uint8)
     return table[where].reshape(codes.shape)
 
 
@@ -97,14 +97,14 @@ def _single_channel(values: NDArray[np.integer], place: Location) -> NDArray[np.
     first = values[..., 0]
     if not values[..., 1:].any() or (values == first[..., None]).all():
         return first
-    found, counts = np.unique(_codes(values), return_counts=True)
-    if len(found) > _MANY:
+    codes, counts = np.unique(_codes(values), return_counts=True)
+    if len(codes) > _MANY:
         message = (
-            f"is a colour image with {len(found)} colours: a photograph, or a mask that was compressed lossily. A mask "
+            f"is a colour image with {len(codes)} colours: a photograph, or a mask that was compressed lossily. A mask "
             "has one number or one colour for each class."
         )
         raise SourceError([ValidationError(message, place, code="damaged-dataset")])
-    colours = [_written(code, True) for code in found[np.argsort(-counts, kind="stable")].tolist()]
+    colours = [_written(code, True) for code in codes[np.argsort(-counts, kind="stable")].tolist()]
     pairs = ", ".join(f"NAME_{i}: {colour}" for i, colour in enumerate(colours[:_SHOWN]))
     message = (
         f"is a colour image; a mask has one channel of class indices, or a colour for each class. Its colours are "

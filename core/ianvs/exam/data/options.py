@@ -21,7 +21,7 @@ O = TypeVar("O", bound=Options)  # noqa: E741
 
 
 def check_options(
-    model: type[O], given: Mapping[str, Any], what: str, place: Location | None, places: Mapping[str, Location]
+    model: type[O], given: Mapping[str, Any], owner: str, place: Location | None, places: Mapping[str, Location]
 ) -> tuple[O | None, list[ValidationError]]:
     """(options, []), or (None, problems) that name the option, what was expected, and the closest known one."""
     try:
@@ -33,16 +33,16 @@ def check_options(
             code: ErrorCode = "invalid-option"
             if detail["type"] == "extra_forbidden":
                 code = "unknown-option"
-                known = one_line(sorted(model.model_fields)) or "none"
-                message = f"{what} has no option '{option}'.{closest(option, model.model_fields)} It takes: {known}."
+                names = one_line(sorted(model.model_fields)) or "none"
+                message = f"{owner} has no option '{option}'.{closest(option, model.model_fields)} It takes: {names}."
             elif detail["type"] == "missing":
                 code = "missing-option"
-                message = f"{what} needs the option '{option}'."
+                message = f"{owner} needs the option '{option}'."
             elif not option:  # a rule between options, in the words of its author
-                message = f"{what}: {detail['msg'].removeprefix('Value error, ')}"
+                message = f"{owner}: {detail['msg'].removeprefix('Value error, ')}"
             else:
                 wanted = detail["msg"].removeprefix("Input should be ")
-                message = f"'{option}' of {what} should be {wanted}, found {detail['input']!r}."
+                message = f"'{option}' of {owner} should be {wanted}, found {detail['input']!r}."
             problems.append(ValidationError(message, places.get(option, place), code=code))
         return None, problems
 

@@ -13,7 +13,7 @@ class Pace:
         self._before = done
         self._began = self._last = time.monotonic()
 
-    def said(self, done: int, total: int) -> str:
+    def text(self, done: int, total: int) -> str:
         """ "1.2 of 193 GB, 80 MB/s, about 40 min left"; "" if it is too early to say it again."""
         now = time.monotonic()
         if now - self._last < _SAID:
@@ -21,8 +21,8 @@ class Pace:
         self._last = now
         rate = max(1, done - self._before) / (now - self._began)
         left = (total - done) / rate
-        told = f"{left / 60:.0f} min" if left >= 120 else f"{left:.0f} s"
-        return f"{in_units(done)} of {in_units(total)}, {in_units(rate)}/s, about {told} left"
+        time_left = f"{left / 60:.0f} min" if left >= 120 else f"{left:.0f} s"
+        return f"{in_units(done)} of {in_units(total)}, {in_units(rate)}/s, about {time_left} left"
 
 
 def in_units(count: float) -> str:

@@ -195,21 +195,21 @@ class Column:
         """Rows of `values`, for who gets them to change."""
         values = self._values
         if isinstance(values, Column | Joined | _Stored):
-            found = values.fetched(places, workers)
+            values_read = values.fetched(places, workers)
         elif isinstance(values, EncodedPictures):
-            found = values.take(np.arange(len(values)) if places is None else places, workers)
+            values_read = values.take(np.arange(len(values)) if places is None else places, workers)
         elif places is None:
             return values
         else:
-            found = np.asarray(values[places])
-        if self._transform is not None and len(found):
-            found = self._transform(found)
+            values_read = np.asarray(values[places])
+        if self._transform is not None and len(values_read):
+            values_read = self._transform(values_read)
         if places is None:
-            return found
-        if found.dtype.kind == "f":
-            found = found.astype(np.float32, copy=False)
+            return values_read
+        if values_read.dtype.kind == "f":
+            values_read = values_read.astype(np.float32, copy=False)
         # Deep: the lists within a conversation are a learner's to change, too.
-        return copy.deepcopy(found) if found.dtype == object else np.ascontiguousarray(found)
+        return copy.deepcopy(values_read) if values_read.dtype == object else np.ascontiguousarray(values_read)
 
 
 class Joined:
@@ -227,7 +227,7 @@ class Joined:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return np.result_type(*(one.dtype for one in self._columns))
+        return np.result_type(*(inner.dtype for inner in self._columns))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -235,30 +235,30 @@ class Joined:
 
     @property
     def encoded(self) -> bool:
-        return all(one.encoded for one in self._columns)
+        return all(inner.encoded for inner in self._columns)
 
     @property
     def opens_by_path(self) -> bool:
-        return all(one.opens_by_path for one in self._columns)
+        return all(inner.opens_by_path for inner in self._columns)
 
     def placed(self, folder: Path, name: str) -> Joined:
         """See `Column.placed`."""
-        return Joined([one.placed(folder, f"{name}-{i}") for i, one in enumerate(self._columns)])
+        return Joined([inner.placed(folder, f"{name}-{i}") for i, inner in enumerate(self._columns)])
 
     def fetched(self, rows: Positions | None, workers: int) -> NDArray[Any]:
         """See `Column.fetched`."""
         if rows is None:
-            return np.concatenate([one.fetched(None, workers) for one in self._columns])
+            return np.concatenate([inner.fetched(None, workers) for inner in self._columns])
         owner = np.searchsorted(self._starts, rows, side="right") - 1
-        found: NDArray[Any] | None = None
-        for index, one in enumerate(self._columns):
+        output: NDArray[Any] | None = None
+        for index, inner in enumerate(self._columns):
             mine = np.flatnonzero(owner == index)
             if len(mine):
-                gathered = one.fetched(rows[mine] - self._starts[index], workers)
-                if found is None:
-                    found = np.empty((len(rows), *gathered.shape[1:]), dtype=gathered.dtype)
-                found[mine] = gathered
-        return self._columns[0].fetched(rows, workers) if found is None else found
+                gathered = inner.fetched(rows[mine] - self._starts[index], workers)
+                if output is None:
+                    output = np.empty((len(rows), *gathered.shape[1:]), dtype=gathered.dtype)
+                output[mine] = gathered
+        return self._columns[0].fetched(rows, workers) if output is None else output
 
 
 class _Kept:
@@ -267,20 +267,20 @@ class _Kept:
     def __init__(self) -> None:
         self.rows: tuple[NDArray[Any], NDArray[np.bool_]] | None = None  # all of them, and which are there
 
-    def read(self, of: Column, places: Positions | None, workers: int) -> NDArray[Any]:
-        count, nbytes = len(of._values), of.nbytes // max(1, len(of)) * len(of._values)
+    def read(self, source: Column, places: Positions | None, workers: int) -> NDArray[Any]:
+        count, nbytes = len(source._values), source.nbytes // max(1, len(source)) * len(source._values)
         wanted = np.arange(count) if places is None else np.asarray(places, np.int64)
         rows = self.rows  # one pair to the end: other threads read, too, and may begin another at the same time
         if rows is None and (nbytes <= _KEPT or places is None):
-            rows = self.rows = self._room((count, *of.shape[1:]), of.dtype), np.zeros(count, bool)
+            rows = self.rows = self._room((count, *source.shape[1:]), source.dtype), np.zeros(count, bool)
         if rows is None:
-            found = np.empty((len(wanted), *of.shape[1:]), of.dtype)
-            _fill(of, wanted, found, np.arange(len(wanted)), workers)
-            return found
-        values, there = rows
-        missing = wanted[~there[wanted]]
-        _fill(of, missing, values, missing, workers)
-        there[missing] = True
+            output = np.empty((len(wanted), *source.shape[1:]), source.dtype)
+            _fill(source, wanted, output, np.arange(len(wanted)), workers)
+            return output
+        values, is_read = rows
+        missing = wanted[~is_read[wanted]]
+        _fill(source, missing, values, missing, workers)
+        is_read[missing] = True
         return values if places is None else values[wanted]
 
     def _room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -293,14 +293,14 @@ class _Kept:
             return np.memmap(file, dtype, "r+", shape=shape)
 
 
-def _fill(of: Column, rows: Positions, found: NDArray[Any], places: Positions, workers: int) -> None:
-    """Read `rows` into those `places` of `found`."""
+def _fill(source: Column, rows: Positions, output: NDArray[Any], places: Positions, workers: int) -> None:
+    """Read `rows` into those `places` of `output`."""
 
     def fill(block: range) -> None:
-        here = slice(block.start, block.stop)
-        found[places[here]] = of._gathered(rows[here], 1)
+        part = slice(block.start, block.stop)
+        output[places[part]] = source._gathered(rows[part], 1)
 
-    in_threads(fill, len(rows), math.prod(of.shape[1:]) * of.dtype.itemsize, workers)
+    in_threads(fill, len(rows), math.prod(source.shape[1:]) * source.dtype.itemsize, workers)
 
 
 class _Stored:
@@ -328,12 +328,12 @@ def columns_of(
     parts: Sequence[Part], names: Sequence[str] = ("x", "y", "ids"), order: Positions | None = None
 ) -> dict[str, Column]:
     """Those columns of one part after the other, or of all of them in an `order` of their own."""
-    found = {}
+    columns = {}
     for name in names:
         each = [part.column(name) for part in parts]
         joined = each[0] if len(each) == 1 else Column(Joined(each))
-        found[name] = joined if order is None else joined.take(order)
-    return found
+        columns[name] = joined if order is None else joined.take(order)
+    return columns
 
 
 def in_hand(values: NDArray[Any] | Sequence[Any]) -> Column:
@@ -344,18 +344,18 @@ def in_hand(values: NDArray[Any] | Sequence[Any]) -> Column:
     return Column(np.array(values, dtype=str) if texts else column(list(values)))
 
 
-def presented(of: Column, workers: int) -> Column:
-    """`of` as a learner is handed it: row by row where it is encoded or large.
+def presented(source: Column, workers: int) -> Column:
+    """`source` as a learner gets it: row by row where it is encoded or large.
 
     Args:
-        of: Samples, labels or names.
+        source: Samples, labels or names.
         workers: Threads that decode at the same time.
     """
-    if of.encoded:
-        return Column(of, workers=workers)
-    if of.dtype == object:
-        return in_hand(of.gather())
-    return of if of.nbytes < LARGE else Column(of, workers=workers)
+    if source.encoded:
+        return Column(source, workers=workers)
+    if source.dtype == object:
+        return in_hand(source.gather())
+    return source if source.nbytes < LARGE else Column(source, workers=workers)
 
 
 def _reopenable(values: Any) -> Any:

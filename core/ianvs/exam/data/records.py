@@ -55,10 +55,10 @@ class Records:
             return Location(self.path, self.lines[index], 1 if self.lines[index] else 0)
         position = self.starts[index]
         for step in steps:
-            found = next((at for name, at in _children(self.text, position) if name == step), None)
-            if found is None:
+            child = next((at for name, at in _children(self.text, position) if name == step), None)
+            if child is None:
                 break
-            position = found
+            position = child
         return Location.in_text(self.path, self.text, position)
 
 
@@ -66,14 +66,14 @@ def read_records(path: Path) -> Records:
     """All records, at least one. Raises SourceError with line and column for what is no json, or no list of records."""
     text = read_text(path)
     by_line = suffix_of(path) == ".jsonl" and text[_skip(text, 0)] != "["
-    found = list(_lines(path, text) if by_line else _array(path, text))
-    if not found:
+    pairs = list(_lines(path, text) if by_line else _array(path, text))
+    if not pairs:
         raise SourceError([ValidationError("has no samples.", Location(path), code="empty-dataset")])
     lines, line, before = [], 1, 0
-    for _, start in found:
+    for _, start in pairs:
         line, before = line + text.count("\n", before, start), start
         lines.append(line)
-    values, starts = zip(*found, strict=True)
+    values, starts = zip(*pairs, strict=True)
     return Records(path, values, starts, tuple(lines))
 
 
@@ -106,15 +106,15 @@ def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
     if isinstance(value, list):
         yield from zip(value, (start for _, start in _children(text, position)), strict=True)
         return
-    places, here = dict(_children(text, position)), Location.in_text(path, text, position)
+    places, location = dict(_children(text, position)), Location.in_text(path, text, position)
     if not isinstance(value, dict) or not {DEFINITION, INSTANCES} & value.keys():
-        yield from _of_object(value, text, position, here)
+        yield from _of_object(value, text, position, location)
         return
     for name in (DEFINITION, INSTANCES):
         if name not in value:
             message = f"is a task of Natural Instructions without '{name}'.{closest(name, value)}"
             raise SourceError(
-                [ValidationError(f"{message} It has: {one_line(list(value))}.", here, code="invalid-record")]
+                [ValidationError(f"{message} It has: {one_line(list(value))}.", location, code="invalid-record")]
             )
         if not isinstance(value[name], list) and not (name == DEFINITION and isinstance(value[name], str)):
             message = f"'{name}' is {json_kind(value[name])}; expected an array."
@@ -131,16 +131,16 @@ def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
         yield ({DEFINITION: value[DEFINITION], **instance} if isinstance(instance, dict) else instance), start
 
 
-def _of_object(value: Any, text: str, position: int, here: Location) -> Iterator[tuple[Any, int]]:
+def _of_object(value: Any, text: str, position: int, location: Location) -> Iterator[tuple[Any, int]]:
     """The records of a json that is no list of them: an object of lists, of records by ids, or with a list inside.
 
     Raises SourceError for anything else.
     """
-    found = f"{json_kind(value)}"
+    described = f"{json_kind(value)}"
     if isinstance(value, dict) and value:
         places = dict(_children(text, position))
         lists = [name for name, inner in value.items() if isinstance(inner, list)]
-        inside = [name for name in lists if value[name] and all(isinstance(one, dict) for one in value[name])]
+        inside = [name for name in lists if value[name] and all(isinstance(record, dict) for record in value[name])]
         inside = [
             name for name in inside if not {"role", "from", "human"} & value[name][0].keys()
         ]  # turns are no records
@@ -157,18 +157,18 @@ def _of_object(value: Any, text: str, position: int, here: Location) -> Iterator
                 rows = zip(*value.values(), strict=True)
                 yield from ((dict(zip(value, row, strict=True)), position) for row in rows)
                 return
-            found = (
+            described = (
                 f"an object of lists of several lengths ({one_line([f'{name}: {n}' for name, n in counts.items()])})"
             )
         elif len(inside) > 1:
-            found = f"an object with several lists of records, {one_line(inside)}: give each a file of its own"
+            described = f"an object with several lists of records, {one_line(inside)}: give each a file of its own"
         else:
-            found = f"an object with {one_line([repr(name) for name in value])}"
+            described = f"an object with {one_line([repr(name) for name in value])}"
     message = (
-        f"expected records, `[{{...}}, {{...}}]`, or one on each line of a .jsonl, found {found}. Read are also an "
+        f"expected records, `[{{...}}, {{...}}]`, or one on each line of a .jsonl, found {described}. Read are also an "
         "object of lists, one for each column; of records by their ids; and with one list of records in it."
     )
-    raise SourceError([ValidationError(message, here, code="invalid-record")])
+    raise SourceError([ValidationError(message, location, code="invalid-record")])
 
 
 def _decoded(path: Path, text: str, position: int) -> tuple[Any, int]:
@@ -204,7 +204,7 @@ def _skip(text: str, position: int) -> int:
     return position
 
 
-def _broken(path: Path, text: str, position: int, what: str, hint: str = "") -> ValidationError:
+def _broken(path: Path, text: str, position: int, reason: str, hint: str = "") -> ValidationError:
     return ValidationError(
-        f"is not json: {what}.{hint}", Location.in_text(path, text, position), code="unreadable-data"
+        f"is not json: {reason}.{hint}", Location.in_text(path, text, position), code="unreadable-data"
     )

@@ -46,7 +46,7 @@ def store_returned(
     classes = given.get("classes")
     if classes is not None and (isinstance(classes, str) or not isinstance(classes, Collection) or not classes):
         raise DataError(
-            f"classes is {_said(classes)}; expected a list of names, in the order of their indices.",
+            f"classes is {_form(classes)}; expected a list of names, in the order of their indices.",
             code="invalid-result",
         )
     names = None if classes is None else tuple(map(str, classes))
@@ -72,20 +72,20 @@ def store_returned(
 
 
 def _parts(returned: object, owner: str, spec: DatasetSpec) -> Mapping[str, object]:
-    known = (*PARTS, "classes")
+    names = (*PARTS, "classes")
     share = spec.test_share is not None
     if isinstance(returned, Mapping) and not (share and "train" not in returned):
         splits = (door.splits(returned) for door in doors() if door.splits is not None)
-        given: Mapping[str, object] = next((found for found in splits if found is not None), returned)
+        given: Mapping[str, object] = next((split for split in splits if split is not None), returned)
     elif share and not isinstance(returned, tuple) and not hasattr(returned, "test"):
         given = {"train": returned}
     elif isinstance(returned, tuple) and len(returned) == 2:
         given = dict(zip(PARTS, returned, strict=True))
     elif all(hasattr(returned, part) for part in PARTS):
-        given = {name: getattr(returned, name) for name in known if hasattr(returned, name)}
+        given = {name: getattr(returned, name) for name in names if hasattr(returned, name)}
     else:
         raise DataError(
-            f"{owner} returned {_said(returned)}; {_WHOLE}, where each part is (x, y) or the like.",
+            f"{owner} returned {_form(returned)}; {_WHOLE}, where each part is (x, y) or the like.",
             code="invalid-result",
         )
     if share and "test" in given:
@@ -94,22 +94,23 @@ def _parts(returned: object, owner: str, spec: DatasetSpec) -> Mapping[str, obje
             code="conflicting-keys",
         )
     needed = ("train",) if share else PARTS
-    _refuse_keys(given, known, needed, f"what {owner} returned", f"{_WHOLE}, or `test_share` in the dataset")
+    _refuse_keys(given, names, needed, f"what {owner} returned", f"{_WHOLE}, or `test_share` in the dataset")
     return given
 
 
 def _refuse_keys(
-    given: Mapping[str, object], known: Sequence[str], needed: Sequence[str], what: str, expected: str
+    given: Mapping[str, object], names: Sequence[str], needed: Sequence[str], owner: str, expected: str
 ) -> None:
     for key in given:
-        if key not in known:
+        if key not in names:
             raise DataError(
-                f"{what} has '{key}', which means nothing; {expected}.{closest(str(key), known)}", code="invalid-result"
+                f"{owner} has '{key}', which means nothing; {expected}.{closest(str(key), names)}",
+                code="invalid-result",
             )
     for key in needed:
         if key not in given:
             raise DataError(
-                f"{what} has no '{key}', only {one_line(list(given)) or 'nothing'}; {expected}.", code="invalid-result"
+                f"{owner} has no '{key}', only {one_line(list(given)) or 'nothing'}; {expected}.", code="invalid-result"
             )
 
 
@@ -134,7 +135,7 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
         _store_x(x, folder, f"x of {part}", spec)
     elif not _is_sequence(x):
         endless = "" if x is None or hasattr(x, "__len__") else ", which has no length: return a list of its samples"
-        raise DataError(f"{part} is {_said(x)}{endless}; {_PART}.", code="invalid-result")
+        raise DataError(f"{part} is {_form(x)}{endless}; {_PART}.", code="invalid-result")
     elif not len(x):
         raise DataError(f"{part} is empty; expected at least one sample.", code="empty-dataset")
     elif isinstance(first := x[0], Mapping) and (keys := _keys(first, part, spec)) is None:
@@ -147,9 +148,9 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
         try:
             lines = [json.dumps(record, sort_keys=True) for record in records]
         except (TypeError, ValueError) as error:
-            known = f"{one_line(SAMPLE_COLUMNS)}, or the key that `input` names in the dataset; found {_said(first)}"
+            remedy = f"{one_line(SAMPLE_COLUMNS)}, or the key that `input` names in the dataset; found {_form(first)}"
             message = f"the conversations of {part} can't be written as json ({error}). If they are none, expected"
-            raise DataError(f"{message} {known}.", code="invalid-result") from None
+            raise DataError(f"{message} {remedy}.", code="invalid-result") from None
         (folder / CONVERSATIONS).write_text("\n".join(lines) + "\n")
     else:
         named = keys if isinstance(first, Mapping) else None
@@ -157,7 +158,7 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
     for key, names in given.items():
         if isinstance(names, str) or not isinstance(names, Iterable):
             raise DataError(
-                f"{key} of {part} is {_said(names)}; expected a name for each sample.", code="invalid-result"
+                f"{key} of {part} is {_form(names)}; expected a name for each sample.", code="invalid-result"
             )
         _save(folder / f"{key}.npy", np.array([str(name) for name in names], dtype=str))
     return None
@@ -167,7 +168,7 @@ def _store_columns(columns: object, folder: Path, part: str) -> None:
     """What else is known of each sample, for metrics that name it."""
     if not isinstance(columns, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in columns):
         raise DataError(
-            f"columns of {part} is {_said(columns)}; expected a mapping of names, such as `weight`, to a value for "
+            f"columns of {part} is {_form(columns)}; expected a mapping of names, such as `weight`, to a value for "
             "each sample.",
             code="invalid-result",
         )
@@ -175,7 +176,7 @@ def _store_columns(columns: object, folder: Path, part: str) -> None:
         array = _plain(values, f"column '{name}' of {part}")
         if array.dtype.kind not in "iufbU" or not array.ndim:
             raise DataError(
-                f"column '{name}' of {part} is {_said(array)}; expected a number or a text for each sample.",
+                f"column '{name}' of {part} is {_form(array)}; expected a number or a text for each sample.",
                 code="invalid-result",
             )
         _save(folder / f"{_COLUMN}{name}.npy", array)
@@ -193,22 +194,26 @@ def _keys(sample: Mapping[str, Any], part: str, spec: DatasetSpec) -> list[str] 
     named = chosen_column(head, spec, "input")
     if named is None and spec.label is None and holds_conversations(Records(head.path, (sample,), (), ()), spec):
         return None
-    found = named or head.named(SAMPLE_COLUMNS)
-    if found is None or (isinstance(sample[found], str) and spec.label is None and not head.named(LABEL_COLUMNS)):
+    sample_key = named or head.named(SAMPLE_COLUMNS)
+    if sample_key is None or (
+        isinstance(sample[sample_key], str) and spec.label is None and not head.named(LABEL_COLUMNS)
+    ):
         return None
     domain = domain_column(head, spec)
-    return [found, label_column(head, spec), *([domain] if domain else [])]
+    return [sample_key, label_column(head, spec), *([domain] if domain else [])]
 
 
 def _share_out(train: Path, test: Path, spec: DatasetSpec) -> None:
     """Move the share of the samples in `train` that is to be tested to `test`."""
     arrays = {file.name: np.load(file) for file in train.glob("*.npy")}
     lines = (train / CONVERSATIONS).read_text().splitlines() if not arrays else []
-    told = (train / LABELS).read_text().splitlines() if (train / LABELS).is_file() else []
+    labels_written = (train / LABELS).read_text().splitlines() if (train / LABELS).is_file() else []
     count = len(lines or arrays["x.npy"])
-    said = np.array([str(json.loads(line).get("domain", "")) for line in lines])
-    labels = arrays.get("y.npy", np.zeros((count, 0)) if told else said)  # of a type of its own: no classes to keep
-    domains = arrays.get("domain.npy", said if lines else np.full(count, ""))
+    domain_names = np.array([str(json.loads(line).get("domain", "")) for line in lines])
+    labels = arrays.get(
+        "y.npy", np.zeros((count, 0)) if labels_written else domain_names
+    )  # of a type of its own: no classes to keep
+    domains = arrays.get("domain.npy", domain_names if lines else np.full(count, ""))
     shared = shared_out(
         labels.tolist(),
         labels.ndim == 1 and labels.dtype.kind != "f",
@@ -219,8 +224,8 @@ def _share_out(train: Path, test: Path, spec: DatasetSpec) -> None:
     for folder, taken in zip((train, test), shared, strict=True):
         for name, array in arrays.items():
             _save(folder / name, array[taken])
-        if told:
-            (folder / LABELS).write_text("".join(f"{told[index]}\n" for index in taken))
+        if labels_written:
+            (folder / LABELS).write_text("".join(f"{labels_written[index]}\n" for index in taken))
         if lines:
             (folder / CONVERSATIONS).write_text("".join(f"{lines[index]}\n" for index in taken))
     if (train / TENSORS).exists():
@@ -245,7 +250,7 @@ def _store_pairs(
                 pair = [pair[key] for key in keys]
             if not (isinstance(pair, tuple | list) and len(pair) in (2, 3)):
                 raise DataError(
-                    f"{part}[{i}] is {_said(pair)}; expected (sample, label), or (sample, label, domain).",
+                    f"{part}[{i}] is {_form(pair)}; expected (sample, label), or (sample, label, domain).",
                     code="invalid-result",
                 )
             given.append(pair[1])
@@ -285,7 +290,7 @@ def _write_x(samples: Iterable[object], count: int, folder: Path, where: str, sp
         elif picture and pixels.ndim == 3 and written.ndim == 3:  # the first in colour after grey ones
             written = _in_colour(written, i, folder)
         if pixels.shape != written.shape[1:] or pixels.dtype != written.dtype:
-            message = f"{where}[{i}] is {_said(pixels)}, {where}[0] is {_said(written[0])}. All samples have one shape:"
+            message = f"{where}[{i}] is {_form(pixels)}, {where}[0] is {_form(written[0])}. All samples have one shape:"
             remedy = "resize them, or return PIL pictures or paths of pictures and set `image_size` in the dataset"
             if picture:
                 remedy = "set `image_size: [height, width]` in the dataset"
@@ -302,11 +307,11 @@ def _write_x(samples: Iterable[object], count: int, folder: Path, where: str, sp
 def _in_colour(grey: np.memmap[Any, Any], count: int, folder: Path) -> np.memmap[Any, Any]:
     """Grey pictures, of which `count` are written, as ones of three channels."""
     part = folder / "x.part"
-    found = np.lib.format.open_memmap(part, "w+", grey.dtype, (*grey.shape, 3))
+    coloured = np.lib.format.open_memmap(part, "w+", grey.dtype, (*grey.shape, 3))
     for i in range(count):
-        found[i] = grey[i][..., None]
+        coloured[i] = grey[i][..., None]
     part.replace(folder / "x.npy")
-    return found
+    return coloured
 
 
 def _pixels(sample: Any, where: str, spec: DatasetSpec) -> NDArray[Any]:
@@ -328,7 +333,7 @@ def _mark(x: object, folder: Path) -> None:
 def _numbers(array: NDArray[Any], where: str) -> NDArray[Any]:
     """uint8 as it is, other numbers as float32."""
     if array.dtype.kind not in "iufb":
-        raise DataError(f"{where} is {_said(array)}; expected numbers, or paths of pictures.", code="invalid-result")
+        raise DataError(f"{where} is {_form(array)}; expected numbers, or paths of pictures.", code="invalid-result")
     return array if array.dtype == np.uint8 else array.astype(np.float32, copy=False)
 
 
@@ -363,7 +368,7 @@ def _plain(value: object, where: str) -> NDArray[Any]:
     try:
         return plain_array(value)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise DataError(f"{where} is {_said(value)}, which is no array ({error}).", code="invalid-result") from None
+        raise DataError(f"{where} is {_form(value)}, which is no array ({error}).", code="invalid-result") from None
 
 
 def _is_sequence(value: object) -> bool:
@@ -375,14 +380,14 @@ def _save_labels(folder: Path, labels: NDArray[Any]) -> None:
     if labels.dtype != object:
         _save(folder / "y.npy", labels)
         return
-    (folder / LABELS).write_text("".join(f"{json.dumps(one)}\n" for one in labels.tolist()))
+    (folder / LABELS).write_text("".join(f"{json.dumps(label)}\n" for label in labels.tolist()))
 
 
 def _save(file: Path, array: NDArray[Any]) -> None:
     np.save(file, np.ascontiguousarray(array), allow_pickle=False)
 
 
-def _said(value: object) -> str:
+def _form(value: object) -> str:
     """A value in a few words, for messages."""
     if value is None or isinstance(value, bool | int | float):
         return str(value)

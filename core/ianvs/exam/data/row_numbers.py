@@ -132,15 +132,17 @@ def without_row_numbers(parts: tuple[Listing, Listing], spec: DatasetSpec) -> tu
 
 
 def _without(listing: Listing, numbering: Collection[str]) -> Listing:
-    kept = [position for position, name in enumerate(listing.features) if name not in numbering]
-    if len(kept) == len(listing.features):
+    remaining = [position for position, name in enumerate(listing.features) if name not in numbering]
+    if len(remaining) == len(listing.features):
         return listing
-    adjacent = kept == list(range(kept[0], kept[-1] + 1))
-    names = tuple(listing.features[position] for position in kept)
+    adjacent = remaining == list(range(remaining[0], remaining[-1] + 1))
+    names = tuple(listing.features[position] for position in remaining)
     gone = [name for name in listing.features if name in numbering]
     return replace(
         listing,
-        x=listing.x[:, kept[0] : kept[-1] + 1] if adjacent else listing.x[:, kept],  # a slice of a map is a map
+        x=listing.x[:, remaining[0] : remaining[-1] + 1]
+        if adjacent
+        else listing.x[:, remaining],  # a slice of a map is a map
         features=names,
         warnings=(*listing.warnings, *(left_out(name, names, _place(listing, name)) for name in gone)),
         marks=(*listing.marks, *(f"without {name}" for name in gone)),

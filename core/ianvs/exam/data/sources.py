@@ -38,8 +38,8 @@ def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
     whole = _read_whole(spec, "train")
     require_domains_of_prompts({*whole.domains.tolist()}, spec)
     classes = whole.label_form == "class" and spec.data_type is None
-    kept, taken = shared_out(whole.labels, classes, whole.domains.tolist(), spec.test_share, spec.test_seed)
-    train, test = whole.take(kept), whole.take(taken)
+    rest, taken = shared_out(whole.labels, classes, whole.domains.tolist(), spec.test_share, spec.test_seed)
+    train, test = whole.take(rest), whole.take(taken)
     if classes and (untested := _untested(train, test, spec)) is not None:
         train = replace(train, warnings=(*train.warnings, untested))
     return typed(without_row_numbers((train, test), spec), spec)
@@ -94,18 +94,18 @@ def _read_whole(spec: DatasetSpec, part: str) -> Listing:
         raise SourceError(
             [ValidationError(f"{message}, or a built-in source by `name`.", spec.place, code="missing-data")]
         )
-    if all(one.features for one in listings):
-        listings = [aligned(one, listings[0]) for one in listings]
+    if all(listing.features for listing in listings):
+        listings = [aligned(listing, listings[0]) for listing in listings]
     return with_system_prompts(select(join(listings), spec, part), spec)
 
 
-def _each(read: Callable[[T], Listing], of: Iterable[T]) -> list[Listing]:
+def _each(read: Callable[[T], Listing], items: Iterable[T]) -> list[Listing]:
     """What `read` lists of each. Raises SourceError with the problems of all, one that they share once."""
     listings: list[Listing] = []
     problems: list[ValidationError] = []
-    for one in of:
+    for item in items:
         try:
-            listings.append(read(one))
+            listings.append(read(item))
         except SourceError as broken:
             problems += broken.problems
     if problems:
@@ -132,7 +132,7 @@ def _require_no_contradiction(source: SourceSpec, spec: DatasetSpec) -> None:
     if source.domain is not None:
         message = f"`domain` names a field, but {source.path.name} is given for the domain '{source.domain}'. Keep one."
         raise SourceError([ValidationError(message, place, code="conflicting-keys")])
-    if source.path.is_file() and (found := door_of(source.path)) is not None and not found[0].fields:
+    if source.path.is_file() and (door := door_of(source.path)) is not None and not door[0].fields:
         message = f"`domain` names a column of {one_line(WITH_FIELDS)}; {source.path.name} has none. Take it out."
         raise SourceError([ValidationError(message, place, code="unfit-key")])
 

@@ -158,13 +158,13 @@ class _At:
     def numbers(self, cells: Cells, name: str) -> NDArray[np.float64]:
         if isinstance(cells, np.ndarray):
             return cells.astype(np.float64)
-        found = np.zeros(len(cells))
+        numbers = np.zeros(len(cells))
         for row, cell in enumerate(cells):
             try:
-                found[row] = self.grid.number(cell)
+                numbers[row] = self.grid.number(cell)
             except (TypeError, ValueError):
                 raise SourceError([no_number(self.grid, self.start + row, name, cell)]) from None
-        return found
+        return numbers
 
     def texts(self, cells: Cells, name: str) -> list[str]:
         for row, cell in enumerate(cells):
@@ -176,12 +176,12 @@ class _At:
         """(n, ...) of cells that hold pictures or arrays: uint8, of files (n, height, width, 3); others float32."""
         if isinstance(cells, np.ndarray):
             return cells if cells.dtype == np.uint8 else cells.astype(np.float32)
-        found: list[NDArray[Any]] = []
+        arrays: list[NDArray[Any]] = []
         for row, cell in enumerate(cells):
-            found.append(self._array(cell, name, row, spec))
-            if found[-1].shape != found[0].shape:
-                raise self.slip(row, _unlike(name, found[-1], found[0]))
-        return np.stack(found)
+            arrays.append(self._array(cell, name, row, spec))
+            if arrays[-1].shape != arrays[0].shape:
+                raise self.slip(row, _unlike(name, arrays[-1], arrays[0]))
+        return np.stack(arrays)
 
     def _array(self, cell: object, name: str, row: int, spec: DatasetSpec) -> NDArray[Any]:
         if isinstance(cell, bytes):
@@ -192,16 +192,16 @@ class _At:
         try:
             return np.array(cell if isinstance(cell, list) else None, np.float64).astype(np.float32)
         except (TypeError, ValueError):
-            what = "is empty" if cell is None else f"is a {type(cell).__name__}"
-            message = f"'{name}' {what}; expected a number, a list as long as the others, or a picture."
+            description = "is empty" if cell is None else f"is a {type(cell).__name__}"
+            message = f"'{name}' {description}; expected a number, a list as long as the others, or a picture."
             raise self.slip(row, message) from None
 
 
-def _unlike(name: str, found: NDArray[Any], first: NDArray[Any]) -> str:
+def _unlike(name: str, actual: NDArray[Any], first: NDArray[Any]) -> str:
     if first.ndim == 3 and first.dtype == np.uint8:
-        sizes = " and ".join(f"{one.shape[0]}x{one.shape[1]}" for one in (first, found))
+        sizes = " and ".join(f"{array.shape[0]}x{array.shape[1]}" for array in (first, actual))
         return f"the pictures in '{name}' differ in size, {sizes}. Set `image_size: [height, width]`."
-    return f"'{name}' holds {found.shape} numbers, the first row {first.shape}; expected a list as long as the others."
+    return f"'{name}' holds {actual.shape} numbers, the first row {first.shape}; expected a list as long as the others."
 
 
 def _labels(
@@ -224,16 +224,16 @@ def _labels(
 
 
 def _truths(cells: Cells, name: str, at: _At) -> NDArray[np.float64]:
-    found, problems = np.zeros(len(cells)), []
+    truths, problems = np.zeros(len(cells)), []
     for row, cell in enumerate(listed(cells)):
         try:
-            found[row] = truth_of(cell)
+            truths[row] = truth_of(cell)
         except (TypeError, ValueError):
             message = f"the column '{name}' of `label` holds {str(cell).strip()!r}; expected a number, such as 0 or 1."
             problems.append(at.grid.slip(at.start + row, message))
     if problems:
         raise SourceError(summary(problems))
-    return found
+    return truths
 
 
 def _names(cells: Cells, name: str, grid: Grid) -> list[str]:
@@ -263,11 +263,11 @@ def _mapped(blocks: Iterator[NDArray[Any]], grid: Grid) -> NDArray[Any] | None:
     kind, count = None, 0
     with tempfile.TemporaryFile() as file:
         for block in blocks:
-            found = (block.dtype, block.shape[1:])
-            kind = kind or found
-            if found != kind:
+            actual = (block.dtype, block.shape[1:])
+            kind = kind or actual
+            if actual != kind:
                 message = (
-                    f"the sample is {found[0]} {found[1]}, in row 1 it is {kind[0]} {kind[1]}. Make them the same,"
+                    f"the sample is {actual[0]} {actual[1]}, in row 1 it is {kind[0]} {kind[1]}. Make them the same,"
                 )
                 raise SourceError([grid.slip(count, f"{message} or pictures so by `image_size: [height, width]`.")])
             block.tofile(file)
@@ -291,17 +291,17 @@ def _with_features(listing: Listing, rows: Rows) -> Listing:
 
 def _of_part(listing: Listing, grid: Grid, split: str, part: str) -> Listing:
     """The rows of a table that a column gives to a part."""
-    own = np.array([SPLITS[text_of(cell).casefold()] == part for cell in listed(grid.cells(split))])
+    mask = np.array([SPLITS[text_of(cell).casefold()] == part for cell in listed(grid.cells(split))])
     place = column_place(grid.path, split, int(listing.lines[0]))
-    if not own.any():
+    if not mask.any():
         message = f"no row is of the {part} part by the column '{split}'. Write train or test there, or rename it."
         raise SourceError([ValidationError(message, place, code="missing-data")])
-    if own.all():
+    if mask.all():
         return listing
     message = (
-        f"{own.sum()} of {len(own)} rows are of the {part} part by the column '{split}', and the others are left out. "
-        "If that is no split, give the column another name."
+        f"{mask.sum()} of {len(mask)} rows are of the {part} part by the column '{split}', and the others are left "
+        "out. If that is no split, give the column another name."
     )
     warning = ValidationError(message, place, warning=True, code="doubtful-data")
-    found = listing.take(own)
-    return replace(found, warnings=(*found.warnings, warning), marks=(*found.marks, f"{part} by {split}"))
+    selected = listing.take(mask)
+    return replace(selected, warnings=(*selected.warnings, warning), marks=(*selected.marks, f"{part} by {split}"))

@@ -28,10 +28,10 @@ class LabelReader(Protocol):
     read: ReadLabels
 
 
-def label_reader(of: DataTypeSpec) -> LabelReader:
+def label_reader(type_spec: DataTypeSpec) -> LabelReader:
     """The data type. Raises PluginError."""
-    found: LabelReader = load_once(_url(of), of.name, DATA_TYPES).target()
-    return found
+    reader: LabelReader = load_once(_url(type_spec), type_spec.name, DATA_TYPES).target()
+    return reader
 
 
 def typed(parts: Parts, spec: DatasetSpec) -> Parts:
@@ -40,10 +40,10 @@ def typed(parts: Parts, spec: DatasetSpec) -> Parts:
     Names of classes that are given nowhere are found in both parts. Raises SourceError, with the line of the
     first sample that is wrong where there are lines.
     """
-    if (of := spec.data_type) is None:
+    if (type_spec := spec.data_type) is None:
         _refuse_separator(spec)
         return _with_combinations_told(parts, spec)
-    place = of.place  # where a type that is not there is told, too
+    place = type_spec.place  # where a type that is not there is told, too
     if isinstance(spec.classes, Mapping):
         raise SourceError(
             [
@@ -55,7 +55,7 @@ def typed(parts: Parts, spec: DatasetSpec) -> Parts:
             ]
         )
     try:
-        reader = label_reader(of)
+        reader = label_reader(type_spec)
     except PluginError as error:
         raise SourceError([ValidationError.of(error, place, "unknown-question")]) from None
     names = spec.classes or parts[0].classes
@@ -69,7 +69,7 @@ def typed(parts: Parts, spec: DatasetSpec) -> Parts:
     if names is None:
         with suppress(ValueError):  # which one of the parts will say
             _, names = reader.read(np.concatenate([listing.labels for listing in parts]), None)
-    train, test = (_read(listing, reader.read, names, of.name) for listing in parts)
+    train, test = (_read(listing, reader.read, names, type_spec.name) for listing in parts)
     return train, test
 
 
@@ -82,18 +82,18 @@ def _refuse_separator(spec: DatasetSpec) -> None:
 def _with_combinations_told(parts: Parts, spec: DatasetSpec) -> Parts:
     """The parts, with a warning where each class looks like a combination of labels in one cell."""
     train, test = parts
-    if spec.classes is not None or any(one.label_form != "class" or one.classes is not None for one in parts):
+    if spec.classes is not None or any(part.label_form != "class" or part.classes is not None for part in parts):
         return parts
     cells = [*dict.fromkeys(train.labels.tolist()), *dict.fromkeys(test.labels.tolist())]
     try:
-        found = split_labels(cells, None, None)
+        split = split_labels(cells, None, None)
     except UnclearLabelsError:
         return parts  # as in names of several words
-    if found.separator == NO_SEPARATOR or len(found.labels[found.index]) < 2:
+    if split.separator == NO_SEPARATOR or len(split.labels[split.index]) < 2:
         return parts
-    cell = cells[found.index]
+    cell = cells[split.index]
     message = (
-        f"the label '{cell}' looks like {one_line(found.labels[found.index])}: every combination of labels is a class "
+        f"the label '{cell}' looks like {one_line(split.labels[split.index])}: every combination of labels is a class "
         "of its own. If a sample has several labels, add `data_type: multilabel` to the dataset; if these are classes, "
         "list them by `classes`."
     )
@@ -120,19 +120,19 @@ def _split(parts: Parts, names: Sequence[str] | None, spec: DatasetSpec) -> Part
         return parts
     cells = [*train.labels.tolist(), *test.labels.tolist()]
     try:
-        found = split_labels(cells, spec.label_separator, names)
+        split = split_labels(cells, spec.label_separator, names)
     except UnclearLabelsError as unclear:
         raise SourceError(
             [ValidationError(str(unclear), _place(parts, unclear.index), code="ambiguous-data")]
         ) from None
-    if spec.label_separator is None and found.remark:
-        remark = ValidationError(found.remark, _place(parts, found.index), warning=True, code="doubtful-data")
+    if spec.label_separator is None and split.remark:
+        remark = ValidationError(split.remark, _place(parts, split.index), warning=True, code="doubtful-data")
         train = replace(train, warnings=(*train.warnings, remark))
-    if found.separator != DOCUMENTED:
-        train = replace(train, marks=(*train.marks, f"labels by {found.separator}"))
+    if split.separator != DOCUMENTED:
+        train = replace(train, marks=(*train.marks, f"labels by {split.separator}"))
     return (
-        replace(train, labels=column(found.labels[: len(train)])),
-        replace(test, labels=column(found.labels[len(train) :])),
+        replace(train, labels=column(split.labels[: len(train)])),
+        replace(test, labels=column(split.labels[len(train) :])),
     )
 
 
@@ -140,12 +140,12 @@ def _place(parts: Parts, index: int) -> Location:
     return parts[0].place(index) if index < len(parts[0]) else parts[1].place(index - len(parts[0]))
 
 
-def _read(listing: Listing, read: ReadLabels, names: tuple[str, ...] | None, of: str) -> Listing:
+def _read(listing: Listing, read: ReadLabels, names: tuple[str, ...] | None, type_name: str) -> Listing:
     try:
         labels, names = read(listing.labels, names)
     except ValueError as error:
         raise SourceError([ValidationError.of(error, _first_wrong(listing, read, names), "invalid-record")]) from None
-    return replace(listing, label_form=of, labels=labels, classes=names)
+    return replace(listing, label_form=type_name, labels=labels, classes=names)
 
 
 def _first_wrong(listing: Listing, read: ReadLabels, names: tuple[str, ...] | None) -> Location:
@@ -164,10 +164,10 @@ def type_name(spec: DatasetSpec) -> str | None:
 
 def type_facts(spec: DatasetSpec) -> dict[str, object]:
     """What tells an author's data type from another one of the same name; {} where none is said."""
-    if (of := spec.data_type) is None:
+    if (type_spec := spec.data_type) is None:
         return {}
-    return {"data_type": of.name, "source": source_of(_url(of), of.name, DATA_TYPES)}
+    return {"data_type": type_spec.name, "source": source_of(_url(type_spec), type_spec.name, DATA_TYPES)}
 
 
-def _url(of: DataTypeSpec) -> str | None:
-    return None if of.url is None else str(of.url)
+def _url(type_spec: DataTypeSpec) -> str | None:
+    return None if type_spec.url is None else str(type_spec.url)

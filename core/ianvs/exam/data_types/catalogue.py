@@ -12,15 +12,15 @@ ENTRY_POINTS = "ianvs.data_types"
 def data_type(name: str, spec: DataTypeSpec | None = None) -> DataType:
     """The one that a dataset of type `name` is of. spec: of an author's, with its file. Raises PluginError."""
     if spec is not None and spec.url is not None:
-        found = load_once(str(spec.url), spec.name).target
+        target = load_once(str(spec.url), spec.name).target
     elif name in installed(ENTRY_POINTS):
-        found = installed(ENTRY_POINTS)[name].load()
+        target = installed(ENTRY_POINTS)[name].load()
     else:
         names = installed(ENTRY_POINTS)
         raise PluginError(
             f"there is no data type '{name}'.{closest(name, names)} There are: {one_line([*names])}.",
             code="unknown-question",
         )
-    if isinstance(found, type) and issubclass(found, DataType):
-        return found()
+    if isinstance(target, type) and issubclass(target, DataType):
+        return target()
     raise PluginError(f"'{name}' is no subclass of ianvs.exam.data_types.DataType.", code="broken-contract")

@@ -91,16 +91,16 @@ class DataType:
 
     # --- answers ------------------------------------------------------------------------------------------------
 
-    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
-        """What turns answers to `asked` into the form that `packed` takes, or raises PluginError.
+    def checker(self, part: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
+        """What turns answers to `part` into the form that `packed` takes, or raises PluginError.
 
         What comes out is numbers, or a list of mappings of arrays or of what JSON can hold; it is checked on arrival.
         It is made before a learner gets the samples, which it may change, and called with the answers and with what
         errors call who gave them. classes: how many the exam has. unseen: whether -1 is an answer, "unseen"; to samples
         that have no class each it never is. Where nothing else is said, an answer is anything, one for each sample.
         """
-        count = len(asked.positions)
-        return lambda found, where: one_for_each(found, count, where)
+        count = len(part.positions)
+        return lambda answers, where: one_for_each(answers, count, where)
 
     def shortened(self, answers: Any) -> tuple[Any, int]:
         """(checked answers with no text longer than LONGEST_ANSWER, how many were)."""
@@ -138,9 +138,9 @@ class DataType:
         """All true labels, where `truth` keeps only some of them and a metric reads all; else None."""
         return None
 
-    def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
-        """`about`, which knows the classes, with what metrics see of `said` and of `truth`, the stored or every one."""
-        return replace(about, y_true=truth, y_pred=said.labels, probe=said.extras.get("probe"))
+    def record(self, about: EvaluationRecord, truth: Any, predictions: Predictions) -> EvaluationRecord:
+        """`about`, with its classes and what metrics see in `predictions` and `truth`, the stored or every one."""
+        return replace(about, y_true=truth, y_pred=predictions.labels, probe=predictions.extras.get("probe"))
 
     # --- single answers, in exams that ask before they tell ------------------------------------------------------
 
@@ -162,28 +162,28 @@ class DataType:
 
     def misfit(self, metric: str, error: Exception) -> str:
         """What to say of a metric that fails on perfect answers."""
-        said = str(error).removesuffix(".")
-        return f"{said}. This was found with perfect answers to {self.name} data, before anything ran."
+        reason = str(error).removesuffix(".")
+        return f"{reason}. This was found with perfect answers to {self.name} data, before anything ran."
 
 
 def one_for_each(
-    found: object, expected: int, where: str, remedy: str = "return one prediction for each"
+    answers: object, expected: int, where: str, remedy: str = "return one prediction for each"
 ) -> NDArray[Any]:
-    """`found` as an array with one entry for each of `expected` samples. Raises PluginError, which ends in `remedy`."""
-    if found is None:
+    """`answers` as an array, an entry for each of `expected` samples. Raises PluginError, which ends in `remedy`."""
+    if answers is None:
         raise PluginError(f"{where} returned nothing for {expected} samples: {remedy}.", code="invalid-result")
-    array = as_array(found, expected, where, remedy)
+    array = as_array(answers, expected, where, remedy)
     if array.ndim == 0 or len(array) != expected:
-        shape = _batches(found, expected) or (f"shape {array.shape}" if array.ndim else type(found).__name__)
+        shape = _batches(answers, expected) or (f"shape {array.shape}" if array.ndim else type(answers).__name__)
         raise PluginError(f"{where} returned {shape} for {expected} samples: {remedy}.", code="invalid-result")
     return array
 
 
-def as_array(found: object, expected: int, where: str, remedy: str) -> NDArray[Any]:
+def as_array(answers: object, expected: int, where: str, remedy: str) -> NDArray[Any]:
     """Make an array of what was answered: an array, a tensor on any device, or a list of numbers, arrays or tensors.
 
     Args:
-        found: The answers.
+        answers: Of the plugin.
         expected: How many samples were asked.
         where: Who answered, for messages.
         remedy: What to return, for messages.
@@ -195,31 +195,33 @@ def as_array(found: object, expected: int, where: str, remedy: str) -> NDArray[A
         PluginError: The parts have different shapes, as a list of batches has.
     """
     try:
-        if isinstance(found, list | tuple) and any(hasattr(answer, "detach") for answer in found):
-            return np.asarray([_without_device(answer) for answer in found])
-        return np.asarray(_without_device(found))
+        if isinstance(answers, list | tuple) and any(hasattr(answer, "detach") for answer in answers):
+            return np.asarray([_without_device(answer) for answer in answers])
+        return np.asarray(_without_device(answers))
     except (ValueError, TypeError, RuntimeError) as error:
-        what = _batches(found, expected) or f"{type(found).__name__} that is no array ({error})"
-        raise PluginError(f"{where} returned {what} for {expected} samples: {remedy}.", code="invalid-result") from None
+        description = _batches(answers, expected) or f"{type(answers).__name__} that is no array ({error})"
+        raise PluginError(
+            f"{where} returned {description} for {expected} samples: {remedy}.", code="invalid-result"
+        ) from None
 
 
-def _without_device(found: Any) -> Any:
-    if not hasattr(found, "detach"):
-        return found
-    tensor = found.detach().cpu()
+def _without_device(answer: Any) -> Any:
+    if not hasattr(answer, "detach"):
+        return answer
+    tensor = answer.detach().cpu()
     return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
 
 
-def _batches(found: object, expected: int) -> str:
+def _batches(answers: object, expected: int) -> str:
     """A list of arrays in words, with the remedy where these are batches; "" for anything else."""
-    if not isinstance(found, list | tuple) or not found:
+    if not isinstance(answers, list | tuple) or not answers:
         return ""
-    shapes = [tuple(getattr(part, "shape", ())) for part in found]
+    shapes = [tuple(getattr(part, "shape", ())) for part in answers]
     if not all(shapes):
         return ""
     several = ", ".join(map(str, shapes[:4])) + (", ..." if len(shapes) > 4 else "")
-    described = f"a {type(found).__name__} of {len(found)} arrays with the shapes {several}"
+    described = f"a {type(answers).__name__} of {len(answers)} arrays with the shapes {several}"
     if sum(shape[0] for shape in shapes) != expected:
         return described
-    join = "torch.cat" if any(hasattr(part, "detach") for part in found) else "np.concatenate"
+    join = "torch.cat" if any(hasattr(part, "detach") for part in answers) else "np.concatenate"
     return f"{described}, which are batches ({join}(predictions) joins them)"

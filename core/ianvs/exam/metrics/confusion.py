@@ -42,7 +42,7 @@ class ClassCounts(NamedTuple):
     @classmethod
     def of_labels(cls, truth: NDArray[np.int64], predicted: NDArray[np.int64], num_classes: int) -> ClassCounts:
         each = (truth[truth == predicted], predicted.ravel(), truth.ravel())
-        return cls(*(np.bincount(one, minlength=num_classes)[:num_classes] for one in each))
+        return cls(*(np.bincount(labels, minlength=num_classes)[:num_classes] for labels in each))
 
 
 def class_indices(
@@ -74,31 +74,33 @@ def picture_confusion(
     size = num_classes + 1
     # "Ignore" has an index like a class, C. Throwing away its row is much cheaper than leaving its pixels out.
     if isinstance(y_pred, np.ndarray):
-        found = np.zeros(size * size, dtype=np.int64)
-        for truth, said in zip(y_true, y_pred, strict=True):  # one by one: a picture's cells fit the processor's cache
+        counts = np.zeros(size * size, dtype=np.int64)
+        for truth, predicted in zip(
+            y_true, y_pred, strict=True
+        ):  # one by one: a picture's cells fit the processor's cache
             cells = np.minimum(truth, num_classes).astype(np.intp)
             cells *= size
-            cells += np.minimum(said, num_classes)
-            found += np.bincount(cells.ravel(), minlength=size * size)
+            cells += np.minimum(predicted, num_classes)
+            counts += np.bincount(cells.ravel(), minlength=size * size)
     else:
         import torch
 
         narrow = torch.int16 if size * size <= 1 << 15 else torch.int32
         truths = torch.from_numpy(y_true).to(y_pred.device)
         counted = truths.clamp(max=num_classes).to(narrow).mul_(size).add_(y_pred.clamp(max=num_classes))
-        found = torch.bincount(counted.flatten(), minlength=size * size).cpu().numpy()
-    matrix: NDArray[np.int64] = found.reshape(size, size)[:num_classes]
+        counts = torch.bincount(counted.flatten(), minlength=size * size).cpu().numpy()
+    matrix: NDArray[np.int64] = counts.reshape(size, size)[:num_classes]
     return matrix
 
 
-def _class_indices(values: ArrayLike, num_classes: int, what: str) -> NDArray[np.int64]:
+def _class_indices(values: ArrayLike, num_classes: int, noun: str) -> NDArray[np.int64]:
     try:
         array = np.asarray(values)
         if array.dtype == object:
             array = np.asarray(array.tolist())
     except ValueError as error:
         raise InvalidValue(
-            f"{what}s don't form an array: {error}. {_expected(num_classes)}", "invalid-result"
+            f"{noun}s don't form an array: {error}. {_expected(num_classes)}", "invalid-result"
         ) from error
     if array.size == 0:
         return array.astype(np.int64)
@@ -106,22 +108,22 @@ def _class_indices(values: ArrayLike, num_classes: int, what: str) -> NDArray[np
         first = array.ravel()[:1].tolist()[0]
         kind = {"U": "text", "S": "bytes", "c": "complex numbers", "O": "objects"}.get(array.dtype.kind, array.dtype)
         raise InvalidValue(
-            f"{what}s are {kind}, not class indices: {first!r}. {_expected(num_classes)}", "invalid-result"
+            f"{noun}s are {kind}, not class indices: {first!r}. {_expected(num_classes)}", "invalid-result"
         )
     if array.dtype.kind == "f":
-        _refuse(array, ~(np.isfinite(array) & (array == np.floor(array))), what, num_classes)
+        _refuse(array, ~(np.isfinite(array) & (array == np.floor(array))), noun, num_classes)
     if array.min() < 0 or array.max() >= num_classes:
-        _refuse(array, (array < 0) | (array >= num_classes), what, num_classes)
+        _refuse(array, (array < 0) | (array >= num_classes), noun, num_classes)
     return array.astype(np.int64)
 
 
-def _refuse(array: NDArray[Any], wrong: NDArray[np.bool_], what: str, num_classes: int) -> None:
+def _refuse(array: NDArray[Any], wrong: NDArray[np.bool_], noun: str, num_classes: int) -> None:
     positions = np.argwhere(wrong)
     if len(positions):
         first = tuple(int(index) for index in positions[0])
         where = f"sample {first[0]}" if len(first) == 1 else f"position {first}"
         raise InvalidValue(
-            f"{what} of {where} is {array[first].item()}, no class index ({len(positions)} such {what}s). "
+            f"{noun} of {where} is {array[first].item()}, no class index ({len(positions)} such {noun}s). "
             + _expected(num_classes),
             "invalid-result",
         )

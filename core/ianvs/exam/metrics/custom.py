@@ -65,10 +65,10 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
                 "Run the case again (`--rerun`), or let the metric take an argument `confusion`, that matrix.",
                 code="missing-predictions",
             )
-        return [record.confusion.copy()] if counted else [_own(part) for part in labels]
+        return [record.confusion.copy()] if counted else [_private_copy(part) for part in labels]
 
     def score(state: Any, round_: int, record: EvaluationRecord) -> object:
-        columns = {name: _own(record.column(name)) for name in needs}
+        columns = {name: _private_copy(record.column(name)) for name in needs}
         if not accumulates:
             return build(*seen(record), **columns, **options)
         state.update(*([round_] if by_round else []), *seen(record), **columns)
@@ -126,7 +126,7 @@ def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
         )
         raise ConfigError([ValidationError(message, spec.place, code="unfit-metric")])
 
-    def asked(seen: Any) -> object:
+    def guarded(seen: Any) -> object:
         try:
             return function(seen)
         except PluginError as error:  # a matrix metric's of the wrong shape, which does not know its file
@@ -136,14 +136,14 @@ def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
 
     def evaluate(seen: Any) -> float | dict[str, float]:
         if isinstance(seen, EvaluationRecord):  # that of a matrix is made for each metric
-            seen = replace(seen, y_true=_own(seen.y_true), y_pred=_own(seen.y_pred))
-        return _computed(where, lambda: asked(seen))
+            seen = replace(seen, y_true=_private_copy(seen.y_true), y_pred=_private_copy(seen.y_pred))
+        return _computed(where, lambda: guarded(seen))
 
     source = metric.source or (shown_path(spec.url) if spec.url else "")
     return replace(metric, name=spec.name, aliases=(), source=source, function=evaluate)
 
 
-def _own(labels: Any) -> Any:
+def _private_copy(labels: Any) -> Any:
     """A copy: a metric that sorts in place must not change what the next one sees. Label pictures give their own."""
     return np.array(labels) if isinstance(labels, np.ndarray | Replies) else labels
 

@@ -86,9 +86,9 @@ def matrix_metric(
         takes = tuple(inspect.signature(function).parameters)[1:]
         for taken in takes:
             if taken not in _BESIDE_R:
-                known = f"{closest(taken, _BESIDE_R)} There are: {', '.join(_BESIDE_R)}."
+                hint = f"{closest(taken, _BESIDE_R)} There are: {', '.join(_BESIDE_R)}."
                 raise PluginError(
-                    f"matrix metric '{name}' names '{taken}', which does not come with R.{known}",
+                    f"matrix metric '{name}' names '{taken}', which does not come with R.{hint}",
                     code="broken-contract",
                 )
         needs = tuple(name for name in takes if name != "curve")

@@ -20,7 +20,7 @@ class LazyArray(NDArrayOperatorsMixin):
     """Does what its `__array__` can do, so that a metric written for arrays works too."""
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> object:
-        arrays = (np.asarray(one) if isinstance(one, LazyArray) else one for one in inputs)
+        arrays = (np.asarray(operand) if isinstance(operand, LazyArray) else operand for operand in inputs)
         return getattr(ufunc, method)(*arrays, **options)
 
     def __getattr__(self, name: str) -> Any:
@@ -44,14 +44,14 @@ class LazyRows(LazyArray):
         picked = self._positions[index]
         if picked.ndim == 0:
             return self._at(int(picked))
-        found = copy(self)
-        found._positions = picked
-        return found
+        selected = copy(self)
+        selected._positions = picked
+        return selected
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        found = np.empty(len(self), dtype=object)
-        found[:] = list(self)
-        return found
+        array = np.empty(len(self), dtype=object)
+        array[:] = list(self)
+        return array
 
     def _at(self, position: int) -> Any:
         raise NotImplementedError
@@ -82,17 +82,17 @@ class LabelPictures(LazyArray):
             return self._picture(position)
         if isinstance(index, slice):
             return self._stacked(range(len(self))[index])
-        found: NDArray[np.uint8] = np.asarray(self)[index]
-        return found
+        pixels: NDArray[np.uint8] = np.asarray(self)[index]
+        return pixels
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         return self._stacked(range(len(self))).astype(dtype or np.uint8, copy=False)
 
     def _stacked(self, positions: Sequence[int]) -> NDArray[np.uint8]:
-        found = np.empty((len(positions), *self.shape[1:]), dtype=np.uint8)
+        stack = np.empty((len(positions), *self.shape[1:]), dtype=np.uint8)
         for n, position in enumerate(positions):
-            found[n] = self._picture(position)
-        return found
+            stack[n] = self._picture(position)
+        return stack
 
     def _picture(self, position: int) -> NDArray[np.uint8]:
         """(height, width), the caller's own."""

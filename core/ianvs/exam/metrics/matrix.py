@@ -39,8 +39,8 @@ def compute_file(path: str | Path) -> Report:
     inputs, first_row = read_scores(Path(path))
     report = matrix_report(inputs)
     if first_row is not None:
-        own = [metric for metric in _over_matrix() if metric.first_row]
-        report |= _final(replace(inputs, values=np.vstack([first_row, inputs.R])), own)
+        from_untrained = [metric for metric in _over_matrix() if metric.first_row]
+        report |= _final(replace(inputs, values=np.vstack([first_row, inputs.R])), from_untrained)
     return report
 
 

@@ -138,12 +138,12 @@ class PartialRecord(EvaluationRecord):
     _kept: NDArray[np.bool_] | NDArray[np.int64]
 
     @classmethod
-    def of(cls, whole: EvaluationRecord, kept: NDArray[np.bool_] | NDArray[np.int64]) -> PartialRecord:
-        """kept: (N,) which samples, or (n,) their places."""
+    def of(cls, whole: EvaluationRecord, rows: NDArray[np.bool_] | NDArray[np.int64]) -> PartialRecord:
+        """rows: (N,) which samples, or (n,) their places."""
         part = object.__new__(cls)
-        known = vars(whole)
-        vars(part).update({name: value for name, value in known.items() if name not in _NOT_SHARED})
-        vars(part).update(_whole=whole, _kept=kept, rows={}, counts=None)
+        attributes = vars(whole)
+        vars(part).update({name: value for name, value in attributes.items() if name not in _NOT_SHARED})
+        vars(part).update(_whole=whole, _kept=rows, rows={}, counts=None)
         return part
 
     def by_sample(self, name: str, compute: Callable[[EvaluationRecord], NDArray[Any]]) -> NDArray[Any]:
@@ -155,10 +155,10 @@ class PartialRecord(EvaluationRecord):
 
 def _column_of_some(name: str) -> Callable[[PartialRecord], Any]:
     def column(part: PartialRecord) -> Any:
-        found = getattr(part._whole, name)
-        if isinstance(found, Mapping):
-            return {key: values[part._kept] if has_rows(values) else values for key, values in found.items()}
-        return None if found is None else found[part._kept]
+        values_of_all = getattr(part._whole, name)
+        if isinstance(values_of_all, Mapping):
+            return {key: values[part._kept] if has_rows(values) else values for key, values in values_of_all.items()}
+        return None if values_of_all is None else values_of_all[part._kept]
 
     return column
 

@@ -55,16 +55,16 @@ def metric_columns(exams: Iterable[Sequence[tuple[MetricSpec, Metric, str]]]) ->
     """For each exam of a job its columns, from (what is asked for, the metric, the key of its values)."""
     exams = list(exams)
     levels = [[(spec, "mapping" if metric.mapping else metric.level) for spec, metric, _ in exam] for exam in exams]
-    found = []
+    exam_columns = []
     for exam, names in zip(exams, column_names(levels), strict=True):
         scores = {spec.name: metric for spec, metric, _ in exam if metric.level == "score"}
         columns = []
-        for (spec, metric, key), (name, of) in zip(exam, names, strict=True):
-            if metric.level == "matrix" and of in scores:
-                metric = metric.directed_by(scores[of])
-            columns.append(MetricColumn(name, spec, metric, key, of))
-        found.append(tuple(columns))
-    return found
+        for (spec, metric, key), (name, score) in zip(exam, names, strict=True):
+            if metric.level == "matrix" and score in scores:
+                metric = metric.directed_by(scores[score])
+            columns.append(MetricColumn(name, spec, metric, key, score))
+        exam_columns.append(tuple(columns))
+    return exam_columns
 
 
 def columns_named(name: str, columns: Iterable[str]) -> list[str]:

@@ -50,8 +50,8 @@ class Replies(LazyRows):
         if block != self._read[0]:
             text = zlib.decompress(self._data[self._ends[block] : self._ends[block + 1]].tobytes())
             self._read = block, json.loads(text)
-        found: Turns = self._read[1][position - self._first[block]]
-        return found
+        turns: Turns = self._read[1][position - self._first[block]]
+        return turns
 
 
 def packed(
@@ -62,20 +62,20 @@ def packed(
     for block in _blocks(replies):
         blocks.append(zlib.compress(json.dumps(block).encode()))
         first.append(first[-1] + len(block))
-    ends = [0, *np.cumsum([len(one) for one in blocks], dtype=int).tolist()]
-    told: dict[str, object] = {"topics": None if topics is None else list(topics), "ends": ends, "first": first}
+    ends = [0, *np.cumsum([len(each_block) for each_block in blocks], dtype=int).tolist()]
+    header: dict[str, object] = {"topics": None if topics is None else list(topics), "ends": ends, "first": first}
     if further := {str(position): list(right) for position, right in enumerate(references) if right}:
-        told["references"] = further
-    head = zlib.compress(json.dumps(told).encode())
+        header["references"] = further
+    head = zlib.compress(json.dumps(header).encode())
     begin = (_HEAD + len(head)).to_bytes(_HEAD - len(_MARK), "little")
     return np.frombuffer(b"".join([_MARK, begin, head, *blocks]), dtype=np.uint8)
 
 
 def _blocks(replies: Iterable[Turns]) -> Iterator[list[Turns]]:
     block, size = list[Turns](), 0
-    for said in replies:
-        block.append(list(said))
-        size += 1 + sum(len(reply or "") for reply in said)
+    for turns in replies:
+        block.append(list(turns))
+        size += 1 + sum(len(reply or "") for reply in turns)
         if size >= _BLOCK:
             yield block
             block, size = [], 0

@@ -72,4 +72,4 @@ def packed_ragged(samples: Sequence[Mapping[str, Any]], fields: Mapping[str, NDA
 def joined_ragged(parts: Sequence[Ragged]) -> Ragged:
     """The samples of several, with the same names, one after the other."""
     fields = {name: flat[:0] for name, (flat, _) in parts[0]._columns.items()}
-    return Ragged(packed_ragged([one for part in parts for one in part], fields))
+    return Ragged(packed_ragged([sample for part in parts for sample in part], fields))

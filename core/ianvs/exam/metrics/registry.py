@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
 
-from ianvs.base.entry_points import is_ours, whose
+from ianvs.base.entry_points import is_ours, origin_text
 from ianvs.base.errors import ConfigError, PluginError, ValidationError, closest
 from ianvs.config.contracts import contract_named
 from ianvs.config.spec import MetricSpec
@@ -20,14 +20,14 @@ _LEVELS = ("score", "matrix", "stream", "system")
 
 def _of_name(name: str) -> list[tuple[Metric, EntryPoint]]:
     """More than one where packages define the same name."""
-    found, _ = brought(GROUP, Metric)
-    return [(metric, point) for metric, point in found if name in (metric.name, *metric.aliases)]
+    all_metrics, _ = brought(GROUP, Metric)
+    return [(metric, point) for metric, point in all_metrics if name in (metric.name, *metric.aliases)]
 
 
 def metrics() -> tuple[Metric, ...]:
     """All metrics: scores, those over a score matrix, of streams, system; ours before those of other packages."""
-    found, _ = brought(GROUP, Metric)
-    return tuple(sorted((metric for metric, _ in found), key=lambda metric: _LEVELS.index(metric.level)))
+    all_metrics, _ = brought(GROUP, Metric)
+    return tuple(sorted((metric for metric, _ in all_metrics), key=lambda metric: _LEVELS.index(metric.level)))
 
 
 def names() -> tuple[str, ...]:
@@ -47,21 +47,21 @@ def find(name: str) -> Metric | None:
 
     Raises PluginError where two packages define it.
     """
-    found = _of_name(name)
+    matches = _of_name(name)
     base, _, shift = name.rpartition("@")
-    if not found and shift.isdecimal() and (ahead := find(base)) is not None and ahead.at_shift is not None:
+    if not matches and shift.isdecimal() and (ahead := find(base)) is not None and ahead.at_shift is not None:
         return ahead.at_shift(ahead, int(shift))
-    if not found and (target := named_by_alias(name)):
-        found = _of_name(target)
-    if not found:  # as the leaderboard heads its column: Train_seconds
-        found = [(one, at) for one, at in _of_name(f"{name[:1].lower()}{name[1:]}") if one.level == "system"]
-    if len(found) > 1:
-        who = " and by ".join(whose(point) for _, point in found)
+    if not matches and (target := named_by_alias(name)):
+        matches = _of_name(target)
+    if not matches:  # as the leaderboard heads its column: Train_seconds
+        matches = [(one, at) for one, at in _of_name(f"{name[:1].lower()}{name[1:]}") if one.level == "system"]
+    if len(matches) > 1:
+        owners = " and by ".join(origin_text(point) for _, point in matches)
         raise PluginError(
-            f"metric '{name}' is defined twice, by {who}. Uninstall one, or copy the metric to a `url`.",
+            f"metric '{name}' is defined twice, by {owners}. Uninstall one, or copy the metric to a `url`.",
             code="duplicate-entry",
         )
-    return found[0][0] if found else None
+    return matches[0][0] if matches else None
 
 
 def foreign_module(name: str) -> str | None:
@@ -93,15 +93,15 @@ def metric_header(spec: MetricSpec) -> Metric:
     That is told by `of`, which one over a score matrix must have there, and a score can't have. The value of one of
     the level "reported", a number or a text, comes from the contract, which runs its cases itself.
     """
-    told = contract_named(spec.contract).metric(spec)
-    if told is not None:
+    of_contract = contract_named(spec.contract).metric(spec)
+    if of_contract is not None:
         return Metric(
             spec.name,
             "reported",
-            told.summary,
-            told.higher_is_better is not False,
-            direction_known=told.higher_is_better is not None,
-            mapping=told.mapping,
+            of_contract.summary,
+            of_contract.higher_is_better is not False,
+            direction_known=of_contract.higher_is_better is not None,
+            mapping=of_contract.mapping,
         )
     return _fitting(
         spec, _of_package(spec) if spec.url is None else Metric(spec.name, "matrix" if spec.of else "score", "")
@@ -110,19 +110,19 @@ def metric_header(spec: MetricSpec) -> Metric:
 
 def _of_package(spec: MetricSpec) -> Metric:
     try:
-        found = find(spec.name)
+        metric = find(spec.name)
     except PluginError as error:
         raise ConfigError([ValidationError(str(error), spec.place, code="unknown-metric")]) from None
-    if found is None:
+    if metric is None:
         message = f"metric '{spec.name}' is not known.{suggest(spec.name)} `ianvs metrics` lists all."
         raise ConfigError([ValidationError(" ".join([message, *unusable()]), spec.place, code="unknown-metric")])
-    if spec.options and found.configure is None:
-        what = "is built in and has" if foreign_module(spec.name) is None else "has"
+    if spec.options and metric.configure is None:
+        state = "is built in and has" if foreign_module(spec.name) is None else "has"
         raise ConfigError(
-            ValidationError(f"metric '{spec.name}' {what} no option '{option}'.", spec.place, code="unknown-option")
+            ValidationError(f"metric '{spec.name}' {state} no option '{option}'.", spec.place, code="unknown-option")
             for option in spec.options
         )
-    return found.configure(spec) if found.configure is not None else found
+    return metric.configure(spec) if metric.configure is not None else metric
 
 
 def _fitting(spec: MetricSpec, metric: Metric) -> Metric:

@@ -76,16 +76,16 @@ def _read_json(text: str, file: str) -> _Content:
     higher = content.pop("higher_is_better", True)
     if not isinstance(higher, bool):
         raise DataError(f"{file}: higher_is_better is true or false, found {higher!r}.", code="wrong-type")
-    found = _Content(curve=content.pop("curve", None), higher_is_better=higher)
+    content_read = _Content(curve=content.pop("curve", None), higher_is_better=higher)
     for key, value in content.items():
         if key == "R":
             if not isinstance(value, list) or not value:
                 raise DataError(f"{file}: R must be a list of rows, one for each round.", code="wrong-type")
-            found.rows = [_json_row(row, f"{file}: R[{k}]") for k, row in enumerate(value)]
+            content_read.rows = [_json_row(row, f"{file}: R[{k}]") for k, row in enumerate(value)]
         else:
-            name = _reference(key, found.references, file)
-            found.references[name] = None if value is None else _json_row(value, f"{file}: {key}")
-    return found
+            name = _reference(key, content_read.references, file)
+            content_read.references[name] = None if value is None else _json_row(value, f"{file}: {key}")
+    return content_read
 
 
 def _read_csv(text: str, file: str) -> _Content:
@@ -100,18 +100,18 @@ def _read_csv(text: str, file: str) -> _Content:
     header = labelled or all(map(_is_text, first[1:] or first))
     lines = lines[header:]
     named = labelled or all(_is_text(row[0]) for _, row in lines)
-    found = _Content()
+    content = _Content()
     for number, row in lines:
         numbers = [
             _number(None if cell.casefold() in _MISSING else cell, f"{file}:{number}: column {column}")
             for column, cell in list(enumerate(row, start=1))[named:]
         ]
         if named and row[0] in _REFERENCES:
-            name = _reference(row[0], found.references, file)
-            found.references[name] = None if all(map(math.isnan, numbers)) else numbers
+            name = _reference(row[0], content.references, file)
+            content.references[name] = None if all(map(math.isnan, numbers)) else numbers
         else:
-            found.rows.append(numbers)
-    return found
+            content.rows.append(numbers)
+    return content
 
 
 def _is_text(cell: str) -> bool:
@@ -126,9 +126,9 @@ def _is_text(cell: str) -> bool:
 
 def _reference(key: str, given: Mapping[str, object], file: str) -> str:
     if key not in _REFERENCES:
-        known = ("R", *_REFERENCES, "curve", "higher_is_better")
+        keys = ("R", *_REFERENCES, "curve", "higher_is_better")
         raise DataError(
-            f"{file}: '{key}' is not known.{closest(key, known)} A score file holds {', '.join(known)}.",
+            f"{file}: '{key}' is not known.{closest(key, keys)} A score file holds {', '.join(keys)}.",
             code="unknown-key",
         )
     if _REFERENCES[key] in given:
@@ -138,9 +138,9 @@ def _reference(key: str, given: Mapping[str, object], file: str) -> str:
     return _REFERENCES[key]
 
 
-def _checked(found: _Content, file: str) -> tuple[ScoreMatrix, Array | None]:
+def _checked(content: _Content, file: str) -> tuple[ScoreMatrix, Array | None]:
     """Shapes: R (T, J) without gaps, `joint` and `single_task` (T,), `untrained` and `R0` (J,)."""
-    rows = found.rows
+    rows = content.rows
     if not rows or not rows[0]:
         raise DataError(f"{file}: R has no scores.", code="empty-value")
     rounds, tests = len(rows), len(rows[0])
@@ -151,7 +151,7 @@ def _checked(found: _Content, file: str) -> tuple[ScoreMatrix, Array | None]:
                 "for each test set; leave it empty (json: null) if it was not evaluated.",
                 code="wrong-length",
             )
-    if rounds == tests + 1 and "untrained" not in found.references:
+    if rounds == tests + 1 and "untrained" not in content.references:
         raise DataError(
             f"{file}: R has {rounds} rows for {tests} test sets. If its first row is the untrained model, "
             'move it to "untrained" (csv: name the row untrained), so that R starts with the row after round 1. If '
@@ -161,12 +161,12 @@ def _checked(found: _Content, file: str) -> tuple[ScoreMatrix, Array | None]:
         )
     references: dict[str, Array] = {}
     for name in ("untrained", "R0", "joint", "single_task"):
-        if (values := found.references.get(name)) is None:
+        if (values := content.references.get(name)) is None:
             continue
-        length, of = (tests, "test set") if name in ("untrained", "R0") else (rounds, "round")
+        length, noun = (tests, "test set") if name in ("untrained", "R0") else (rounds, "round")
         if len(values) != length:
             raise DataError(
-                f"{file}: '{name}' has {len(values)} scores; it needs {length}, one for each {of} of R.",
+                f"{file}: '{name}' has {len(values)} scores; it needs {length}, one for each {noun} of R.",
                 code="wrong-length",
             )
         references[name] = np.array(values, dtype=np.float64)
@@ -174,8 +174,8 @@ def _checked(found: _Content, file: str) -> tuple[ScoreMatrix, Array | None]:
     inputs = ScoreMatrix.of(
         np.array(rows, dtype=np.float64),
         **references,
-        curve=None if found.curve is None else _curve(found.curve, rounds, tests, f"{file}: curve"),
-        higher_is_better=found.higher_is_better,
+        curve=None if content.curve is None else _curve(content.curve, rounds, tests, f"{file}: curve"),
+        higher_is_better=content.higher_is_better,
     )
     return inputs, first_row
 
@@ -229,8 +229,8 @@ def _curve(entries: object, rounds: int, tests: int, where: str) -> Curve:
     counts: list[list[int]] = []
     scores: list[list[float]] = []
     for e, entry in enumerate(entries):
-        found, row = _examination(entry, f"{where}[{e}]")
-        counts.append(found)
+        count, row = _examination(entry, f"{where}[{e}]")
+        counts.append(count)
         scores.append(_json_row(row, f"{where}[{e}].scores"))
         if len(scores[-1]) != tests:
             raise DataError(

@@ -79,8 +79,8 @@ class StreamRecord:
     def blind(self) -> float:
         """Of whoever sees no question: the most frequent of the last k labels that were told, of several the one told
         last; the best k of 1, 5, 25 and 125. Wrong before anything was told. Hammoud et al. 2023, section 3."""
-        found = [blind_accuracy(self.truth, self.chunks, self.delay, k) for k in _MEMORIES]
-        return max(found) if len(self.truth) else float("nan")
+        accuracies = [blind_accuracy(self.truth, self.chunks, self.delay, k) for k in _MEMORIES]
+        return max(accuracies) if len(self.truth) else float("nan")
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class OfFacts:
 
 def _of_facts(record: StreamRecord) -> OfFacts:
     count = len(record.scores)
-    found = OfFacts(*(np.zeros(count, bool) for _ in range(5)))
+    facts = OfFacts(*(np.zeros(count, bool) for _ in range(5)))
     visit = np.zeros(count, np.int64)
     for number, (_, first, end) in enumerate(record.visits):
         visit[first:end] = number
@@ -109,42 +109,42 @@ def _of_facts(record: StreamRecord) -> OfFacts:
             continue
         before = earlier.setdefault(fact, [])
         now = record.truth[i]
-        told = [e for e in before if NEVER < record.told_at[e] < record.chunks[i]]
+        revealed = [e for e in before if NEVER < record.told_at[e] < record.chunks[i]]
         former = {int(record.truth[e]) for e in before} - {int(now)}
-        found.changed[i] = bool(former)
-        found.stale[i] = int(record.said[i]) in former
-        if told:
-            last = told[-1]
-            found.retained[i] = bool(record.truth[last] == now and visit[last] < visit[i])
-            found.updated[i] = bool(record.truth[last] == now and any(record.truth[e] != now for e in told))
-            found.knowable[i] = any(record.truth[e] == now for e in told)
+        facts.changed[i] = bool(former)
+        facts.stale[i] = int(record.said[i]) in former
+        if revealed:
+            last = revealed[-1]
+            facts.retained[i] = bool(record.truth[last] == now and visit[last] < visit[i])
+            facts.updated[i] = bool(record.truth[last] == now and any(record.truth[e] != now for e in revealed))
+            facts.knowable[i] = any(record.truth[e] == now for e in revealed)
         before.append(i)
-    return found
+    return facts
 
 
 def blind_accuracy(truth: NDArray[np.int64], chunks: NDArray[np.int64], delay: int, k: int) -> float:
     """Share of `truth` that a classifier with a memory of `k` told labels gets right without seeing a question."""
-    kept: deque[int] = deque()
+    memory: deque[int] = deque()
     counts: Counter[int] = Counter()
     last: dict[int, int] = {}  # when each label was told last
-    told = right = 0
+    revealed = right = 0
     labels, steps = truth.tolist(), chunks.tolist()
     answer, asked_at = NEVER - 1, NEVER
     for label, step in zip(labels, steps, strict=True):
-        while told < len(labels) and steps[told] + delay < step:
-            new = labels[told]
-            kept.append(new)
+        while revealed < len(labels) and steps[revealed] + delay < step:
+            new = labels[revealed]
+            memory.append(new)
             counts[new] += 1
-            last[new] = told
-            if len(kept) > k:
-                old = kept.popleft()
+            last[new] = revealed
+            if len(memory) > k:
+                old = memory.popleft()
                 counts[old] -= 1
                 if not counts[old]:
                     del counts[old]
-            told += 1
+            revealed += 1
             asked_at = NEVER
         if asked_at != step:
             asked_at = step
-            answer = max(counts, key=lambda one: (counts[one], last[one])) if counts else NEVER - 1
+            answer = max(counts, key=lambda candidate: (counts[candidate], last[candidate])) if counts else NEVER - 1
         right += label == answer
     return right / len(labels) if labels else float("nan")

@@ -20,16 +20,16 @@ def measured(name: str, rounds: Rounds) -> float | None:
 
 def measured_by_paradigm(name: str, measure: Measure, rounds: Rounds) -> float | None:
     """What the paradigm of a case measured under `name`; None where it never did."""
-    found = [round_.measures[name] for round_ in rounds if name in round_.measures]
-    if not found:
+    values = [round_.measures[name] for round_ in rounds if name in round_.measures]
+    if not values:
         return None
-    return found[-1] if measure.reduce == "last" else max(found) if measure.reduce == "max" else sum(found)
+    return values[-1] if measure.reduce == "last" else max(values) if measure.reduce == "max" else sum(values)
 
 
 def _total(values: Iterable[float | None]) -> float | None:
     """None if any of them was not measured: a sum of the others would be too small."""
-    known = list(values)
-    return None if not known or None in known else float(sum(value for value in known if value is not None))
+    numbers = list(values)
+    return None if not numbers or None in numbers else float(sum(value for value in numbers if value is not None))
 
 
 def _highest(values: Iterable[int | None], unit: float = 1.0) -> float | None:
@@ -41,8 +41,8 @@ def _train_seconds(rounds: Rounds) -> float | None:
 
 
 def _all_parts(round_: RoundResult) -> tuple[float | None, ...]:
-    own = round_.train_seconds, round_.eval_seconds
-    return (round_.build_seconds, *own, round_.save_seconds, round_.measure_seconds)
+    train_and_eval = round_.train_seconds, round_.eval_seconds
+    return (round_.build_seconds, *train_and_eval, round_.save_seconds, round_.measure_seconds)
 
 
 def _samples_per_second(rounds: Rounds) -> float | None:
@@ -63,9 +63,9 @@ def _last(values: Iterable[int | None]) -> float | None:
     return float(known[-1]) if known else None
 
 
-def _samples(what: str, rounds: Rounds) -> float:
+def _samples(kind: str, rounds: Rounds) -> float:
     """How many were "transferred" or "inferred": as the paradigm measured it, else all that were handed out."""
-    return float(sum(one.measures.get(f"{what}_samples", one.train_samples) for one in rounds))
+    return float(sum(round_.measures.get(f"{kind}_samples", round_.train_samples) for round_ in rounds))
 
 
 def _transfer_share(rounds: Rounds) -> float | None:

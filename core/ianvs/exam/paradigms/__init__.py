@@ -54,26 +54,28 @@ def find_paradigm(spec: ParadigmSpec, loading: Callable[[str | None, str, str], 
     if spec.url is None and spec.name in PARADIGMS:
         return PARADIGMS[spec.name]
     if spec.url is None and spec.name not in installed(GROUP):
-        known = [*PARADIGMS, *installed(GROUP)]
-        there_are = f" There are: {', '.join(known)}."
+        names = [*PARADIGMS, *installed(GROUP)]
+        there_are = f" There are: {', '.join(names)}."
         if spec.name == "multiedgeinference":
             raise PluginError(
                 f"paradigm '{spec.name}' is for plugins under `contract: ianvs` only.{there_are}",
                 code="unsupported-by-contract",
             )
         raise PluginError(
-            f"paradigm '{spec.name}' is not known.{closest(spec.name, known) or there_are}", code="invalid-choice"
+            f"paradigm '{spec.name}' is not known.{closest(spec.name, names) or there_are}", code="invalid-choice"
         )
-    found = loading(spec.url, spec.name, GROUP).target
-    if not isinstance(found, type) or not any(
-        "train" in vars(layer) for layer in found.__mro__ if layer is not Paradigm
+    target = loading(spec.url, spec.name, GROUP).target
+    if not isinstance(target, type) or not any(
+        "train" in vars(layer) for layer in target.__mro__ if layer is not Paradigm
     ):
-        what = "it has no method train()" if isinstance(found, type) else "it is no class"
+        reason = "it has no method train()" if isinstance(target, type) else "it is no class"
         raise PluginError(
-            f"'{spec.name}' is no paradigm: {what}. ianvs.exam.paradigms.Paradigm says what one has.",
+            f"'{spec.name}' is no paradigm: {reason}. ianvs.exam.paradigms.Paradigm says what one has.",
             code="broken-contract",
         )
-    if Paradigm in found.__mro__:
-        return found
-    with_defaults: type[Paradigm] = type(found.__name__, (found, Paradigm), {"name": getattr(found, "name", spec.name)})
+    if Paradigm in target.__mro__:
+        return target
+    with_defaults: type[Paradigm] = type(
+        target.__name__, (target, Paradigm), {"name": getattr(target, "name", spec.name)}
+    )
     return with_defaults

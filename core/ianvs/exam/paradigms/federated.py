@@ -136,13 +136,17 @@ def weighted_mean(weights: Sequence[Any], samples: Sequence[int]) -> object:
     """
     first = weights[0]
     if isinstance(first, Mapping):
-        return {name: weighted_mean([one[name] for one in weights], samples) for name in first}
+        return {name: weighted_mean([client_weights[name] for client_weights in weights], samples) for name in first}
     if isinstance(first, list | tuple):
         return [weighted_mean(parts, samples) for parts in zip(*weights, strict=True)]
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(first, torch.Tensor):
-        total = sum(count * one.double() for one, count in zip(weights, samples, strict=True)) / sum(samples)
+        total = sum(
+            count * client_weights.double() for client_weights, count in zip(weights, samples, strict=True)
+        ) / sum(samples)
         return (total if first.is_floating_point() else total.round()).to(first.dtype)
-    mean = np.average(np.stack([np.asarray(one, np.float64) for one in weights]), axis=0, weights=samples)
+    mean = np.average(
+        np.stack([np.asarray(client_weights, np.float64) for client_weights in weights]), axis=0, weights=samples
+    )
     kind = np.asarray(first).dtype
     return (mean if kind.kind == "f" else np.rint(mean)).astype(kind)

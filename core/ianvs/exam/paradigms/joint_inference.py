@@ -85,8 +85,8 @@ class JointInference(Paradigm):
         for model, mine in ((edge, ~hard), (cloud, hard)):
             if mine.any():
                 rows = np.flatnonzero(mine)
-                said = _answers(session, model, data if mine.all() else data.part(rows), context)
-                for row, answer in zip(rows.tolist(), said, strict=True):
+                model_answers = _answers(session, model, data if mine.all() else data.part(rows), context)
+                for row, answer in zip(rows.tolist(), model_answers, strict=True):
                     labels[row] = answer
         sizes = [size_of(sample) for sample in data.x] if options.sample_bytes is None else options.sample_bytes
         up = np.where(hard, sizes, 0)
@@ -111,31 +111,33 @@ class JointInference(Paradigm):
         """edge: who says how sure it is before the router is asked; None: nobody."""
         shares = None
         if edge is not None:
-            said = session.call(edge, "probabilities", data, **context)
-            shares = np.asarray(said.detach().cpu() if hasattr(said, "detach") else said, np.float64)
+            probabilities = session.call(edge, "probabilities", data, **context)
+            shares = np.asarray(
+                probabilities.detach().cpu() if hasattr(probabilities, "detach") else probabilities, np.float64
+            )
             if shares.ndim != 2 or len(shares) != len(data) or not np.isfinite(shares).all():
                 name = f"{type(edge.plugin).__name__}.probabilities()"
                 wanted = f"return (N, C) finite numbers, N = {len(data)}."
                 raise PluginError(f"{name} returned shape {shares.shape}: {wanted}", code="invalid-result")
         router = session.module("hard_example_mining")
-        found = np.asarray(session.call(router, "hard", data, shares, **context))
-        if found.shape != (len(data),) or found.dtype != bool:
+        hard = np.asarray(session.call(router, "hard", data, shares, **context))
+        if hard.shape != (len(data),) or hard.dtype != bool:
             name = f"{type(router.plugin).__name__}.hard()"
             raise PluginError(
-                f"{name} returned {found.dtype} {found.shape}: return ({len(data)},) bool.", code="invalid-result"
+                f"{name} returned {hard.dtype} {hard.shape}: return ({len(data)},) bool.", code="invalid-result"
             )
-        return found
+        return hard
 
 
 def _answers(session: Session, model: Module, data: TestView, context: Context) -> Any:
     """One for each sample of `data`."""
-    said = session.call(model, "predict", data, **context)
-    if hasattr(said, "detach"):
-        said = said.detach().cpu().numpy()
-    if not hasattr(said, "__len__") or len(said) != len(data):
-        found = f"{len(said)} answers" if hasattr(said, "__len__") else type(said).__name__
+    answers = session.call(model, "predict", data, **context)
+    if hasattr(answers, "detach"):
+        answers = answers.detach().cpu().numpy()
+    if not hasattr(answers, "__len__") or len(answers) != len(data):
+        description = f"{len(answers)} answers" if hasattr(answers, "__len__") else type(answers).__name__
         name = f"{type(model.plugin).__name__}.predict()"
         raise PluginError(
-            f"{name} returned {found} for {len(data)} samples: return one for each.", code="invalid-result"
+            f"{name} returned {description} for {len(data)} samples: return one for each.", code="invalid-result"
         )
-    return said
+    return answers

@@ -39,10 +39,10 @@ class LifelongLearning(Paradigm):
     def train(self, step: int, session: Session) -> None:
         model, recogniser = session.module("basemodel"), self._recogniser(session)
         for data in session.feed(step):
-            asked = None
+            detected = None
             if step > 1 and session.options.train_on == "unseen":
-                asked = unseen_samples(session, model, data.unlabelled(), {}, recogniser)
-            unseen = np.ones(len(data), bool) if asked is None else asked[1]
+                detected = unseen_samples(session, model, data.unlabelled(), {}, recogniser)
+            unseen = np.ones(len(data), bool) if detected is None else detected[1]
             session.measure("inferred_samples", len(data))
             session.measure("transferred_samples", int(unseen.sum()))
             if unseen.any():

@@ -105,12 +105,14 @@ def unseen_samples(
     """((N,) scores, (N,) whether unseen) by `model`'s detect_unseen; None where it has none. Raises PluginError."""
     if not callable(getattr(model.plugin, "detect_unseen", None)):
         return None
-    who = type(model.plugin).__name__
-    scores = _numbers(session.call(model, "detect_unseen", data, **context), len(data), f"{who}.detect_unseen()")
+    plugin_name = type(model.plugin).__name__
+    scores = _numbers(
+        session.call(model, "detect_unseen", data, **context), len(data), f"{plugin_name}.detect_unseen()"
+    )
     if recogniser is None:
         return scores, scores.astype(np.float64) > 0
-    found = session.call(recogniser, "recognise", scores, **context)
-    decided = _numbers(found, len(data), f"{type(recogniser.plugin).__name__}.recognise()")
+    decisions = session.call(recogniser, "recognise", scores, **context)
+    decided = _numbers(decisions, len(data), f"{type(recogniser.plugin).__name__}.recognise()")
     return scores, decided.astype(bool)
 
 
@@ -118,23 +120,23 @@ def answers(
     session: Session, model: Module, data: TestView, context: Context, recogniser: Module | None = None
 ) -> Predictions:
     """What `model` predicts; in an open-world exam -1 for what it takes for unseen, and the scores as `unseen`."""
-    asked = session.rules.unseen != "none"
-    found = unseen_samples(session, model, data, context, recogniser) if asked else None
+    wants_unseen = session.rules.unseen != "none"
+    detected = unseen_samples(session, model, data, context, recogniser) if wants_unseen else None
     labels = session.call(model, "predict", data, **context)
-    if found is None:
+    if detected is None:
         return Predictions(labels)
-    scores, unseen = found
+    scores, unseen = detected
     labels = labels.detach().cpu().numpy() if hasattr(labels, "detach") else np.asarray(labels)
     if labels.shape != unseen.shape:
         return Predictions(labels, {"unseen": scores})  # no class each: it is told what is wrong with it
     return Predictions(np.where(unseen, UNSEEN, labels.astype(np.int64)), {"unseen": scores})
 
 
-def _numbers(found: Any, count: int, who: str) -> NDArray[Any]:
-    array = found.detach().cpu().numpy() if hasattr(found, "detach") else np.asarray(found)
+def _numbers(values: Any, count: int, caller: str) -> NDArray[Any]:
+    array = values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
     if array.shape != (count,) or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
         raise PluginError(
-            f"{who} returned {array.dtype} {array.shape}: return {count} finite numbers, one a sample.",
+            f"{caller} returned {array.dtype} {array.shape}: return {count} finite numbers, one a sample.",
             code="invalid-result",
         )
     return array

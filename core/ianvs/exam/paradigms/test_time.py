@@ -45,8 +45,8 @@ class _Asked(Paradigm):
         return self._asked("answer", data, context, session)
 
     def predict(self, data: TestView, context: Context, session: Session) -> Predictions:
-        own = callable(getattr(session.module("basemodel").plugin, "predict", None))
-        return self._asked("predict" if own else "answer", data, context, session)
+        has_predict = callable(getattr(session.module("basemodel").plugin, "predict", None))
+        return self._asked("predict" if has_predict else "answer", data, context, session)
 
     def _asked(self, method: str, data: TestView, context: Context, session: Session) -> Predictions:
         if session.has("memory"):
@@ -72,11 +72,11 @@ class TestTimeLearning(_Asked):
                 "feedback(told, **context), or list a module of type `memory`.",
                 code="broken-contract",
             )
-        for told in session.feed(step):
+        for feedback in session.feed(step):
             if learns:
-                session.call(system, "feedback", told)
+                session.call(system, "feedback", feedback)
             if session.has("memory"):
-                session.call(session.module("memory"), "write", told)
+                session.call(session.module("memory"), "write", feedback)
 
 
 class Stateless(_Asked):
@@ -94,5 +94,5 @@ class Stateless(_Asked):
             pass
 
     def answer(self, data: TestView, context: Context, session: Session) -> Predictions:
-        own = callable(getattr(session.module("basemodel").plugin, "answer", None))
-        return self._asked("answer" if own else "predict", data, context, session)
+        has_answer = callable(getattr(session.module("basemodel").plugin, "answer", None))
+        return self._asked("answer" if has_answer else "predict", data, context, session)

@@ -55,12 +55,12 @@ class Question:
         has = callable(getattr(plugin, self.method, None))
         return "" if has else f"{type(plugin).__name__} has no {self.method}(data, **context)"
 
-    def checked(self, found: object, samples: int, classes: int, who: str) -> NDArray[Any]:
-        """(samples, ...) numbers that `found` holds. Raises PluginError. classes: how many the exam has."""
-        array = np.asarray(on_host(found))
+    def checked(self, answers: object, samples: int, classes: int, caller: str) -> NDArray[Any]:
+        """(samples, ...) numbers that `answers` holds. Raises PluginError. classes: how many the exam has."""
+        array = np.asarray(on_host(answers))
         if array.shape[:1] != (samples,) or array.dtype.kind not in "iufb":
             raise PluginError(
-                f"{who} returned {array.dtype} {array.shape}: return {self.wanted}, N = {samples}.",
+                f"{caller} returned {array.dtype} {array.shape}: return {self.wanted}, N = {samples}.",
                 code="invalid-result",
             )
         return array
@@ -70,28 +70,28 @@ class Question:
         return {self.extras[0]: said}
 
 
-def on_host(found: Any) -> Any:
-    return found.detach().cpu().numpy() if hasattr(found, "detach") else found
+def on_host(values: Any) -> Any:
+    return values.detach().cpu().numpy() if hasattr(values, "detach") else values
 
 
 def question(spec: QuestionSpec) -> Question:
     """The one that a testenv asks. Raises PluginError."""
     if spec.url is not None:
-        found = load_once(str(spec.url), spec.name).target
+        target = load_once(str(spec.url), spec.name).target
     else:
-        known = installed(ENTRY_POINTS)
-        if spec.name not in known:
-            there = f"{closest(spec.name, known)} There are: {one_line([*known])}."
+        names = installed(ENTRY_POINTS)
+        if spec.name not in names:
+            hint = f"{closest(spec.name, names)} There are: {one_line([*names])}."
             raise PluginError(
-                f"there is no question '{spec.name}'.{there} One of your own needs the `url` of its file.",
+                f"there is no question '{spec.name}'.{hint} One of your own needs the `url` of its file.",
                 code="unknown-question",
             )
-        found = known[spec.name].load()
-    if isinstance(found, type) and issubclass(found, Question):
-        return found()
+        target = names[spec.name].load()
+    if isinstance(target, type) and issubclass(target, Question):
+        return target()
     raise PluginError(f"'{spec.name}' is no subclass of ianvs.exam.questions.Question.", code="broken-contract")
 
 
 def questions_of(testenv: TestEnvSpec) -> Sequence[Question]:
     """In the order in which they are asked: what shows labels comes last."""
-    return sorted(map(question, testenv.asked), key=lambda one: one.fits + 2 * one.shows_labels)
+    return sorted(map(question, testenv.asked), key=lambda each: each.fits + 2 * each.shows_labels)

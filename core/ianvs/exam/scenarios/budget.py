@@ -31,15 +31,15 @@ def unmeasured(budget: BudgetSpec | None, rounds: Sequence[RoundResult]) -> tupl
     """What of the budget can't be held against a learner, in words."""
     if budget is None or not rounds:
         return ()
-    found = []
+    sentences = []
     no_samples = all(round_.memory_samples is None for round_ in rounds)
     no_bytes = no_samples and all(round_.memory_bytes is None for round_ in rounds)  # which sandboxes measure anyway
     if (budget.memory_samples is not None and no_samples) or (budget.memory_bytes is not None and no_bytes):
-        found.append("it declares no `memory`, so that the budget of memory was not measured")
+        sentences.append("it declares no `memory`, so that the budget of memory was not measured")
     for name in ("tokens", "calls"):
         if getattr(budget, name) is not None and all(name not in round_.measures for round_ in rounds):
-            found.append(f"it counts no {name}, so that their budget was not measured")
-    return tuple(found)
+            sentences.append(f"it counts no {name}, so that their budget was not measured")
+    return tuple(sentences)
 
 
 def check_budget(budget: BudgetSpec | None, result: RoundResult) -> None:

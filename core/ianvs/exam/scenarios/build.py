@@ -158,13 +158,13 @@ def _opened(spec: ScenarioSpec) -> _Opened:
             [ValidationError(str(error), spec.places.get("name", spec.place), code="unknown-scenario")]
         ) from error
     kind: type[Scenario] = around.target
-    what = spec.name if is_authors(spec) else kind.names[0]
-    scenario, problems = check_options(kind, spec.options, what, spec.place, spec.places)
+    scenario_name = spec.name if is_authors(spec) else kind.names[0]
+    scenario, problems = check_options(kind, spec.options, scenario_name, spec.place, spec.places)
     modifiers = None
     if scenario is not None:
         problems = [
-            ValidationError(said, spec.places.get(option, spec.place), code="invalid-scenario")
-            for option, said in scenario.slips()
+            ValidationError(message, spec.places.get(option, spec.place), code="invalid-scenario")
+            for option, message in scenario.slips()
         ]
         if scenario.modifiers is not None:
             modifiers, slips = modifiers_of(scenario.modifiers, spec.places.get("modifiers", spec.place))
@@ -181,13 +181,13 @@ def _rounds(opened: _Opened | None, incremental_rounds: int | None, using: tuple
     else:
         spec, counts = opened.spec, [("rounds", opened.scenario.rounds), opened.scenario.listed(using) or ("", None)]
     counts.append(("incremental_rounds", incremental_rounds))
-    said = {option: count for option, count in counts if count is not None}
-    if len(set(said.values())) > 1:
-        told = " but ".join(f"`{option}` gives {count}" for option, count in said.items())
-        place = None if spec is None else next((spec.places[o] for o in said if o in spec.places), spec.place)
-        message = f"how many rounds are there? {told}. Make them agree, or keep one of them."
+    counts_given = {option: count for option, count in counts if count is not None}
+    if len(set(counts_given.values())) > 1:
+        contradiction = " but ".join(f"`{option}` gives {count}" for option, count in counts_given.items())
+        place = None if spec is None else next((spec.places[o] for o in counts_given if o in spec.places), spec.place)
+        message = f"how many rounds are there? {contradiction}. Make them agree, or keep one of them."
         raise ConfigError([ValidationError(message, place, code="round-count-conflict")])
-    return next(iter(said.values()), None)
+    return next(iter(counts_given.values()), None)
 
 
 def _deliverable(exam: Exam, request: ScenarioRequest) -> Exam:
@@ -271,6 +271,6 @@ def _merged(exam: Exam) -> Round:
     train, first = np.unique(np.concatenate([round_.train for round_ in exam.rounds]), return_index=True)
     labels = None
     if any(round_.labels is not None for round_ in exam.rounds):
-        told = [dataset.train.y[r.train] if r.labels is None else r.labels for r in exam.rounds]
-        labels = np.concatenate(told)[first]
+        round_labels = [dataset.train.y[r.train] if r.labels is None else r.labels for r in exam.rounds]
+        labels = np.concatenate(round_labels)[first]
     return Round("all", train, classes_in(dataset, dataset.train, train), labels=labels)

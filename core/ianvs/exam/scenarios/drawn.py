@@ -16,7 +16,7 @@ SEEDS = ("order_seed", "seed")
 
 def seeds_of_case(spec: ScenarioSpec | None) -> list[str]:
     """The options of a scenario, and of what is within them, that are drawn by the seed of the case."""
-    return [] if spec is None else list(dict.fromkeys(_found(spec.options)))
+    return [] if spec is None else list(dict.fromkeys(_seeds_in(spec.options)))
 
 
 def drawn_by(spec: ScenarioSpec, seed: int) -> ScenarioSpec:
@@ -29,11 +29,11 @@ def with_seed(testenv: TestEnvSpec, seed: int) -> TestEnvSpec:
     return testenv if testenv.scenario is None else replace(testenv, scenario=drawn_by(testenv.scenario, seed))
 
 
-def _found(value: object) -> Iterator[str]:
+def _seeds_in(value: object) -> Iterator[str]:
     if isinstance(value, dict):
         yield from (name for name, inner in value.items() if name in SEEDS and inner == CASE)
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _found(inner)
+        yield from _seeds_in(inner)
 
 
 def _drawn(name: str, value: object, seed: int) -> object:

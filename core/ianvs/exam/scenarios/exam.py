@@ -114,22 +114,22 @@ class Exam:
     @cached_property
     def sheets(self) -> tuple[Sheet, ...]:
         """What is asked after a round: test sets that share samples are one, where the task is hidden."""
-        found: dict[object, list[int]] = {}
+        groups: dict[object, list[int]] = {}
         for j, test in enumerate(self.tests):
             alone = self.rules.task_in_testing or test.adapt is not None
-            found.setdefault(("alone", j) if alone else id(test.transform), []).append(j)
+            groups.setdefault(("alone", j) if alone else id(test.transform), []).append(j)
         sheets = []
-        for group in found.values():
+        for group in groups.values():
             union, counts = np.unique(np.concatenate([self.tests[j].test for j in group]), return_counts=True)
             if len(group) == 1 or (counts == 1).all():
                 sheets += [Sheet(self.tests[j], (j,)) for j in group]
                 continue
             tests = [self.tests[j] for j in group]
             classes = tuple(sorted({index for test in tests for index in test.classes}))
-            asked = replace(tests[0], name="the test sets", test=union, classes=classes)
+            together = replace(tests[0], name="the test sets", test=union, classes=classes)
             where = [np.searchsorted(union, test.test) for test in tests]
-            rows = tuple(None if np.array_equal(one, np.arange(len(union))) else one for one in where)
-            sheets.append(Sheet(asked, tuple(group), rows))
+            rows = tuple(None if np.array_equal(positions, np.arange(len(union))) else positions for positions in where)
+            sheets.append(Sheet(together, tuple(group), rows))
         return tuple(sorted(sheets, key=lambda sheet: sheet.tests))
 
     def taught_before(self, test: int) -> tuple[int, ...] | None:

@@ -91,17 +91,17 @@ class LazyRows(Tensor):
     def _dispatched(cls, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         lazily = _LAZILY.get(func)
         if lazily is not None and isinstance(args[0], cls):
-            found = lazily(*args, **kwargs)
-            if found is not NotImplemented:
-                return found
+            result = lazily(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
         if func._schema.is_mutable:
             raise PluginError(
                 "samples that are decoded when they are read can't be changed in place: take x.clone().",
                 code="broken-rule",
             )
 
-        def whole(one: Any) -> Any:
-            return one.decoded() if isinstance(one, LazyRows) else one
+        def whole(value: Any) -> Any:
+            return value.decoded() if isinstance(value, LazyRows) else value
 
         return func(*tree_map(whole, args), **tree_map(whole, kwargs))
 
@@ -130,7 +130,7 @@ def _split(x: LazyRows, size: int | Sequence[int], dim: int = 0) -> Any:
         return NotImplemented
     sizes = [min(size, len(x) - at) for at in range(0, len(x), size)] if isinstance(size, int) else list(size)
     rows = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
-    return [LazyRows(x._column.take(one), x._order) for one in rows]
+    return [LazyRows(x._column.take(part), x._order) for part in rows]
 
 
 def _permute(x: LazyRows, dims: Sequence[int]) -> Any:

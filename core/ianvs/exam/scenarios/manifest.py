@@ -87,11 +87,11 @@ def manifest(exam: Exam) -> dict[str, object]:
     """JSON-able: the dataset's fingerprint, the rules, and what each round and test set consists of, by names."""
     dataset = exam.dataset
 
-    def part(of: Round | TestSet, ids: NDArray[np.str_]) -> dict[str, object]:
+    def part(described: Round | TestSet, ids: NDArray[np.str_]) -> dict[str, object]:
         return {
-            "name": of.name,
-            "classes": [dataset.classes[index] for index in of.classes],
-            "transform": _described(of.transform),
+            "name": described.name,
+            "classes": [dataset.classes[index] for index in described.classes],
+            "transform": _described(described.transform),
             "samples": ids.tolist(),
         }
 
@@ -118,8 +118,8 @@ def manifest(exam: Exam) -> dict[str, object]:
 
 def _of_masks(round_: Round, names: tuple[str, ...]) -> dict[str, object]:
     shown, background = round_.shown_classes, round_.background
-    found: dict[str, object] = {} if shown is None else {"shown_classes": [names[index] for index in shown]}
-    return found if background is None else found | {"background": names[background]}
+    masks: dict[str, object] = {} if shown is None else {"shown_classes": [names[index] for index in shown]}
+    return masks if background is None else masks | {"background": names[background]}
 
 
 def save_manifest(exam: Exam, path: Path) -> None:
@@ -130,16 +130,16 @@ def save_manifest(exam: Exam, path: Path) -> None:
 def read_manifest(path: Path) -> Mapping[str, object]:
     """What a file says. Raises DataError that names the file, where it is not json or not there."""
     try:
-        found = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except OSError as error:
         raise DataError(f"{shown_path(path)} can't be read: {error.strerror}.", code="unreadable-file") from None
     except ValueError as error:
         raise DataError(
             f"{shown_path(path)} is no manifest: it is not json ({error}).", code="unreadable-data"
         ) from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise DataError(f"{shown_path(path)} is no manifest: it holds no mapping.", code="wrong-type")
-    return found
+    return content
 
 
 def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str = "the manifest") -> Exam:
@@ -154,25 +154,25 @@ def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str =
             code="invalid-value",
         )
     try:
-        said = _Manifest.model_validate(content)
+        parsed = _Manifest.model_validate(content)
     except ValidationError as error:
-        found = [(d["loc"], d["msg"]) for d in error.errors(include_url=False, include_input=False)]
-        slips = [f"`{'.'.join(map(str, place))}` {what[0].lower()}{what[1:]}" for place, what in found]
+        errors = [(d["loc"], d["msg"]) for d in error.errors(include_url=False, include_input=False)]
+        slips = [f"`{'.'.join(map(str, place))}` {detail[0].lower()}{detail[1:]}" for place, detail in errors]
         raise DataError(f"{source} is not a manifest: {one_line(slips, 3)}.", code="invalid-value") from None
-    if (said.stream is None) != said.rules.boundaries:
+    if (parsed.stream is None) != parsed.rules.boundaries:
         message = "`rules.boundaries` is false where there is a `stream`, and true where there is none"
         raise DataError(f"{source} contradicts itself: {message}.", code="conflicting-keys")
-    if said.rules.output_space == "task" and not said.rules.task_in_testing:
+    if parsed.rules.output_space == "task" and not parsed.rules.task_in_testing:
         message = "`rules.output_space` is task, and `rules.task_in_testing` is false"
         raise DataError(f"{source} contradicts itself: {message}.", code="conflicting-keys")
-    if (said.dataset, said.fingerprint) != (dataset.name, dataset.fingerprint):
+    if (parsed.dataset, parsed.fingerprint) != (dataset.name, dataset.fingerprint):
         raise DataError(
-            f"{source} was made on {said.dataset} with fingerprint {said.fingerprint[:12]}, and the data here are "
+            f"{source} was made on {parsed.dataset} with fingerprint {parsed.fingerprint[:12]}, and the data here are "
             f"{dataset.name} with fingerprint {dataset.fingerprint[:12]}. They must have the same content: use the "
             "same files and the same options of `dataset`.",
             code="mismatched-data",
         )
-    if tuple(said.classes) != dataset.classes:
+    if tuple(parsed.classes) != dataset.classes:
         raise DataError(f"{source} has other classes than {dataset.name}, or in another order.", code="mismatched-data")
     train, test = _where(dataset.train), _where(dataset.test)
     index = {name: position for position, name in enumerate(dataset.classes)}
@@ -182,31 +182,38 @@ def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str =
             raise DataError(f"{dataset.name} has no class {one_line(unknown, 3)}.", code="unknown-class")
         return tuple(index[name] for name in names)
 
-    def read(of: _Part, where: Mapping[str, int]) -> tuple[str, Positions, tuple[int, ...], Transform | None]:
-        return of.name, _positions(where, of.samples), indices(of.classes), _transform_of(of.transform)
+    def read(described: _Part, where: Mapping[str, int]) -> tuple[str, Positions, tuple[int, ...], Transform | None]:
+        return (
+            described.name,
+            _positions(where, described.samples),
+            indices(described.classes),
+            _transform_of(described.transform),
+        )
 
-    def told(of: _Round) -> NDArray[np.int64] | None:
-        if of.labels is None:
+    def labels_of(described: _Round) -> NDArray[np.int64] | None:
+        if described.labels is None:
             return None
-        labels = np.array(of.labels, dtype=np.int64)
-        if len(labels) != len(of.samples) or (len(labels) and not -1 <= labels.min() <= labels.max() < len(index)):
+        labels = np.array(described.labels, dtype=np.int64)
+        if len(labels) != len(described.samples) or (
+            len(labels) and not -1 <= labels.min() <= labels.max() < len(index)
+        ):
             raise DataError("`labels` is one class index per sample, -1 where it is withheld.", code="invalid-value")
         return labels
 
     rounds: list[Round] = []
     tests: list[TestSet] = []
     try:
-        for r in said.rounds:
+        for r in parsed.rounds:
             shown = None if r.shown_classes is None else indices(r.shown_classes)
             background = None if r.background is None else indices([r.background])[0]
-            rounds.append(Round(*read(r, train), told(r), r.limited, shown, background))
-        for t in said.tests:
+            rounds.append(Round(*read(r, train), labels_of(r), r.limited, shown, background))
+        for t in parsed.tests:
             tests.append(TestSet(*read(t, test), None if t.adapt is None else _positions(train, t.adapt)))
     except DataError as error:
-        part = [*said.rounds, *said.tests][len(rounds) + len(tests)]
+        part = [*parsed.rounds, *parsed.tests][len(rounds) + len(tests)]
         raise DataError(f"{source}, {part.name}: {error}", code=error.code) from None
-    stream = None if said.stream is None else Stream(**said.stream.model_dump())
-    return Exam(dataset, tuple(rounds), tuple(tests), Rules(**said.rules.model_dump()), stream)
+    stream = None if parsed.stream is None else Stream(**parsed.stream.model_dump())
+    return Exam(dataset, tuple(rounds), tuple(tests), Rules(**parsed.rules.model_dump()), stream)
 
 
 def _described(transform: Transform | None) -> dict[str, object] | None:
@@ -225,9 +232,11 @@ def _transform_of(described: _Transform | None) -> Transform | None:
     """The transformation that `_described` has described. Raises DataError for an unknown one."""
     if described is None:
         return None
-    name, options, known = described.name, described.options, installed(TRANSFORMS)
-    if name not in known:
-        message = f"there is no transformation '{name}'.{closest(name, known)} There are: {one_line(list(known))}."
+    name, options, transforms = described.name, described.options, installed(TRANSFORMS)
+    if name not in transforms:
+        message = (
+            f"there is no transformation '{name}'.{closest(name, transforms)} There are: {one_line(list(transforms))}."
+        )
         raise DataError(message, code="invalid-choice")
     try:
         made: Transform = load_object(None, name, TRANSFORMS)(**options)
@@ -240,12 +249,12 @@ def _transform_of(described: _Transform | None) -> Transform | None:
 
 def _where(samples: Samples) -> dict[str, int]:
     """The position of each sample by its name."""
-    found = {name: position for position, name in enumerate(samples.ids.tolist())}
-    if len(found) < len(samples):
+    positions = {name: position for position, name in enumerate(samples.ids.tolist())}
+    if len(positions) < len(samples):
         raise DataError(
             "the data have two samples of one name, so a manifest can't tell them apart.", code="duplicate-entry"
         )
-    return found
+    return positions
 
 
 def _positions(where: Mapping[str, int], names: Sequence[str]) -> Positions:

@@ -29,11 +29,11 @@ class _Part(Options):
 
     @model_validator(mode="before")
     @classmethod
-    def _needed(cls, said: object) -> object:
+    def _needed(cls, value: object) -> object:
         name, meaning = cls.main
-        if isinstance(said, dict) and name not in said:
-            raise ValueError(f"it needs `{name}`, {meaning}; found {said!r}.")
-        return said
+        if isinstance(value, dict) and name not in value:
+            raise ValueError(f"it needs `{name}`, {meaning}; found {value!r}.")
+        return value
 
 
 class FewShot(_Part):
@@ -72,8 +72,8 @@ def modifiers_of(value: Mapping[str, object], place: Location | None) -> tuple[M
     given, slips = dict(value), []
     parts: dict[str, type[_Part]] = {"few_shot": FewShot, "label_noise": LabelNoise}
     for name, part in parts.items():
-        if (said := value.get(name)) is not None:
-            whole = said if isinstance(said, dict) else {part.main[0]: said}
+        if (setting := value.get(name)) is not None:
+            whole = setting if isinstance(setting, dict) else {part.main[0]: setting}
             given[name], problems = check_options(part, whole, name, place, {})
             slips += problems
     modifiers, problems = check_options(Modifiers, given, "modifiers", place, {})
@@ -92,26 +92,26 @@ def modified(exam: Exam, request: ScenarioRequest, scenario: Scenario, modifiers
         refuse(request, f"{message}; `shots` says how many samples there are to adapt on.", "modifiers")
     rounds = list(exam.rounds)
     if modifiers.long_tail is not None:
-        kept = long_tail(
+        stays = long_tail(
             labels, scenario.ordered_classes(request), modifiers.long_tail, generator(modifiers.seed, 0, "long tail")
         )
-        rounds = [_reduced(request, labels, round_, kept[round_.train]) for round_ in rounds]
+        rounds = [_reduced(request, labels, round_, stays[round_.train]) for round_ in rounds]
     for index, round_ in enumerate(rounds):
         rng = {purpose: generator(modifiers.seed, index + 1, purpose) for purpose in ("few-shot", "noise", "withheld")}
         if modifiers.few_shot is not None and (index or modifiers.few_shot.first):
             chosen = few_shot(labels[round_.train], modifiers.few_shot.shots, rng["few-shot"])
             round_ = _reduced(request, labels, round_, chosen)
         if modifiers.label_noise is not None:
-            told = labels[round_.train]
-            classes = [c for c in round_.classes if c in told]
+            round_labels = labels[round_.train]
+            classes = [c for c in round_.classes if c in round_labels]
             if len(classes) < 2 and modifiers.label_noise.rate:
                 message = f"the round of {round_.name} has one class, so no label can be wrong. Set fewer `rounds`"
                 refuse(request, f"{message}, or no `label_noise`.", "modifiers")
-            wrong = noisy(told, classes, modifiers.label_noise, rng["noise"])
+            wrong = noisy(round_labels, classes, modifiers.label_noise, rng["noise"])
             round_ = replace(round_, labels=wrong)
         if modifiers.labelled is not None:
-            told = labels[round_.train] if round_.labels is None else round_.labels
-            round_ = replace(round_, labels=partly_told(told, modifiers.labelled, rng["withheld"]))
+            round_labels = labels[round_.train] if round_.labels is None else round_.labels
+            round_ = replace(round_, labels=partly_told(round_labels, modifiers.labelled, rng["withheld"]))
         rounds[index] = round_
     return replace(exam, rounds=tuple(rounds))
 
@@ -121,49 +121,49 @@ def long_tail(labels: Labels, order: Sequence[int], ratio: float, rng: np.random
 
     At least one of each class stays (Cui et al. 2019, who fix the ratio of the largest class to the smallest).
     """
-    kept = np.zeros(len(labels), dtype=bool)
+    stays = np.zeros(len(labels), dtype=bool)
     by_class = positions_by_class(labels)
     for rank, name in enumerate(order):
         positions = by_class.get(name, np.empty(0, np.int64))
         stay = max(1, int(len(positions) * ratio ** (rank / max(1, len(order) - 1)) + 0.5))
-        kept[rng.permutation(positions)[:stay]] = True
-    return kept
+        stays[rng.permutation(positions)[:stay]] = True
+    return stays
 
 
 def few_shot(labels: Labels, shots: int, rng: np.random.Generator) -> NDArray[np.bool_]:
     """(N,) whether a sample stays: `shots` of each class, or all where there are fewer."""
-    kept = np.zeros(len(labels), dtype=bool)
+    stays = np.zeros(len(labels), dtype=bool)
     for positions in positions_by_class(labels).values():
-        kept[rng.permutation(positions)[:shots]] = True
-    return kept
+        stays[rng.permutation(positions)[:shots]] = True
+    return stays
 
 
 def noisy(labels: Labels, classes: Sequence[int], noise: LabelNoise, rng: np.random.Generator) -> Labels:
     """(N,) labels of which round(rate * N) are wrong, each one of `classes`, which are all that occur."""
-    told = labels.astype(np.int64)
+    noisy_labels = labels.astype(np.int64)
     chosen = rng.permutation(len(labels))[: int(len(labels) * noise.rate + 0.5)]
     rank = {name: position for position, name in enumerate(classes)}
-    own = np.array([rank[int(name)] for name in labels[chosen]], dtype=np.int64)
+    ranks = np.array([rank[int(name)] for name in labels[chosen]], dtype=np.int64)
     step = rng.integers(1, len(classes), len(chosen)) if noise.kind == "symmetric" and len(chosen) else 1
-    told[chosen] = np.asarray(classes, dtype=np.int64)[(own + step) % len(classes)]
-    return told
+    noisy_labels[chosen] = np.asarray(classes, dtype=np.int64)[(ranks + step) % len(classes)]
+    return noisy_labels
 
 
 def partly_told(labels: Labels, share: float, rng: np.random.Generator) -> Labels:
     """(N,) labels of which round((1 - share) * N) are -1, class by class; one of each class at least is told."""
-    told = labels.astype(np.int64)
-    told[stratified_split(labels, len(labels), 1 - share, rng)[1]] = -1
-    return told
+    remaining = labels.astype(np.int64)
+    remaining[stratified_split(labels, len(labels), 1 - share, rng)[1]] = -1
+    return remaining
 
 
-def _reduced(request: ScenarioRequest, labels: Labels, round_: Round, kept: NDArray[np.bool_]) -> Round:
+def _reduced(request: ScenarioRequest, labels: Labels, round_: Round, stays: NDArray[np.bool_]) -> Round:
     """`round_` with some of its samples, and without the classes of which none is left."""
-    if not kept.any():
+    if not stays.any():
         refuse(request, f"the round of {round_.name} is left without samples. Change `modifiers`.", "modifiers")
-    gone = set(labels[round_.train].tolist()) - set(labels[round_.train[kept]].tolist())
+    gone = set(labels[round_.train].tolist()) - set(labels[round_.train[stays]].tolist())
     return replace(
         round_,
-        train=round_.train[kept],
+        train=round_.train[stays],
         classes=tuple(c for c in round_.classes if c not in gone),
-        labels=None if round_.labels is None else round_.labels[kept],
+        labels=None if round_.labels is None else round_.labels[stays],
     )

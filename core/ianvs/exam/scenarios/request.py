@@ -122,8 +122,8 @@ def natural_domains(request: ScenarioRequest, rules: Rules, untaught: int = 0, a
     untaught: how many of the last domains are asked alone. asked_only: domains that are, too, after all others.
     """
     dataset = request.dataset
-    known = dataset.train.domains
-    names = request.using or (() if known is None else tuple(dict.fromkeys(known.tolist())))
+    domain_of = dataset.train.domains
+    names = request.using or (() if domain_of is None else tuple(dict.fromkeys(domain_of.tolist())))
     names = tuple(name for name in names if name not in asked_only)
     if not names:
         message = f"{dataset.name} knows no domains. Name them by `using`, in a column `domain`, or one per file"
@@ -131,7 +131,7 @@ def natural_domains(request: ScenarioRequest, rules: Rules, untaught: int = 0, a
             message += ", or make some with `permutation: true`, `rotation: [0, 30, 60]` or `corruption: [clean, fog]`"
         message += "."
         refuse(request, message)
-    if known is None:
+    if domain_of is None:
         message = f"no sample belongs to one of the domains {one_line(names)}: no path holds such a folder. Make the"
         refuse(request, f"{message} domain a folder of the path or a column `domain`, or give an index for each.")
     taught = names[: len(names) - untaught]
@@ -172,10 +172,10 @@ def hold_out(exam_round: Round, dataset: Dataset, ratio: float, seed: int) -> tu
             [ValidationError(f"`train_ratio` is {ratio}; it must be above 0 and at most 1.", code="out-of-range")]
         )
     labels = class_labels(dataset.train)
-    kept, taken = stratified_split(
+    rest, taken = stratified_split(
         None if labels is None else labels[exam_round.train],
         len(exam_round.train),
         1 - ratio,
         generator(seed, 0, f"hold-out of {exam_round.name}"),
     )
-    return exam_round.train[kept], exam_round.train[taken]
+    return exam_round.train[rest], exam_round.train[taken]

@@ -29,9 +29,11 @@ def load_scenario(spec: ScenarioSpec) -> Loaded:
     ours = find_scenario(spec.name)
     if not is_authors(spec):
         if ours is None:
-            there = installed(ENTRY_POINTS)
-            names = [*(name for kind in _ours().values() for name in kind.names), *there]
-            message = f"there is no scenario '{spec.name}'.{closest(spec.name, names)} There are: {one_line([*there])}."
+            scenarios = installed(ENTRY_POINTS)
+            names = [*(name for kind in _ours().values() for name in kind.names), *scenarios]
+            message = (
+                f"there is no scenario '{spec.name}'.{closest(spec.name, names)} There are: {one_line([*scenarios])}."
+            )
             raise PluginError(f"{message} One of your own needs the `url` of its file.", code="unknown-scenario")
         return Loaded(ours)
     loaded = load(None if spec.url is None else str(spec.url), spec.name, ENTRY_POINTS)

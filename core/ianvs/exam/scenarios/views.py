@@ -133,10 +133,10 @@ class View:
                 from ianvs.exam.scenarios.lazy_rows import LazyRows
 
                 with torch.inference_mode(False):
-                    found: torch.Tensor = LazyRows(held)
+                    tensor: torch.Tensor = LazyRows(held)
             else:
-                found = torch.from_numpy(_numbers(self._column(column)))
-            self._resident[key] = found.to(device)
+                tensor = torch.from_numpy(_numbers(self._column(column)))
+            self._resident[key] = tensor.to(device)
         return self._resident[key]
 
     def _batches(self, columns: tuple[str, ...], order: torch.Tensor, batch_size: int, device: str) -> Iterator[Any]:
@@ -149,8 +149,8 @@ class View:
         def batch(start: int, alone: bool = False) -> Any:
             self._require_open()
             rows = where[start : start + batch_size]
-            found = [_presented(column, self._rows(column, rows, device, small, alone)) for column in columns]
-            return tuple(found) if len(found) > 1 else found[0]
+            presented = [_presented(column, self._rows(column, rows, device, small, alone)) for column in columns]
+            return tuple(presented) if len(presented) > 1 else presented[0]
 
         starts = range(0, self._count, batch_size)
         workers = max((held.workers for held in lazy), default=1)
@@ -177,9 +177,9 @@ class View:
 
         if small:
             return self._tensor(column, device).index_select(0, rows)
-        known, held = self._gathered.get(column), self._columns[column]
-        if known is not None:
-            values = known[rows.numpy()]
+        gathered, held = self._gathered.get(column), self._columns[column]
+        if gathered is not None:
+            values = gathered[rows.numpy()]
         else:
             values = held.read(rows.numpy()) if alone and held.lazy else held.gather(rows.numpy())
         return torch.from_numpy(_numbers(values)).to(device)
@@ -231,15 +231,15 @@ class TrainView(View):
     def part(self, rows: ArrayLike) -> TrainView:
         """The samples at `rows`, (n,) positions or (N,) booleans, to learn from; a pass over them is one over all."""
         columns = self._picked(rows, ("x", "y", "ids"))
-        found = TrainView(columns, name=self._name, labelled=self._labelled, whole=self.whole)
-        self.whole._parts.append(found)
-        return found
+        part = TrainView(columns, name=self._name, labelled=self._labelled, whole=self.whole)
+        self.whole._parts.append(part)
+        return part
 
     def unlabelled(self) -> TestView:
         """The samples without their labels, to ask a learner about them; to look at them so is no pass."""
-        found = TestView(self._picked(np.arange(len(self)), ("x",))["x"], name=self._name)
-        self.whole._parts.append(found)
-        return found
+        view = TestView(self._picked(np.arange(len(self)), ("x",))["x"], name=self._name)
+        self.whole._parts.append(view)
+        return view
 
     @property
     def classes(self) -> tuple[int, ...] | None:

@@ -57,7 +57,7 @@ def costs(exam: ExamSettings, edge_calls: Sequence[int], items: Sequence[Rounds]
     item's edge_calls; for each round rtt, both transfers, cloud_ms.
     """
     cloud = [bool(rounds) for rounds in items]
-    found: dict[str, object] = {
+    figures: dict[str, object] = {
         "cloud": cloud,
         "uploaded_bytes": [sum(up for up, _ in rounds) for rounds in items],
         "downloaded_bytes": [sum(down for _, down in rounds) for rounds in items],
@@ -69,5 +69,8 @@ def costs(exam: ExamSettings, edge_calls: Sequence[int], items: Sequence[Rounds]
             calls * exam.edge_ms + sum(exam.cloud_ms + link.milliseconds(up, down) for up, down in rounds)
             for calls, rounds in zip(edge_calls, items, strict=True)
         ]
-        found |= {"latency_ms": sum(took) / len(took), "latency_p95_ms": sorted(took)[math.ceil(0.95 * len(took)) - 1]}
-    return found
+        figures |= {
+            "latency_ms": sum(took) / len(took),
+            "latency_p95_ms": sorted(took)[math.ceil(0.95 * len(took)) - 1],
+        }
+    return figures

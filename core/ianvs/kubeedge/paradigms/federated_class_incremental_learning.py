@@ -21,7 +21,7 @@ class _State:
     task: int = 0  # that is being learned
     round: int = 0  # of it, that comes next
     accuracies: list[list[list[float]]] = field(default_factory=list)  # [task][slice][item]
-    handed: bool = False
+    saw_labels: bool = False
 
 
 def run(case: Case) -> Outcome:
@@ -30,7 +30,7 @@ def run(case: Case) -> Outcome:
     n, rounds = case.work.exam.incremental_rounds, case.work.exam.round
     pairs = case.pairs(KINDS, n)
     test = case.source(case.data("test"), "eval")
-    now: _State = case.state or _State(Federation.of(case))
+    now: _State = case.state or _State(Federation.from_case(case))
     for t in range(now.task, n):
         with during(f"task {t}"):
             parts = array_parts(case, pairs[t][0], t)
@@ -47,7 +47,7 @@ def run(case: Case) -> Outcome:
         now.task, now.round = t + 1, 0
         case.keep(now)
     with case.round("test"):
-        result, handed = answers(case, now.federation.clients[0], test.x, test)
+        result, saw_labels = answers(case, now.federation.clients[0], test.x, test)
     last = [a for slice_ in now.accuracies[-1] for a in slice_]
     means = [[float(np.mean(slice_)) if slice_ else None for slice_ in row] for row in now.accuracies]
     return Outcome(
@@ -57,7 +57,7 @@ def run(case: Case) -> Outcome:
             "forget_rate": forget_rate(now.accuracies),
         },
         R=[[*row, *[None] * (n - len(row))] for row in means],
-        handed_test_labels=handed or now.handed,
+        handed_test_labels=saw_labels or now.saw_labels,
         measures=now.federation.measures(),
     )
 
@@ -78,8 +78,8 @@ def _examined(case: Case, now: _State, test: BaseDataSource, task: int, n: int) 
         scores.append([])
         for i in rows:
             item = source_of(test, test.x[i : i + 1], test.y[i : i + 1])
-            result, handed = answers(case, now.federation.clients[0], [test.x[i]], item)
-            now.handed = now.handed or handed
+            result, saw_labels = answers(case, now.federation.clients[0], [test.x[i]], item)
+            now.saw_labels = now.saw_labels or saw_labels
             with during(f"model_metric '{name}'", case.work.model_metric.url):
                 value = function([test.y[i]], result)
                 if number(value) is None:

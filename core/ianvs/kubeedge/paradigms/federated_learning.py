@@ -38,7 +38,7 @@ class Federation:
     downloaded: list[list[int]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, case: Case) -> Federation:
+    def from_case(cls, case: Case) -> Federation:
         """Clients are deep copies of the basemodel."""
         model, _ = case.need("basemodel", "aggregation")
         with case.calling("basemodel", "deepcopy"):
@@ -100,15 +100,15 @@ def run(case: Case) -> Outcome:
         file = _question_file(file, case.root / "dataset" / "train_questions.jsonl")
         labels_file = _question_file(case.data("test"), case.root / "dataset" / "test_questions.jsonl")
     parts = _text_parts(case, case.source(file, "train")) if texts else array_parts(case, file, 0)
-    now: Federation = case.state or Federation.of(case)
+    now: Federation = case.state or Federation.from_case(case)
     for r in range(len(now.uploaded), case.work.exam.round):
         with case.round(r):
             now.train(case, parts, round=r)
         case.keep(now)
     data = case.source(labels_file or case.data("test"), "eval")
     with case.round("test"):
-        result, handed = answers(case, now.clients[0], [str(x) for x in data.x] if texts else data.x, data)
-    return Outcome(result=result, handed_test_labels=handed, labels_file=labels_file, measures=now.measures())
+        result, saw_labels = answers(case, now.clients[0], [str(x) for x in data.x] if texts else data.x, data)
+    return Outcome(result=result, handed_test_labels=saw_labels, labels_file=labels_file, measures=now.measures())
 
 
 def answers(case: Case, client: Any, x: object, source: BaseDataSource) -> tuple[object, bool]:

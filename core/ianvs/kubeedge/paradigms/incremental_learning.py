@@ -162,11 +162,11 @@ def _saved(case: Case, model: Estimator, folder: Path, trained: object = None) -
     with case.calling("basemodel", "save"):
         saved = model.instance.save(str(path)) if hasattr(model.instance, "save") else None
         if path.exists():
-            kept = folder / name
+            target = folder / name
             if path.is_dir() and isinstance(saved, str) and Path(saved).is_relative_to(path):
-                kept /= Path(saved).relative_to(path)
+                target /= Path(saved).relative_to(path)
             take_place(path, folder / name)
-            return str(kept)
+            return str(target)
         for returned in (saved, trained):
             if isinstance(returned, str) and returned and Path(returned).exists():
                 return returned

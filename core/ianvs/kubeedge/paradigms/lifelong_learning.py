@@ -105,7 +105,7 @@ class _Lifelong:
         x, y = [], []
         for i in range(len(data.x)):
             with case.timed("predict"):
-                result, unseen = self._one(source_of(data, data.x[i : i + 1], None, "test"))
+                result, unseen = self._infer_sample(source_of(data, data.x[i : i + 1], None, "test"))
             results.append(result)
             if unseen:
                 x.append(data.x[i])
@@ -114,7 +114,7 @@ class _Lifelong:
                     shutil.copy(path, copies)
         return results, source_of(data, as_array(x), as_array(y), "train")
 
-    def _one(self, sample: BaseDataSource) -> tuple[object, bool]:
+    def _infer_sample(self, sample: BaseDataSource) -> tuple[object, bool]:
         case, knowledge, model = self.case, self.now.knowledge, self.model
         mode = {} if self.mode is None else {"mode": self.mode}
         keywords = {"task_index": knowledge.index, "task_type": "seen_task", **mode}
@@ -196,8 +196,8 @@ def _finished(steps: _Lifelong) -> Outcome:
 def _mean(scores: Scores) -> float | None:
     """Over tasks, unweighted."""
     values = [number(next(iter(score.values()))) for _, score in scores]
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None
 
 
 def _multi_inference(case: Case) -> Outcome:

@@ -42,7 +42,7 @@ def _compressed(case: Case, path: str) -> str | None:
     settings = case.work.algorithm
     tool = settings.llama_quantize_path
     files = {"the saved model": path, "llama_quantize_path": tool}
-    if missing := [what for what, file in files.items() if not file or not Path(file).exists()]:
+    if missing := [label for label, file in files.items() if not file or not Path(file).exists()]:
         case.note(f"The model was not compressed, and is not there for load: {' and '.join(missing)} is no file.")
         return None
     if not settings.quantization_type:

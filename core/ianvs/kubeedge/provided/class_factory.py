@@ -47,6 +47,6 @@ class ClassFactory:
         """What is registered. Raises ValueError if nothing is."""
         kind = cls.__registry__.get(type_name, {})
         if t_cls_name not in kind:
-            known = ", ".join(sorted(kind)) or "nothing"
-            raise ValueError(f"'{t_cls_name}' is not registered as '{type_name}'; registered there: {known}.")
+            names = ", ".join(sorted(kind)) or "nothing"
+            raise ValueError(f"'{t_cls_name}' is not registered as '{type_name}'; registered there: {names}.")
         return kind[t_cls_name]

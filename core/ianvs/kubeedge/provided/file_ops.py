@@ -24,8 +24,8 @@ def _new_file() -> str:
     return name
 
 
-def _same(one: str | Path, other: str | Path) -> bool:
-    return Path(one).exists() and Path(other).exists() and Path(one).samefile(other)
+def _same(path: str | Path, other: str | Path) -> bool:
+    return Path(path).exists() and Path(other).exists() and Path(path).samefile(other)
 
 
 def _refuse_remote(*urls: str) -> None:

@@ -122,8 +122,8 @@ class _Files(PlacedSpec):
 
     def _sources(self, part: str) -> tuple[SourceSpec, ...]:
         keys = [f"{part}_{ending}" for ending in ENDINGS]
-        found = ((key, getattr(self, key)) for key in keys)
-        return tuple(SourceSpec(path, parser_of(path), place=self.places.get(key)) for key, path in found if path)[:1]
+        written = ((key, getattr(self, key)) for key in keys)
+        return tuple(SourceSpec(path, parser_of(path), place=self.places.get(key)) for key, path in written if path)[:1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,8 +139,8 @@ class _Metric(PlacedSpec):
         names = [self.name, f"GEM_{self.name}"] if self.url is None else [self.name]
         place = self.places.get("name", self.place)
         for name in names if names[-1] in KUBEEDGE_FORMULAS else names[:1]:
-            said = {} if self.higher_is_better is None else {"higher_is_better": self.higher_is_better}
-            yield MetricSpec(name, self.url, options=said, place=place, places=self.places)
+            options = {} if self.higher_is_better is None else {"higher_is_better": self.higher_is_better}
+            yield MetricSpec(name, self.url, options=options, place=place, places=self.places)
 
 
 @dataclass(frozen=True, kw_only=True)

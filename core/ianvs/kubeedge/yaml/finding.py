@@ -20,10 +20,10 @@ class FoundElsewhereError(InvalidValue):
     renamed: what its beginning was, and what it is now: all paths that were below it are wrong in the same way.
     """
 
-    def __init__(self, what: str, path: Path, renamed: tuple[str, str]) -> None:
+    def __init__(self, message: str, path: Path, renamed: tuple[str, str]) -> None:
         remedy = f"found {shown_path(path)}; use `ianvs migrate`, which writes the job with paths that hold"
         rest = f". So with all paths below '{renamed[0]}'" if renamed[0] else ""
-        super().__init__(f"{what}; {remedy}{rest}.", "missing-file")
+        super().__init__(f"{message}; {remedy}{rest}.", "missing-file")
         self.path, self.renamed = path, renamed
 
 
@@ -42,12 +42,12 @@ class KubeEdgeLookup(Lookup):
             return super().find(text, want, below)
         except ValueError:
             written = self._written(text)
-            what = want if want != "any" else "file or folder"
+            kind = want if want != "any" else "file or folder"
             where = "" if written.is_absolute() else " here, from the working directory, or from a folder above the job"
-            message = f"there is no {what} '{text}'{where}"
-            if (found := self._moved(written)) is None:
+            message = f"there is no {kind} '{text}'{where}"
+            if (moved := self._moved(written)) is None:
                 raise InvalidValue(f"{message}.", "missing-file") from None
-            raise FoundElsewhereError(message, found, _renamed(written, found)) from None
+            raise FoundElsewhereError(message, moved, _renamed(written, moved)) from None
 
     def assumed(self, text: str) -> Path:
         """Where something would be that is nowhere. Raises ValueError for a variable that is not set."""
@@ -89,9 +89,9 @@ def module_file(url: str) -> str:
     return f"{url.replace('.', '/')}.py" if dotted else url
 
 
-def _renamed(written: Path, found: Path) -> tuple[str, str]:
+def _renamed(written: Path, actual: Path) -> tuple[str, str]:
     """Both without the parts at their ends that are the same."""
-    old, new = list(written.parts), list(found.parts)
+    old, new = list(written.parts), list(actual.parts)
     while old and new and old[-1] == new[-1]:
         old.pop(), new.pop()
     return (str(Path(*old)) if old else "", str(Path(*new)))

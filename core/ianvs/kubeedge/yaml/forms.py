@@ -57,8 +57,8 @@ def _into_rank(job: Rewriting, top: Steps) -> None:
                 job.put((*top, "rank"), {})
             rank = at(job.data, *top, "rank")
             if isinstance(rank, dict) and key not in rank:
-                said = f"'{key}' belongs in rank, and is read as if it were there."
-                job.move((*section, key), (*top, "rank", key), said)
+                message = f"'{key}' belongs in rank, and is read as if it were there."
+                job.move((*section, key), (*top, "rank", key), message)
 
 
 def _sort_by(job: Rewriting, path: Steps, metrics: Sequence[str]) -> None:
@@ -68,7 +68,7 @@ def _sort_by(job: Rewriting, path: Steps, metrics: Sequence[str]) -> None:
     rank = at(job.data, *path)
     if not metrics or not isinstance(rank, dict) or not isinstance(rank.get("sort_by"), list | None):
         return
-    kept = []
+    listed = []
     path = (*path, "sort_by")
     for where, entry in entries(job.data, *path):
         if isinstance(entry, str):
@@ -76,18 +76,18 @@ def _sort_by(job: Rewriting, path: Steps, metrics: Sequence[str]) -> None:
     for where, entry in entries(job.data, *path):
         absent = [name for name in entry if name not in metrics] if isinstance(entry, dict) and len(entry) == 1 else []
         if absent:
-            said = f"sort_by names '{absent[0]}', which the testenv does not list; left out."
-            job.changed(path, said, of=where)
+            message = f"sort_by names '{absent[0]}', which the testenv does not list; left out."
+            job.changed(path, message, about=where)
         else:
-            kept.append(where)
-    if kept:
-        job.relist(path, kept)
+            listed.append(where)
+    if listed:
+        job.relist(path, listed)
         for where in [named for each in job.below(*path) for named in job.below(*each)]:
             if isinstance(word := at(job.data, *where), str) and word not in ("ascend", "descend"):
                 job.put(where, "descend", f"'{word}' sorts as descend, as any word but ascend does in Ianvs.")
         return
-    said = f"rank.sort_by names no metric of the testenv: sorted by the first one, '{metrics[0]}', descending."
-    job.put(path, [{metrics[0]: "descend"}], said)
+    message = f"rank.sort_by names no metric of the testenv: sorted by the first one, '{metrics[0]}', descending."
+    job.put(path, [{metrics[0]: "descend"}], message)
 
 
 def testenv_form(testenv: Rewriting, lookup: KubeEdgeLookup) -> None:
@@ -102,7 +102,7 @@ def testenv_form(testenv: Rewriting, lookup: KubeEdgeLookup) -> None:
     below: list[Sequence[Step]] = [["dataset"], ["model_eval"], ["model_eval", "model_metric"]]
     below += [where[1:] for where in testenv.below(*metrics)]
     # A key of our testenvs that does nothing here is refused: its author expects something of it.
-    ours = [key for key, known in TestEnvSpec.known_keys().items() if known.field]
+    ours = [key for key, entry in TestEnvSpec.known_keys().items() if entry.field]
     _ignore(testenv, KubeEdgeTestEnv, top, *below, also=ours)
     _repeated(testenv, metrics)
     samples = replace(lookup, alike=2)  # many files are called train.txt
@@ -117,16 +117,16 @@ def testenv_form(testenv: Rewriting, lookup: KubeEdgeLookup) -> None:
 def _repeated(testenv: Rewriting, path: Steps) -> None:
     """A metric that is listed twice is one column."""
     seen: list[object] = []
-    kept = []
+    first_uses = []
     for where, metric in entries(testenv.data, *path):
         if metric in seen:
-            said = f"the metric '{at(metric, 'name')}' is listed twice; the second is left out."
-            testenv.changed(path, said, of=where)
+            message = f"the metric '{at(metric, 'name')}' is listed twice; the second is left out."
+            testenv.changed(path, message, about=where)
         else:
             seen.append(metric)
-            kept.append(where)
+            first_uses.append(where)
     if isinstance(at(testenv.data, *path), list):
-        testenv.relist(path, kept)
+        testenv.relist(path, first_uses)
 
 
 def _dataset(testenv: Rewriting, path: Steps) -> None:
@@ -145,20 +145,22 @@ def _dataset(testenv: Rewriting, path: Steps) -> None:
             testenv.move((*path, old), (*path, key), f"'{old}' is an old name, read as {key} by its suffix.")
             given = [key]
         if given and isinstance(dataset.get("name"), str):
-            said = f"'name' beside files is a label ('{dataset['name']}'), not the name of a built-in source; left out."
-            testenv.drop((*path, "name"), said)
+            message = (
+                f"'name' beside files is a label ('{dataset['name']}'), not the name of a built-in source; left out."
+            )
+            testenv.drop((*path, "name"), message)
 
 
 def algorithm_form(algorithm: Rewriting, lookup: KubeEdgeLookup) -> None:
     top: Steps = ("algorithm",)
     name = at(algorithm.data, *top, "paradigm_type")
     if isinstance(name, str) and name in _COMPRESSION:
-        said = f"'{name}' is singletasklearning with `mode: with_compression`, and read so."
-        algorithm.put((*top, "paradigm_type"), "singletasklearning", said)
+        message = f"'{name}' is singletasklearning with `mode: with_compression`, and read so."
+        algorithm.put((*top, "paradigm_type"), "singletasklearning", message)
         algorithm.put((*top, "mode"), "with_compression")
     if "fl_learning_data_setting" in at(algorithm.data, *top):
-        said = "'fl_learning_data_setting' is not read; the key is fl_data_setting. Left out."
-        algorithm.drop((*top, "fl_learning_data_setting"), said)
+        message = "'fl_learning_data_setting' is not read; the key is fl_data_setting. Left out."
+        algorithm.drop((*top, "fl_learning_data_setting"), message)
     modules = algorithm.below(*top, "modules")
     _ignore(algorithm, KubeEdgeAlgorithm, top, *([key] for key in _DATA_SETTINGS), *(where[1:] for where in modules))
     for where in [entry for key in _DATA_SETTINGS for entry in algorithm.below(*top, key)]:
@@ -181,21 +183,25 @@ def _weights(algorithm: Rewriting, path: Steps, lookup: KubeEdgeLookup) -> None:
     if not isinstance(text, str) or not text.strip():
         return
     try:
-        found = _located(algorithm, path, replace(lookup, alike=2), text, "any")  # many a folder is called as a model
+        located = _located(algorithm, path, replace(lookup, alike=2), text, "any")  # many a folder is called as a model
     except ValueError:
         if not HUB_NAME.fullmatch(text):
-            said = f"there is no file '{text}'. If the plugin needs it, put it there; it is handed the path as written."
-            algorithm.problems.append(ValidationError(said, algorithm.place(path), warning=True, code="unnamed-file"))
+            message = (
+                f"there is no file '{text}'. If the plugin needs it, put it there; it is handed the path as written."
+            )
+            algorithm.problems.append(
+                ValidationError(message, algorithm.place(path), warning=True, code="unnamed-file")
+            )
         return
-    algorithm.lead(path, found)
+    algorithm.lead(path, located)
 
 
 def _ignore(file: Rewriting, model: type[Spec], top: Steps, *below: Sequence[Step], also: Collection[str] = ()) -> None:
     """Leave out what Ianvs does not read either, with one word about all of it."""
     ignored: list[str] = []
     for section in ((), *below):
-        known = [key for one in sections_at(model, tuple(section)) for key in one.known_keys()]
-        ignored += file.ignore((*top, *section), [*known, *(also if not section else ())])
+        keys = [key for spec in sections_at(model, tuple(section)) for key in spec.known_keys()]
+        ignored += file.ignore((*top, *section), [*keys, *(also if not section else ())])
     if ignored:
         listed = ", ".join(f"'{key}'" for key in dict.fromkeys(ignored))
         file.changed(top, f"keys that Ianvs does not read are left out: {listed}.")
@@ -217,18 +223,18 @@ def _find(
     if not isinstance(text, str) or not text.strip():
         return
     try:
-        found = lookup.assumed(text)
+        located = lookup.assumed(text)
     except ValueError as error:  # a variable that is not set
         file.problems.append(ValidationError.of(error, file.place(path)))
         return
     try:
-        found = _located(file, path, lookup, module_file(text) if want == "any" else text, want)
+        located = _located(file, path, lookup, module_file(text) if want == "any" else text, want)
     except ValueError as error:
         if missing == "leave":
             return
         if missing == "tell":
             file.problems.append(ValidationError.of(error, file.place(path)))
-    file.lead(path, found)
+    file.lead(path, located)
 
 
 def _located(file: Rewriting, path: Steps, lookup: KubeEdgeLookup, text: str, want: Want) -> Path:

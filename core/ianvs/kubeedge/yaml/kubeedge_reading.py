@@ -101,11 +101,11 @@ def reading_of(job: Document, lookup: Lookup) -> KubeEdgeReading | None:
             ]
         )
     top = at(job.data, "benchmarkingjob")
-    said = at(top, "working_directory")
-    if isinstance(said, str) and said:
+    directory = at(top, "working_directory")
+    if isinstance(directory, str) and directory:
         home = lookup.folder
         with suppress(ValueError):  # the model tells
-            home = lookup.find(said, "folder")
+            home = lookup.find(directory, "folder")
         return KubeEdgeReading(replace(finding, start=home, home=home), home)
     links = [at(top, "testenv"), *(at(link, "url") for _, link in entries(top, "test_object", "algorithms"))]
     home = root_of(finding, [link for link in links if isinstance(link, str)])
@@ -115,7 +115,7 @@ def reading_of(job: Document, lookup: Lookup) -> KubeEdgeReading | None:
 def _contracts(job: Document, lookup: KubeEdgeLookup) -> Iterator[tuple[str, str | None]]:
     """(name, contract) of each algorithm, as far as its files can be read."""
     for _, link in entries(job.data, "benchmarkingjob", "test_object", "algorithms"):
-        file = _found(at(link, "url"), lookup)
+        file = _resolved(at(link, "url"), lookup)
         if file is None:
             continue
         try:
@@ -124,11 +124,11 @@ def _contracts(job: Document, lookup: KubeEdgeLookup) -> Iterator[tuple[str, str
             continue  # told when it is read for good
         beside = replace(lookup, folder=file.parent)
         urls = [at(algorithm, "url"), *(at(module, "url") for _, module in entries(algorithm, "modules"))]
-        files = [found for url in urls if (found := _found(url, beside)) is not None]
+        files = [path for url in urls if (path := _resolved(url, beside)) is not None]
         yield str(at(link, "name")), contract_of(algorithm, files)
 
 
-def _found(text: object, lookup: KubeEdgeLookup) -> Path | None:
+def _resolved(text: object, lookup: KubeEdgeLookup) -> Path | None:
     """Where a path leads, by our own rules first; None for what is not a path, or leads nowhere."""
     if not isinstance(text, str):
         return None
@@ -148,13 +148,13 @@ def contract_of(algorithm: object, files: Iterable[Path]) -> str | None:
     files: of its modules, those that are there; a module without one is an installed class, or built in. A file that
     registers with sedna's ClassFactory makes it an algorithm of KubeEdge Ianvs.
     """
-    said = at(algorithm, "contract")
-    if isinstance(said, str) and said in contract_names():
-        return said
-    found = [is_ianvs_plugin(file) for file in files]
-    if any(found):
+    name = at(algorithm, "contract")
+    if isinstance(name, str) and name in contract_names():
+        return name
+    native = [is_ianvs_plugin(file) for file in files]
+    if any(native):
         return IANVS
-    return NATIVE if found else None
+    return NATIVE if native else None
 
 
 def is_ianvs_plugin(file: Path) -> bool:

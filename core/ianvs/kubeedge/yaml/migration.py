@@ -25,7 +25,7 @@ def migrated(files: Mapping[Path, Rewriting], working_directory: Path, folder: P
     for n, file in enumerate(files):
         before = names[:n].count(file.name)
         targets[file] = folder / (f"{file.stem}-{before + 1}{file.suffix}" if before else file.name)
-    return {targets[file]: _text(file, one, working_directory, targets) for file, one in files.items()}
+    return {targets[file]: _text(file, rewriting, working_directory, targets) for file, rewriting in files.items()}
 
 
 def _text(file: Path, rewriting: Rewriting, working_directory: Path, targets: dict[Path, Path]) -> str:
@@ -35,17 +35,17 @@ def _text(file: Path, rewriting: Rewriting, working_directory: Path, targets: di
     for change in rewriting.changes:
         if change.renamed is None:  # else it is about a path, and what that was is said below
             comments.setdefault(change.path, []).append(change.message)
-    for path, (written, found) in rewriting.paths.items():
-        if at(data, *path) != str(found):
+    for path, (written, actual) in rewriting.paths.items():
+        if at(data, *path) != str(actual):
             continue  # it was left out, or another one stands there now
-        text = written if "${" in written else _relative(targets.get(found, found), folder)
+        text = written if "${" in written else _relative(targets.get(actual, actual), folder)
         at(data, *path[:-1])[path[-1]] = text
         if text != written:
             comments.setdefault(path, []).append(f"was {written}")
     if (job := at(data, "benchmarkingjob")) is not None and "working_directory" not in job:
         job["working_directory"] = _relative(working_directory, folder)
-        said = "where Ianvs would be called: plugins are run there, and relative paths of theirs start there"
-        comments["benchmarkingjob", "working_directory"] = [said]
+        comment = "where Ianvs would be called: plugins are run there, and relative paths of theirs start there"
+        comments["benchmarkingjob", "working_directory"] = [comment]
     if (algorithm := at(data, "algorithm")) is not None and "contract" not in algorithm:
         at(data)["algorithm"] = {"contract": "ianvs", **algorithm}
         comments["algorithm", "contract"] = ["its plugins are written for KubeEdge Ianvs and are handed paths"]

@@ -50,34 +50,34 @@ class Rewriting:
         return self.original.key_place(self._origin(path))
 
     def changed(
-        self, path: Steps, message: str, *, of: Steps | None = None, renamed: tuple[str, str] | None = None
+        self, path: Steps, message: str, *, about: Steps | None = None, renamed: tuple[str, str] | None = None
     ) -> None:
-        """Note that what stands at `path` is read otherwise. of: what the message is about, where that will be gone."""
-        self.changes.append(Change(message, path, self.place(of or path), renamed))
+        """Note that what stands at `path` is read otherwise. about: what the message is on, where that will be gone."""
+        self.changes.append(Change(message, path, self.place(about or path), renamed))
 
     def put(self, path: Steps, value: object, message: str | None = None) -> None:
         if message is not None:
             self.changed(path, message)
         at(self.data, *path[:-1])[path[-1]] = value
 
-    def lead(self, path: Steps, found: Path) -> None:
-        """Let the path that stands at `path` be `found`, which it leads to."""
-        self.paths[path] = (at(self.data, *path), found)
-        self.put(path, str(found))
+    def lead(self, path: Steps, target: Path) -> None:
+        """Let the path that stands at `path` be `target`, which it leads to."""
+        self.paths[path] = (at(self.data, *path), target)
+        self.put(path, str(target))
 
     def drop(self, path: Steps, message: str) -> None:
-        self.changed(path[:-1], message, of=path)
+        self.changed(path[:-1], message, about=path)
         del at(self.data, *path[:-1])[path[-1]]
 
     def move(self, path: Steps, to: Steps, message: str) -> None:
         """Let the value of the key at `path` stand at `to`."""
-        self.changed(to, message, of=path)
+        self.changed(to, message, about=path)
         at(self.data, *to[:-1])[to[-1]] = at(self.data, *path[:-1]).pop(path[-1])
         self._moved.append({to: path})
 
-    def relist(self, path: Steps, kept: Iterable[Steps]) -> None:
-        """Let the list of what stands at the paths `kept` stand at `path`."""
-        origins = {(*path, index): where for index, where in enumerate(kept)}
+    def relist(self, path: Steps, sources: Iterable[Steps]) -> None:
+        """Let the list of what stands at the paths `sources` stand at `path`."""
+        origins = {(*path, index): where for index, where in enumerate(sources)}
         self._moved.append(origins)
         self.put(path, [at(self.data, *where) for where in origins.values()])
 

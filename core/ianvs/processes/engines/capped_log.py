@@ -21,13 +21,13 @@ class SecretFilter:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         # Latin-1 has a letter for each byte: whatever is printed passes as it is.
-        self._known = [form.encode("utf-8", "surrogateescape").decode("latin-1") for form in forms_of(secrets)]
+        self._secrets = [form.encode("utf-8", "surrogateescape").decode("latin-1") for form in forms_of(secrets)]
         self._held = ""
 
     def passed(self, block: bytes, *, last: bool = False) -> bytes:
         """What of this block, and of those before it, may be written now. last: nothing comes any more."""
         text = self._held + block.decode("latin-1")
-        spans = secret_spans(text, self._known)
+        spans = secret_spans(text, self._secrets)
         end = len(text) if last else self._end(text, spans)
         self._held = text[end:]
         return replaced(text[:end], [span for span in spans if span[0] < end]).encode("latin-1")
@@ -35,7 +35,7 @@ class SecretFilter:
     def _end(self, text: str, spans: list[tuple[int, int]]) -> int:
         """Of the whole lines, without the beginning of a known secret of several lines or of a PEM block."""
         end = max(text.rfind("\n") + 1, text.rfind("\r") + 1, len(text) - _LONGEST_LINE)
-        for secret in self._known:
+        for secret in self._secrets:
             if "\n" in secret:
                 starts = range(max(0, len(text) - len(secret) + 1), end)
                 end = next((start for start in starts if secret.startswith(text[start:])), end)

@@ -94,14 +94,14 @@ class Mailbox:
         self.put = self._queue.put
 
     def take(self, timeout: float) -> list[Event]:
-        found: list[Event] = []
+        events: list[Event] = []
         with contextlib.suppress(queue.Empty):
-            told = self._queue.get(timeout=timeout)
-            while isinstance(told, Event):
-                found.append(told)
-                told = self._queue.get_nowait()
-            raise told
-        return found
+            item = self._queue.get(timeout=timeout)
+            while isinstance(item, Event):
+                events.append(item)
+                item = self._queue.get_nowait()
+            raise item
+        return events
 
 
 class Reporter:
@@ -109,7 +109,7 @@ class Reporter:
 
     def __init__(self, key: str, send: Callable[[Event], None]) -> None:
         self._key, self._send = key, send
-        self._last, self._asked = 0.0, False
+        self._last, self._stop_requested = 0.0, False
 
     def __call__(self, payload: object) -> None:
         """Report progress to the supervisor. Cheap, and never blocks: reports may be dropped."""
@@ -122,10 +122,10 @@ class Reporter:
 
     def stop_requested(self) -> bool:
         """Whether the task should end at its next checkpoint."""
-        return self._asked
+        return self._stop_requested
 
     def ask(self, *_: object) -> None:
-        self._asked = True
+        self._stop_requested = True
 
 
 @dataclass(frozen=True)
@@ -196,8 +196,8 @@ class Engine(ABC):
         """End all tasks that are still running."""
 
 
-def run_alone(engine: Engine, task: Task, told: Callable[[Any], None]) -> tuple[int, Any]:
-    """(exit code, result) of `task`, waited for; `told` hears what it reports. Nothing else may run on `engine`."""
+def run_alone(engine: Engine, task: Task, on_progress: Callable[[Any], None]) -> tuple[int, Any]:
+    """(exit code, result) of `task`, waited for; `on_progress` gets its reports. Nothing else may run on `engine`."""
     result = None
     engine.submit(task)
     while True:
@@ -205,7 +205,7 @@ def run_alone(engine: Engine, task: Task, told: Callable[[Any], None]) -> tuple[
             if event.key != task.key:
                 continue
             if event.kind == "progress":
-                told(event.payload)
+                on_progress(event.payload)
             elif event.kind == "result":
                 result = event.payload
             elif event.kind == "ended":

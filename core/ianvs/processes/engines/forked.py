@@ -71,10 +71,10 @@ def log_to(output: int) -> None:
     faulthandler.enable(sys.stderr)
 
 
-def close_all_but(kept: set[int]) -> None:
+def close_all_but(fds: set[int]) -> None:
     """Close this process's files; standard input, output and error stay, too."""
     for name in os.listdir("/proc/self/fd") if Path("/proc/self/fd").is_dir() else ():  # noqa: PTH208
-        if int(name) > 2 and int(name) not in kept:
+        if int(name) > 2 and int(name) not in fds:
             with suppress(OSError):
                 os.close(int(name))
 

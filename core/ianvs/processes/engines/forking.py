@@ -42,7 +42,7 @@ class ForkEngine(Engine):
         self._suspects: deque[Task] = deque()  # to be run one at a time, before any other
         self._waiting: deque[Task] = deque()  # for the suspects to end
         self._suspecting = self._gone = False
-        self._found: list[Event] = []
+        self._events: list[Event] = []
         self._open()
 
     def _open(self) -> None:
@@ -84,7 +84,7 @@ class ForkEngine(Engine):
 
     def events(self, timeout: float) -> list[Event]:
         began = time.monotonic()
-        while not self._found:
+        while not self._events:
             if self._gone:
                 self._begin_anew()
                 continue
@@ -93,8 +93,8 @@ class ForkEngine(Engine):
             if not ready:
                 break
             self._receive()
-        found, self._found = self._found, []
-        return found
+        events, self._events = self._events, []
+        return events
 
     def _receive(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -121,7 +121,7 @@ class ForkEngine(Engine):
                     self._follow(event)
 
     def _follow(self, event: Event) -> None:
-        self._found.append(event)
+        self._events.append(event)
         if event.kind == "started":
             self._pids[event.key] = event.payload
         elif event.kind == "ended":
@@ -137,7 +137,7 @@ class ForkEngine(Engine):
         self.close()
         hit, self._running, self._pids = [*self._running.values()], {}, {}
         if len(hit) == 1:
-            self._found.append(Event(hit[0].key, "ended", -signal.SIGKILL))
+            self._events.append(Event(hit[0].key, "ended", -signal.SIGKILL))
         else:
             self._suspects.extend(hit)
         self._open()
@@ -159,7 +159,7 @@ class ForkEngine(Engine):
         for queue in (self._suspects, self._waiting):
             for task in [task for task in queue if task.key == key]:
                 queue.remove(task)
-                self._found.append(Event(key, "ended", -number))
+                self._events.append(Event(key, "ended", -number))
         with contextlib.suppress(OSError):
             self._channel.send(pickle.dumps(("signal", key, number)))
 

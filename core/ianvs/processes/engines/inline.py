@@ -32,9 +32,9 @@ class InlineEngine(Engine):
     def events(self, timeout: float) -> list[Event]:
         if self._waiting:
             self._run(self._waiting.popleft())
-        found = list(self._events)
+        events = list(self._events)
         self._events.clear()
-        return found
+        return events
 
     def cancel(self, key: str, *, force: bool = False) -> None:
         self._waiting = deque(task for task in self._waiting if task.key != key)

@@ -31,15 +31,15 @@ def end_marked(mark: str) -> None:
     import psutil
 
     deadline = time.monotonic() + _PATIENCE
-    found = True
-    while found and time.monotonic() < deadline:
-        found = False
+    alive = True
+    while alive and time.monotonic() < deadline:
+        alive = False
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
                 if process.pid != os.getpid() and process.environ().get(MARK) == mark:
                     process.kill()  # not waited for: its exit status is its parent's to read
-                    found = True
-        time.sleep(0.01 * found)
+                    alive = True
+        time.sleep(0.01 * alive)
 
 
 def _work(orders: BinaryIO, events: BinaryIO) -> None:

@@ -37,11 +37,11 @@ class SpawnEngine(Engine):
         self._children[task.key] = _Child(task, self._workload, folders, self._events)
 
     def events(self, timeout: float) -> list[Event]:
-        found = self._events.take(timeout)
-        for event in found:
+        events = self._events.take(timeout)
+        for event in events:
             if event.kind == "ended":
                 del self._children[event.key]
-        return found
+        return events
 
     def cancel(self, key: str, *, force: bool = False) -> None:
         if (child := self._children.get(key)) is not None:
@@ -61,14 +61,14 @@ class _Child:
         self._mark = uuid.uuid4().hex
         self._folders = folders
         self._lock = threading.Lock()
-        self._begun = self._asked = self._forced = False
-        own = {MARK: self._mark, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folders[0])}
+        self._begun = self._stop_requested = self._forced = False
+        variables = {MARK: self._mark, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folders[0])}
         self._process = start_python(
             "ianvs.processes.engines.spawned:main",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, **thread_limits(workload.threads), **own, **task.environment},
+            env={**os.environ, **thread_limits(workload.threads), **variables, **task.environment},
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # on Windows, for Ctrl-C
         )
         self._life = threading.Thread(target=self._follow, name=f"task {task.key}", daemon=True)
@@ -76,9 +76,9 @@ class _Child:
 
     def ask_to_stop(self) -> None:
         with self._lock:
-            if self._begun and not self._asked:
+            if self._begun and not self._stop_requested:
                 self._say(b"stop")
-            self._asked = True
+            self._stop_requested = True
 
     def kill(self) -> None:
         self._forced = True
@@ -95,7 +95,7 @@ class _Child:
         self._say(pickle.dumps((self._preload, self._task, self._folders)))
         with self._lock:
             self._begun = True
-            if self._asked:
+            if self._stop_requested:
                 self._say(b"stop")
         code = self._process.wait()
         end_marked(self._mark)  # what it has left behind

@@ -52,7 +52,7 @@ def sweep() -> None:
     """Remove such folders of this user and host whose processes are gone."""
     if fcntl is None:
         return
-    for folder in {one for above in (tempfile.gettempdir(), _SHORT) for one in Path(above).glob(f"{_PREFIX}*")}:
+    for folder in {path for above in (tempfile.gettempdir(), _SHORT) for path in Path(above).glob(f"{_PREFIX}*")}:
         with contextlib.suppress(OSError):
             if (folder / _HOST).read_text() != platform.node():
                 continue
@@ -85,9 +85,9 @@ def socket_folder() -> Path | None:
 
 def own_folders(number: int, folder: Path, sockets: Path | None) -> tuple[str, str | None]:
     """New folders of a task below those of its engine: for temporary files, and for sockets."""
-    made = [one and one / str(number) for one in (folder, sockets)]
-    for one in filter(None, made):
-        one.mkdir(mode=0o700)
+    made = [path and path / str(number) for path in (folder, sockets)]
+    for path in filter(None, made):
+        path.mkdir(mode=0o700)
     return str(made[0]), None if made[1] is None else str(made[1])
 
 

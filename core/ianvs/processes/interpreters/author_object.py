@@ -41,12 +41,12 @@ _BUILTIN: dict[str, type[Exception]] = {
 def load_in(where: Surroundings, url: str | None, name: str, *, once: bool = False) -> Loaded:
     """`ianvs.plugins.loader.load`, or `load_once`, of what lives in these surroundings."""
     if where.python is None:
-        found = (load_once if once else load)(url, name)
+        loaded = (load_once if once else load)(url, name)
         if where.adapter is None:
-            return found
-        with found.active() as target:
-            found.target = importlib.import_module(where.adapter).adapted(target)
-        return found
+            return loaded
+        with loaded.active() as target:
+            loaded.target = importlib.import_module(where.adapter).adapted(target)
+        return loaded
     if url is None:
         raise PluginError(
             f"'{name}' is looked for in another interpreter: give the `url` of its file or module.",
@@ -114,22 +114,22 @@ class Worker:
 
     def method(self, number: int, method: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Message:
         try:
-            told = {
+            request = {
                 "number": number,
                 "method": method,
-                "arguments": [self._told(method, one) for one in arguments],
-                "named": {name: self._told(name, one) for name, one in named.items()},
+                "arguments": [self._encoded(method, value) for value in arguments],
+                "named": {name: self._encoded(name, value) for name, value in named.items()},
                 "seed": random.getrandbits(63),  # of the stream that was begun for this call
             }
-            return self.call("call", told)
+            return self.call("call", request)
         finally:
             self._views.clear()
 
-    def _told(self, name: str, value: Any) -> tuple[str, object]:
+    def _encoded(self, name: str, value: Any) -> tuple[str, object]:
         if hasattr(value, "tensors") and hasattr(value, "close"):
-            return "view", self._lent(value)
+            return "view", self._register_view(value)
         if isinstance(value, tuple) and value and hasattr(value[0], "tensors"):
-            return "views", [self._lent(one) for one in value]
+            return "views", [self._register_view(view) for view in value]
         if isinstance(value, Path):
             return "path", str(value)
         if isinstance(value, np.random.Generator):
@@ -145,13 +145,13 @@ class Worker:
             return "value", value
         raise PluginError(f"'{name}' can't be handed to a plugin in another interpreter.", code="invalid-request")
 
-    def _lent(self, view: Any) -> dict[str, object]:
+    def _register_view(self, view: Any) -> dict[str, object]:
         self._views.append(view)
         labels = hasattr(view, "passes")
         return {"number": len(self._views) - 1, "count": len(view), "labels": labels, "over": view.over}
 
-    def _handled(self, name: str, told: Message) -> Message | None:
-        body = told.body
+    def _handled(self, name: str, message: Message) -> Message | None:
+        body = message.body
         if name == "progress":
             self._progress(body["fraction"], **body["numbers"])
             return None
@@ -187,8 +187,8 @@ class _AuthorsObject:
 
     def _build(self, hyperparameters: Mapping[str, Any]) -> None:
         gone, self._worker.gone = self._worker.gone, []
-        told = {"hyperparameters": dict(hyperparameters), "seed": random.getrandbits(63)}
-        built = self._worker.call("build", {**told, "gone": gone, "kind": self._kind}).body
+        request = {"hyperparameters": dict(hyperparameters), "seed": random.getrandbits(63)}
+        built = self._worker.call("build", {**request, "gone": gone, "kind": self._kind}).body
         self._number = int(built["number"])
         self._note(built["state"])
 
@@ -197,11 +197,11 @@ class _AuthorsObject:
             self._worker.gone.append(self._number)
 
     def _call(self, method: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-        found = self._worker.method(self._number, method, arguments, named)
-        self._note(found.body["state"])
-        value = found.body["value"]
+        reply = self._worker.method(self._number, method, arguments, named)
+        self._note(reply.body["state"])
+        value = reply.body["value"]
         if "array" in value:
-            return unpacked(found.held, value["array"])
+            return unpacked(reply.held, value["array"])
         return value.get("path", value.get("json"))
 
     def _note(self, state: Mapping[str, Any]) -> None:
@@ -212,7 +212,7 @@ class _AuthorsObject:
 
 def _class(worker: Worker, where: Surroundings, url: str, name: str) -> type:
     """One with the methods that the author's has, and their parameters."""
-    found = None if where.adapter is None else find_spec(where.adapter)
+    adapter_spec = None if where.adapter is None else find_spec(where.adapter)
     entry = Path(url).resolve() if url.endswith(".py") and Path(url).is_file() else None
     package = None if entry is None else package_of(entry)
     request = {
@@ -221,21 +221,21 @@ def _class(worker: Worker, where: Surroundings, url: str, name: str) -> type:
         "folders": [os.path.dirname(url)] if entry is None else list(map(str, import_folders(entry))),  # noqa: PTH120
         "package": None if package is None else str(package),
         "kept": {os.fspath(path): text.decode(errors="replace") for path, text in kept_files().items()},
-        "adapter": None if found is None else found.origin,
+        "adapter": None if adapter_spec is None else adapter_spec.origin,
         "threads": int(os.environ.get("OMP_NUM_THREADS") or 1),
     }
     try:
-        told = worker.call("load", request).body
+        description = worker.call("load", request).body
     except (RemoteError, TypeError, KeyError, FileNotFoundError) as error:
         raise PluginError(_failed_import(error, where), code="unloadable-plugin") from None
 
     def init(self: _AuthorsObject, **hyperparameters: Any) -> None:
         self._build(hyperparameters)
 
-    init.__signature__ = _signature(told["constructor"])  # type: ignore[attr-defined]
-    members: dict[str, Any] = {method: _method(method, one) for method, one in told["methods"].items()}
-    flags = {flag: value for flag, value in told["flags"].items() if value is not None}
-    members |= {**flags, "__init__": init, "_worker": worker, "_kind": told["kind"]}
+    init.__signature__ = _signature(description["constructor"])  # type: ignore[attr-defined]
+    members: dict[str, Any] = {method: _method(method, facts) for method, facts in description["methods"].items()}
+    flags = {flag: value for flag, value in description["flags"].items() if value is not None}
+    members |= {**flags, "__init__": init, "_worker": worker, "_kind": description["kind"]}
     return type(name.rpartition(":")[2], (_AuthorsObject,), members)
 
 
@@ -246,24 +246,24 @@ def _failed_import(error: Exception, where: Surroundings) -> str:
     return message if missing is None else f"{message}. {how_to_install(missing[1], where.python)}."
 
 
-def _method(name: str, told: Mapping[str, Any]) -> Callable[..., Any]:
-    signature = _signature(told["takes"])
+def _method(name: str, facts: Mapping[str, Any]) -> Callable[..., Any]:
+    signature = _signature(facts["takes"])
 
     def method(self: _AuthorsObject, *arguments: Any, **named: Any) -> Any:
         signature.bind(self, *arguments, **named)
         return self._call(name, arguments, named)
 
     method.__signature__ = signature  # type: ignore[attr-defined]
-    method.leaves = frozenset(told["leaves"])  # type: ignore[attr-defined]
+    method.leaves = frozenset(facts["leaves"])  # type: ignore[attr-defined]
     return method
 
 
-def _signature(told: Sequence[tuple[str, int, list[Any] | None]]) -> inspect.Signature:
+def _signature(parameters: Sequence[tuple[str, int, list[Any] | None]]) -> inspect.Signature:
     kinds = {int(kind): kind for kind in inspect._ParameterKind}
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     given = [
         inspect.Parameter(name, kinds[kind], default=inspect.Parameter.empty if default is None else default[0])
-        for name, kind, default in told
+        for name, kind, default in parameters
     ]
-    order = sorted(given, key=lambda one: (one.kind, one.default is not one.empty and one.kind < 3))
+    order = sorted(given, key=lambda p: (p.kind, p.default is not p.empty and p.kind < 3))
     return inspect.Signature([itself, *order])

@@ -30,7 +30,7 @@ class Lock:
         return hashlib.sha256(json.dumps([self.python, self.packages]).encode()).hexdigest()[:20]
 
     def __str__(self) -> str:
-        of_interest = [one for one in self.packages if not one.startswith(("pip==", "setuptools==", "wheel=="))]
+        of_interest = [p for p in self.packages if not p.startswith(("pip==", "setuptools==", "wheel=="))]
         return f"Python {self.python} with {one_line(of_interest) or 'no packages'}"
 
 
@@ -50,16 +50,16 @@ def lock_of(algorithm: AlgorithmSpec) -> Lock:
 def _lock(python: str) -> Lock:
     try:
         done = subprocess.run([python, "-I", "-S", str(WORKER), "versions"], capture_output=True, timeout=_SECONDS)
-        told: dict[str, Any] = json.loads(done.stdout)
-        return Lock(told["python"], tuple(told["packages"]))
+        versions: dict[str, Any] = json.loads(done.stdout)
+        return Lock(versions["python"], tuple(versions["packages"]))
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        said = str(error)
+        reason = str(error)
         if isinstance(error, ValueError):
-            said = (
+            reason = (
                 done.stderr.decode(errors="replace").strip().rpartition("\n")[2] or f"it ended with {done.returncode}"
             )
         raise IanvsError(
-            f"the interpreter {shown_path(Path(python))} can't be used: {said}. Python 3.8 or later is needed.",
+            f"the interpreter {shown_path(Path(python))} can't be used: {reason}. Python 3.8 or later is needed.",
             code="invalid-interpreter",
         ) from None
 
@@ -78,18 +78,18 @@ def prepare(algorithm: AlgorithmSpec, workspace: Path) -> bool:
     shutil.rmtree(partial, ignore_errors=True)
     python, uv = str(spec.base), shutil.which("uv")
     listed = ["-r", str(spec.requirements)]
-    here = str(partial / "bin" / "python")
+    target = str(partial / "bin" / "python")
     steps = [
         [python, "-m", "venv", str(partial)],
-        [here, "-m", "pip", "install", "--disable-pip-version-check", *listed],
+        [target, "-m", "pip", "install", "--disable-pip-version-check", *listed],
     ]
     if uv is not None:
-        steps = [[uv, "venv", "--python", python, str(partial)], [uv, "pip", "install", "--python", here, *listed]]
+        steps = [[uv, "venv", "--python", python, str(partial)], [uv, "pip", "install", "--python", target, *listed]]
     for step in steps:
         done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=spec.requirements.parent)
         if done.returncode:
             shutil.rmtree(partial, ignore_errors=True)
-            said = " ".join(done.stdout.decode(errors="replace").split()[-60:])
-            raise IanvsError(f"the environment of {algorithm.name} can't be made: {said}", code="invalid-interpreter")
+            output = " ".join(done.stdout.decode(errors="replace").split()[-60:])
+            raise IanvsError(f"the environment of {algorithm.name} can't be made: {output}", code="invalid-interpreter")
     partial.rename(folder)  # scripts in bin/ name the folder of before; the interpreter does not
     return True

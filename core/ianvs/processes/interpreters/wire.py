@@ -68,22 +68,22 @@ class Peer:
         """The reply. Raises the error that the other process answered with, and Gone if it does not answer."""
         self._send({"call": name, "with": body or {}}, held)
         while True:
-            told, held = self._receive()
-            if "call" in told:
-                self._answer(told, held)
-            elif "error" in told:
-                raise _error(told["error"], told.get("message"))
-            elif "reply" in told:
-                return Message(_mapping(told["reply"]), held)
+            message, held = self._receive()
+            if "call" in message:
+                self._answer(message, held)
+            elif "error" in message:
+                raise _error(message["error"], message.get("message"))
+            elif "reply" in message:
+                return Message(_mapping(message["reply"]), held)
 
     def serve(self) -> None:
         """Answer the calls of the other process until it ends, which raises Gone."""
         while True:
             self._answer(*self._receive())
 
-    def _answer(self, told: Mapping[str, Any], held: bytearray) -> None:
+    def _answer(self, message: Mapping[str, Any], held: bytearray) -> None:
         try:
-            reply = self._handler(str(told["call"]), Message(_mapping(told.get("with")), held)) or Message({})
+            reply = self._handler(str(message["call"]), Message(_mapping(message.get("with")), held)) or Message({})
         except Gone:
             raise
         except Exception as error:
@@ -91,8 +91,8 @@ class Peer:
             return
         self._send({"reply": reply.body}, reply.held)
 
-    def _send(self, told: Mapping[str, object], held: bytes | bytearray = b"") -> None:
-        words = _written(told)
+    def _send(self, message: Mapping[str, object], held: bytes | bytearray = b"") -> None:
+        words = _written(message)
         try:
             self._end.sendall(b"".join((_HEADER.pack(len(words), len(held)), words, held)))
         except OSError as error:
@@ -106,12 +106,12 @@ class Peer:
                 raise RemoteError("ProtocolError", f"a message of {words + size} bytes")
             body = self._exactly(words + size)
             try:
-                told = _mapping(_read(body[:words]))
+                message = _mapping(_read(body[:words]))
             except ValueError as error:
                 raise RemoteError("ProtocolError", f"a message that is no JSON ({error})") from None
-            if "note" not in told:
-                return told, body[words:]
-            self._handler(str(told["note"]), Message(_mapping(told.get("with"))))
+            if "note" not in message:
+                return message, body[words:]
+            self._handler(str(message["note"]), Message(_mapping(message.get("with"))))
 
     def _exactly(self, size: int) -> bytearray:
         body = bytearray(size)
@@ -135,10 +135,10 @@ def error_kind(error: Exception) -> str:
 def error_text(error: BaseException) -> str:
     """What an author's code raised, with the line of their file before it."""
     if isinstance(error, SystemExit):
-        said = f"sys.exit({'' if error.code is None else repr(error.code)}) ends the process"
-        return f"{author_place(error)}{said}"
-    known = isinstance(error, IanvsError | RemoteError)
-    return str(error) if known else f"{author_place(error)}{error}"
+        text = f"sys.exit({'' if error.code is None else repr(error.code)}) ends the process"
+        return f"{author_place(error)}{text}"
+    is_ours = isinstance(error, IanvsError | RemoteError)
+    return str(error) if is_ours else f"{author_place(error)}{error}"
 
 
 def packed(values: NDArray[Any] | Sequence[Any], held: bytearray, *, files: bool = True) -> Spec:
@@ -163,9 +163,9 @@ def _packed_objects(values: Sequence[Any], held: bytearray, *, files: bool) -> S
     if isinstance(first, dict) and first and all(isinstance(each, np.ndarray) for each in first.values()):
         ragged = {}
         for name in first:
-            rows = [one[name] for one in values]
+            rows = [mapping[name] for mapping in values]
             starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-            ragged[name] = [packed(one, held, files=files) for one in (np.concatenate(rows), starts)]
+            ragged[name] = [packed(array, held, files=files) for array in (np.concatenate(rows), starts)]
         return {"count": len(values), "ragged": ragged}
     text = json.dumps(list(values)).encode()
     at = len(held)
@@ -184,10 +184,10 @@ def unpacked(held: bytes | bytearray | memoryview, spec: Spec, *, files: bool = 
             return _unpacked_mappings(memory, spec, files)
         if "json" in spec:
             at = _whole(spec["at"])
-            found = json.loads(bytes(memory[at : at + _whole(spec["json"])]))
-            if not isinstance(found, list):
+            values = json.loads(bytes(memory[at : at + _whole(spec["json"])]))
+            if not isinstance(values, list):
                 raise ValueError("a list is needed")
-            return found
+            return values
         return _unpacked_numbers(memory, spec, files)
     except (KeyError, IndexError, TypeError, ValueError, OSError) as error:
         raise RemoteError("ProtocolError", f"an array that can't be read: {error}") from None
@@ -195,8 +195,8 @@ def unpacked(held: bytes | bytearray | memoryview, spec: Spec, *, files: bool = 
 
 def _unpacked_mappings(memory: memoryview, spec: Spec, files: bool) -> list[dict[str, NDArray[Any]]]:
     columns = []
-    for told, where in spec["ragged"].values():
-        rows = _unpacked_numbers(memory, told, files)
+    for rows_spec, where in spec["ragged"].values():
+        rows = _unpacked_numbers(memory, rows_spec, files)
         starts = _unpacked_numbers(memory, where, files).astype(np.int64)
         if len(starts) != _whole(spec["count"]) + 1 or (np.diff(starts, prepend=0, append=len(rows)) < 0).any():
             raise ValueError("rows that begin nowhere")
@@ -212,10 +212,10 @@ def _unpacked_numbers(memory: memoryview, spec: Spec, files: bool) -> NDArray[An
         return np.ndarray(shape, spec["dtype"], memory, _whole(spec["at"]))
     if not files:
         raise ValueError("it names a file")
-    found = np.memmap(spec["file"], spec["dtype"], "c", shape=shape)
+    array = np.memmap(spec["file"], spec["dtype"], "c", shape=shape)
     with contextlib.suppress(OSError):
         Path(spec["file"]).unlink()  # the map stays
-    return found.view(np.ndarray)
+    return array.view(np.ndarray)
 
 
 def _whole(value: object) -> int:
@@ -224,12 +224,12 @@ def _whole(value: object) -> int:
     return value
 
 
-def _written(told: Mapping[str, object]) -> bytes:
+def _written(message: Mapping[str, object]) -> bytes:
     """As JSON, by pydantic in a fifth of json's time; json writes what is no Unicode, such as some names of files."""
     try:
-        return to_json(told)
+        return to_json(message)
     except ValueError:
-        return json.dumps(told).encode()
+        return json.dumps(message).encode()
 
 
 def _read(words: bytearray) -> object:
@@ -247,7 +247,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _error(kind: object, message: object) -> Exception:
     """As it was raised, where it is one of ours; a class that takes a text."""
-    found = getattr(errors, str(kind), None)
-    if isinstance(found, type) and issubclass(found, IanvsError) and not issubclass(found, errors.ConfigError):
-        return found(str(message))
+    cls = getattr(errors, str(kind), None)
+    if isinstance(cls, type) and issubclass(cls, IanvsError) and not issubclass(cls, errors.ConfigError):
+        return cls(str(message))
     return RemoteError(str(kind), str(message))

@@ -71,16 +71,16 @@ class Peer:
     def call(self, name, body):
         self._send({"call": name, "with": body})
         while True:
-            told, held = self._receive()
-            if "call" in told:
-                self._answer(told)
-            elif "error" in told:
+            message, held = self._receive()
+            if "call" in message:
+                self._answer(message)
+            elif "error" in message:
                 kinds = {"ExamRuleError": ExamRuleError, "HiddenError": HiddenError, "PluginError": PluginError}
-                if told["error"] in kinds:
-                    raise kinds[told["error"]](told["message"])
-                raise Remote(told["error"], told["message"])
+                if message["error"] in kinds:
+                    raise kinds[message["error"]](message["message"])
+                raise Remote(message["error"], message["message"])
             else:
-                return told["reply"], held
+                return message["reply"], held
 
     def note(self, name, body):
         self._send({"note": name, "with": body})
@@ -89,19 +89,19 @@ class Peer:
         while True:
             self._answer(self._receive()[0])
 
-    def _answer(self, told):
+    def _answer(self, message):
         try:
-            body, held = self._handler(told["call"], told["with"])
+            body, held = self._handler(message["call"], message["with"])
         except (Exception, SystemExit) as error:
             sys.stderr.write(traceback.format_exc())
             sys.stderr.flush()
-            kind, said = _told(error)
-            self._send({"error": kind, "message": said})
+            kind, text = _error_text(error)
+            self._send({"error": kind, "message": text})
             return
         self._send({"reply": body}, held)
 
-    def _send(self, told, held=b""):
-        body = json.dumps(told).encode()
+    def _send(self, message, held=b""):
+        body = json.dumps(message).encode()
         self._end.sendall(_HEADER.pack(len(body), len(held)) + body + held)  # at once: each part would wake the other
 
     def _receive(self):
@@ -119,10 +119,10 @@ class Peer:
         return body
 
 
-def _told(error):
+def _error_text(error):
     """(the name of its class, where in the author's code it came from and what it said)."""
     kind = error.kind if isinstance(error, Remote) else type(error).__name__
-    said = f"sys.exit({error.code!r}) ends the process" if isinstance(error, SystemExit) else str(error)
+    text = f"sys.exit({error.code!r}) ends the process" if isinstance(error, SystemExit) else str(error)
     if isinstance(error, SyntaxError):
         return kind, f"{os.path.basename(error.filename or '?')}:{error.lineno}: {error.msg}"
     place = ""
@@ -131,10 +131,10 @@ def _told(error):
         ours = file in (__file__, _views.__file__) or frame.f_globals.get("__name__") == "adapter"
         if not ours and "site-packages" not in file and not file.startswith((sys.base_prefix, "<")):
             place = f"{os.path.basename(file)}:{line}: "
-    return kind, place + said
+    return kind, place + text
 
 
-class _Kept(importlib.abc.MetaPathFinder):
+class _SourceFinder(importlib.abc.MetaPathFinder):
     """Modules of the author, from the bytes that were planned. files: {path: text}."""
 
     def __init__(self, files):
@@ -187,11 +187,11 @@ class Worker:
 
         site.main()  # packages of the interpreter
         url, name = body["url"], body["name"]
-        finder = _Kept(body["kept"])
+        finder = _SourceFinder(body["kept"])
         sys.meta_path.insert(0, finder)
         adapter = _run(finder.spec("adapter", body["adapter"])) if body["adapter"] else None
-        if hasattr(adapter, "found"):
-            target = adapter.found(url, name)
+        if hasattr(adapter, "plugin_class"):
+            target = adapter.plugin_class(url, name)
         else:
             target = _named(finder, url, name, body["folders"], body["package"])
             target = target if adapter is None else adapter.adapted(target)
@@ -211,14 +211,14 @@ class Worker:
                     "leaves": sorted(getattr(function, "leaves", ())),
                 }
         flags = {flag: getattr(target, flag, None) for flag in ("sees_past_rounds", "adapts_in_testing", "reference")}
-        told = {
+        description = {
             "methods": methods,
             "constructor": _constructor(target),
             "flags": flags,
             "class": isinstance(target, type),
             "kind": len(self._kinds) - 1,
         }
-        return told, b""
+        return description, b""
 
     def order_build(self, body):
         for number in body["gone"]:
@@ -232,18 +232,18 @@ class Worker:
         self._seed(body["seed"])
         owner = self._objects[body["number"]]
         try:
-            arguments = [self._given(one) for one in body["arguments"]]
-            named = {name: self._given(one) for name, one in body["named"].items()}
-            found = getattr(owner, body["method"])(*arguments, **named)
-            value, given = _packed(found)
+            arguments = [self._given(argument) for argument in body["arguments"]]
+            named = {name: self._given(argument) for name, argument in body["named"].items()}
+            result = getattr(owner, body["method"])(*arguments, **named)
+            value, given = _packed(result)
         finally:
             for view in self._views:
                 view.close()
             self._views = []
         return {"value": value, "state": self._state(body["number"])}, given
 
-    def _given(self, told):
-        kind, value = told
+    def _given(self, encoded):
+        kind, value = encoded
         if kind == "view":
             view = (TrainView if value["labels"] else TestView)(
                 self._peer, value["number"], value["count"], value["over"]
@@ -251,7 +251,7 @@ class Worker:
             self._views.append(view)
             return view
         if kind == "views":
-            return tuple(self._given(("view", one)) for one in value)
+            return tuple(self._given(("view", item)) for item in value)
         if kind == "tuple":
             return tuple(value)
         if kind == "path":
@@ -304,9 +304,9 @@ def _named(finder, url, name, folders, package):
         name = url.partition(":")[2] or name
     if not hasattr(module, name):
         raise PluginError(f"{os.path.basename(url)} has no '{name}'.")
-    found = getattr(module, name)
-    _ours("mode_switch", _MODE_SWITCH).share_train(found)
-    return found
+    target = getattr(module, name)
+    _ours("mode_switch", _MODE_SWITCH).share_train(target)
+    return target
 
 
 def _in_package(finder, path, package):
@@ -324,26 +324,26 @@ def _in_package(finder, path, package):
 
 def _parameters(function):
     """[name, kind, None or a list with its default] of each."""
-    found = inspect.signature(function).parameters.values()
-    return [[one.name, int(one.kind), None if one.default is one.empty else _plain(one.default)] for one in found]
+    parameters = inspect.signature(function).parameters.values()
+    return [[p.name, int(p.kind), None if p.default is p.empty else _plain(p.default)] for p in parameters]
 
 
 def _constructor(target):
     """The same of a class, with what its base classes take where it passes **kwargs on."""
-    found, taken = [], True
+    collected, taken = [], True
     for layer in inspect.getmro(target) if isinstance(target, type) else (target,):
         init = layer.__dict__.get("__init__") if isinstance(layer, type) else layer
         if init is None or layer is object:
             continue
         parameters = _parameters(init)[1 if isinstance(layer, type) else 0 :]
-        known = {one[0] for one in found}
-        found += [one for one in parameters if one[1] in map(int, _NAMED) and one[0] not in known]
-        taken = any(one[1] == int(inspect.Parameter.VAR_KEYWORD) for one in parameters)
+        names = {p[0] for p in collected}
+        collected += [p for p in parameters if p[1] in map(int, _NAMED) and p[0] not in names]
+        taken = any(p[1] == int(inspect.Parameter.VAR_KEYWORD) for p in parameters)
         if not taken:
-            return found
+            return collected
         if not _passes_arguments_on(init):
-            return [*found, ["others", int(inspect.Parameter.VAR_KEYWORD), None]]
-    return [*found, ["others", int(inspect.Parameter.VAR_KEYWORD), None]] if taken and found else found
+            return [*collected, ["others", int(inspect.Parameter.VAR_KEYWORD), None]]
+    return [*collected, ["others", int(inspect.Parameter.VAR_KEYWORD), None]] if taken and collected else collected
 
 
 def _passes_arguments_on(function):
@@ -361,31 +361,31 @@ def _plain(value):
     return [value]
 
 
-def _packed(found):
+def _packed(value):
     """(what says what it is, bytes): an array, or what JSON can hold."""
-    if hasattr(found, "detach"):
-        found = found.detach().cpu().numpy()
-    if type(found).__module__ == "numpy" and hasattr(found, "dtype") and getattr(found, "ndim", 0) > 0:
-        if found.dtype.kind in "biuf":
-            spec = {"dtype": found.dtype.str, "shape": list(found.shape)}
-            if found.nbytes <= _LARGE:
-                return {"array": dict(spec, at=0)}, found.tobytes()
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    if type(value).__module__ == "numpy" and hasattr(value, "dtype") and getattr(value, "ndim", 0) > 0:
+        if value.dtype.kind in "biuf":
+            spec = {"dtype": value.dtype.str, "shape": list(value.shape)}
+            if value.nbytes <= _LARGE:
+                return {"array": dict(spec, at=0)}, value.tobytes()
             handle, path = tempfile.mkstemp(prefix="array-")
             with os.fdopen(handle, "wb") as file:
-                file.write(memoryview(found.tobytes()))
+                file.write(memoryview(value.tobytes()))
             return {"array": dict(spec, file=path)}, b""
-        found = found.tolist()
-    if hasattr(found, "__fspath__"):
-        return {"path": os.fspath(found)}, b""
-    return {"json": json.loads(json.dumps(found, default=lambda one: one.tolist()))}, b""
+        value = value.tolist()
+    if hasattr(value, "__fspath__"):
+        return {"path": os.fspath(value)}, b""
+    return {"json": json.loads(json.dumps(value, default=lambda array: array.tolist()))}, b""
 
 
 def versions():
     """The minor version of this interpreter, and its packages as name==version."""
     from importlib.metadata import distributions
 
-    found = {(one.metadata["Name"] or "?").lower().replace("_", "-") + "==" + one.version for one in distributions()}
-    return {"python": platform.python_version().rpartition(".")[0], "packages": sorted(found)}
+    packages = {(d.metadata["Name"] or "?").lower().replace("_", "-") + "==" + d.version for d in distributions()}
+    return {"python": platform.python_version().rpartition(".")[0], "packages": sorted(packages)}
 
 
 if __name__ == "__main__":

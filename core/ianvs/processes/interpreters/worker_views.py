@@ -67,8 +67,8 @@ class View:
         for start in range(0, self._count, batch_size):
             self._require_open()
             rows = order[start : start + batch_size]
-            found = tuple(one[rows.to(one.device)] for one in tensors)
-            yield found if len(found) > 1 else found[0]
+            batch = tuple(tensor[rows.to(tensor.device)] for tensor in tensors)
+            yield batch if len(batch) > 1 else batch[0]
 
 
 class TrainView(View):
@@ -114,12 +114,12 @@ def unpacked(held, spec):
     import numpy
 
     if "json" in spec:
-        found = numpy.empty(spec["count"], object)
-        found[:] = json.loads(bytes(held[spec["at"] : spec["at"] + spec["json"]]))
-        return found
+        array = numpy.empty(spec["count"], object)
+        array[:] = json.loads(bytes(held[spec["at"] : spec["at"] + spec["json"]]))
+        return array
     dtype, shape = numpy.dtype(spec["dtype"]), tuple(spec["shape"])
     if "file" not in spec:
         return numpy.ndarray(shape, dtype, held, spec["at"])
-    found = numpy.memmap(spec["file"], dtype, "c", shape=shape)
+    array = numpy.memmap(spec["file"], dtype, "c", shape=shape)
     os.unlink(spec["file"])  # the map stays
-    return found.view(numpy.ndarray)
+    return array.view(numpy.ndarray)

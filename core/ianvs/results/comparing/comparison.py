@@ -57,7 +57,7 @@ def change_of(pair: RowPair, metric: str, higher_is_better: bool | None) -> Chan
     """None where neither has a value."""
     before, after = pair.before, pair.after
     old, new = (dict(zip(row.seeds, row.values.get(metric, ()), strict=False)) for row in (before, after))
-    both = [(x, y) for seed, x in old.items() if _known(x) and _known(y := new.get(seed))]
+    both = [(x, y) for seed, x in old.items() if _is_finite(x) and _is_finite(y := new.get(seed))]
     if both:
         first, second = zip(*both, strict=True)
         difference = paired_difference(second, first, LEVEL)
@@ -70,15 +70,16 @@ def change_of(pair: RowPair, metric: str, higher_is_better: bool | None) -> Chan
 
 def meant(metric: str, columns: Iterable[str]) -> list[str]:
     """Those of `columns` that a user means by `metric`. Raises IanvsError if there are none."""
-    known = list(dict.fromkeys(columns))
-    if not (found := columns_named(metric, known)):
+    titles = list(dict.fromkeys(columns))
+    if not (matching := columns_named(metric, titles)):
         raise IanvsError(
-            f"unknown metric '{metric}'.{closest(metric, known)} There are: {', '.join(known)}.", code="unknown-metric"
+            f"unknown metric '{metric}'.{closest(metric, titles)} There are: {', '.join(titles)}.",
+            code="unknown-metric",
         )
-    return found
+    return matching
 
 
-def _known(value: float | None) -> bool:
+def _is_finite(value: float | None) -> bool:
     return value is not None and isfinite(value)
 
 
@@ -128,11 +129,14 @@ class Comparison:
 
         Raises IanvsError where no row can be judged: the metric is not known, has no direction, or no rows correspond.
         """
-        named = meant(metric, (title for one in self.contrasts for title in (*one.first.metrics, *one.other.metrics)))
+        named = meant(
+            metric,
+            (title for contrast in self.contrasts for title in (*contrast.first.metrics, *contrast.other.metrics)),
+        )
         judged = [
-            Worse(one.other.name, row.pair, change)
-            for one in self.contrasts
-            for row in one.rows
+            Worse(contrast.other.name, row.pair, change)
+            for contrast in self.contrasts
+            for row in contrast.rows
             for change in row.changes
             if change.metric in named
         ]
@@ -140,12 +144,12 @@ class Comparison:
             raise IanvsError(
                 f"nothing says how {metric} changed: no rows that have it correspond.", code="unfit-results"
             )
-        if any(one.change.higher_is_better is None for one in judged):
-            told = f"whether a higher {metric} is better is not known from a report, nor of a metric that does not say"
+        if any(row.change.higher_is_better is None for row in judged):
+            why = f"whether a higher {metric} is better is not known from a report, nor of a metric that does not say"
             raise IanvsError(
-                f"{told}. Name a workspace first, or give the metric `higher_is_better`.", code="unfit-results"
+                f"{why}. Name a workspace first, or give the metric `higher_is_better`.", code="unfit-results"
             )
-        return [one for one in judged if one.change.worse_by - by > _ROUNDING * max(1.0, abs(by))]
+        return [row for row in judged if row.change.worse_by - by > _ROUNDING * max(1.0, abs(by))]
 
     def records(self) -> Iterator[dict[str, Value]]:
         """One for each row and metric."""
@@ -156,7 +160,7 @@ class Comparison:
 
     def as_dict(self) -> dict[str, object]:
         """Ready for json."""
-        return {"level": LEVEL, "comparisons": [_contrast(one) for one in self.contrasts]}
+        return {"level": LEVEL, "comparisons": [_contrast(contrast) for contrast in self.contrasts]}
 
 
 def compare_sides(sides: Sequence[Side]) -> Comparison:
@@ -174,8 +178,8 @@ def _against(first: Side, other: Side) -> Contrast:
             metrics[title] = higher
 
     def compared(pair: RowPair) -> ComparedRow:
-        found = (change_of(pair, title, higher) for title, higher in metrics.items())
-        return ComparedRow(pair, tuple(change for change in found if change is not None))
+        changes = (change_of(pair, title, higher) for title, higher in metrics.items())
+        return ComparedRow(pair, tuple(change for change in changes if change is not None))
 
     return Contrast(first, other, tuple(map(compared, pairs)), tuple(only_first), tuple(only_other))
 

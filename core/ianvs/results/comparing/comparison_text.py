@@ -8,7 +8,7 @@ from ianvs.results.comparing.sides import SideRow
 from ianvs.results.report.document import text_table
 from ianvs.results.report.markdown import aligned
 from ianvs.results.report.row_tables import csv_of
-from ianvs.results.report.values import Value, decimals_for, signed_number, telling
+from ianvs.results.report.values import Value, decimals_for, differing_settings, signed_number
 
 _MOST = 6  # differences of a row that are listed
 
@@ -21,7 +21,7 @@ def comparison_text(comparison: Comparison) -> str:
 def records_csv(records: Iterable[Mapping[str, Value]]) -> str:
     """One line for each record, all of the same keys; a missing number is blank."""
     records = list(records)
-    return csv_of([list(one) for one in records[:1]] + [list(one.values()) for one in records])
+    return csv_of([list(record) for record in records[:1]] + [list(record.values()) for record in records])
 
 
 def _blocks(contrast: Contrast) -> Iterator[str]:
@@ -32,8 +32,8 @@ def _blocks(contrast: Contrast) -> Iterator[str]:
         yield table(["Row", "Same cases", "Differs in"], lines)
     if common:
         yield f"In all rows that correspond: {'; '.join(common)}."
-    told = zip(names, contrast.rows, strict=True)
-    lines = [_change_line(name, change) for name, row in told for change in row.changes if change.verdict != "equal"]
+    pairs = zip(names, contrast.rows, strict=True)
+    lines = [_change_line(name, change) for name, row in pairs for change in row.changes if change.verdict != "equal"]
     if lines:
         head = ["Row", "Metric", contrast.first.name, contrast.other.name, "Difference", "95 % interval", "Seeds", ""]
         yield table(head, lines)
@@ -47,9 +47,9 @@ def _summary(contrast: Contrast) -> Iterator[str]:
     elif changes and all(change.verdict == "equal" for change in changes):
         yield "Every metric of every row that corresponds is the same."
     elif changes:
-        counts = {said: sum(_said(change) == said for change in changes) for said in map(_said, changes)}
-        yield f"Of {len(changes)} numbers: {', '.join(f'{count} {said}' for said, count in counts.items())}."
-    if any("not separated" in _said(change) for change in changes):
+        counts = {text: sum(_verdict(change) == text for change in changes) for text in map(_verdict, changes)}
+        yield f"Of {len(changes)} numbers: {', '.join(f'{count} {text}' for text, count in counts.items())}."
+    if any("not separated" in _verdict(change) for change in changes):
         yield "Not separated: the 95 % interval (Student's t, paired by seed) contains 0, or there is no interval."
     if any(change.pairs == 0 and change.difference is not None for change in changes):
         yield "Seeds -: a difference of two means whose seeds are unknown or not the same (Welch's t)."
@@ -63,8 +63,10 @@ def _names(rows: Sequence[ComparedRow]) -> list[str]:
     every = [row.pair.before for row in rows]
 
     def name(row: SideRow) -> str:
-        names = telling([one.settings for one in every if (one.algorithm, one.testenv) == (row.algorithm, row.testenv)])
-        return replace(row, settings={title: said for title, said in row.settings.items() if title in names}).name
+        names = differing_settings(
+            [r.settings for r in every if (r.algorithm, r.testenv) == (row.algorithm, row.testenv)]
+        )
+        return replace(row, settings={title: value for title, value in row.settings.items() if title in names}).name
 
     return [name(row) for row in every]
 
@@ -73,17 +75,17 @@ def _common(rows: Sequence[ComparedRow]) -> list[str]:
     """What all rows differ in, where there are several."""
     if len(rows) < 2:
         return []
-    return [said for said in rows[0].pair.differs if all(said in row.pair.differs for row in rows)]
+    return [difference for difference in rows[0].pair.differs if all(difference in row.pair.differs for row in rows)]
 
 
 def _case_line(name: str, row: ComparedRow, common: Sequence[str]) -> list[str]:
     pair = row.pair
-    told = f"{len(pair.same)} of {len(pair.seeds)}" if pair.seeds else "-"
-    own = [said for said in pair.differs if said not in common]
-    more = f"; and {len(own) - _MOST} more" if len(own) > _MOST else ""
-    if not pair.seeds and not own:
-        return [name, told, "not known: of a report, or no seed in common"]
-    return [name, told, "; ".join(own[:_MOST]) + more]
+    same = f"{len(pair.same)} of {len(pair.seeds)}" if pair.seeds else "-"
+    differences = [difference for difference in pair.differs if difference not in common]
+    more = f"; and {len(differences) - _MOST} more" if len(differences) > _MOST else ""
+    if not pair.seeds and not differences:
+        return [name, same, "not known: of a report, or no seed in common"]
+    return [name, same, "; ".join(differences[:_MOST]) + more]
 
 
 def _change_line(name: str, change: Change) -> list[str]:
@@ -96,10 +98,10 @@ def _change_line(name: str, change: Change) -> list[str]:
             digits = decimals_for((high - low) / 2)
             by, *ends = (signed_number(value, digits) for value in (change.difference.mean, low, high))
             where = " to ".join(ends)
-    return [name, change.metric, *means, by, where, str(change.pairs or "-"), _said(change)]
+    return [name, change.metric, *means, by, where, str(change.pairs or "-"), _verdict(change)]
 
 
-def _said(change: Change) -> str:
+def _verdict(change: Change) -> str:
     difference = change.difference
     if difference is None or change.verdict == "equal" or difference.separated:
         return change.verdict

@@ -27,34 +27,36 @@ class MergedExams:
         self.budgets: dict[str, BudgetSpec] = {}
         self.notes: dict[Note, None] = {}  # of the jobs that brought an exam: what is said of exams names them
 
-    def add(self, source: Source, said: list[str]) -> dict[str, str]:
-        """{name of an exam in `source`: in the merged job} of those that fit; what does not fit is added to `said`."""
-        found, results = {}, source.results
+    def add(self, source: Source, messages: list[str]) -> dict[str, str]:
+        """{name of an exam in `source`: in the merged job} of those that fit; the others are added to `messages`."""
+        fitting, results = {}, source.results
         if results.contract != self._first.contract:
-            said.append(f"{source.name}: its plugins were called as `contract: {results.contract}` has it; left out.")
+            messages.append(
+                f"{source.name}: its plugins were called as `contract: {results.contract}` has it; left out."
+            )
             return {}
         for name, signature in source.exam_signatures().items():
             if (same := self._names.get(signature)) is not None:
-                self._hold_against(source, name, same, said)
-                found[name] = same
+                self._hold_against(source, name, same, messages)
+                fitting[name] = same
             elif name in self._columns or (self._columns and "" in (name, *self._columns)):
-                said.append(f"{source.name}: {_other_exam(name, name in self._columns)}")
+                messages.append(f"{source.name}: {_other_exam(name, name in self._columns)}")
             else:
                 self._names[signature] = name
                 self._columns[name] = results.metrics[name]
                 self.notes |= dict.fromkeys(results.job_notes)
                 if name in results.budgets:
                     self.budgets[name] = results.budgets[name]
-                found[name] = name
-        return found
+                fitting[name] = name
+        return fitting
 
     def metrics(self) -> Mapping[str, tuple[MetricColumn, ...]]:
         """A column's name tells of which score it is where the job has several: more exams may need other names."""
-        asked = [
+        specs = [
             [(c.spec, resolve(c.spec) if c.metric.level == "matrix" else c.metric, c.key) for c in columns]
             for columns in self._columns.values()
         ]
-        return dict(zip(self._columns, metric_columns(asked), strict=True))
+        return dict(zip(self._columns, metric_columns(specs), strict=True))
 
     def columns(self) -> tuple[str, ...]:
         """Those that the first job shows, then those of the exams that it does not have."""
@@ -68,25 +70,29 @@ class MergedExams:
         more = [new for _, new, exam in pairs if exam not in self._first.metrics]
         return tuple(dict.fromkeys([*shown, *more]))
 
-    def _hold_against(self, source: Source, name: str, same: str, said: list[str]) -> None:
-        known = {column.key for column in self._columns[same]}
-        more = [column.name for column in source.results.metrics[name] if column.key not in known]
+    def _hold_against(self, source: Source, name: str, same: str, messages: list[str]) -> None:
+        keys = {column.key for column in self._columns[same]}
+        more = [column.name for column in source.results.metrics[name] if column.key not in keys]
         where = f" of {same}" if same else ""
         if more:
             listed = ", ".join(more)
-            said.append(f"{source.name}: the metrics {listed}{where} are left out: the first job does not have them.")
+            messages.append(
+                f"{source.name}: the metrics {listed}{where} are left out: the first job does not have them."
+            )
         if source.results.budgets.get(name) != self.budgets.get(same):
-            said.append(f"{source.name}: the budget{where} is another one; that of the first job holds for all rows.")
+            messages.append(
+                f"{source.name}: the budget{where} is another one; that of the first job holds for all rows."
+            )
 
     def needed(self, exam: str) -> dict[str, str]:
         """{key: name} of what has to be stored of a case."""
         every = not self._first.keeps_exams
-        kept = (column for column in self._columns[exam] if every or column.metric.level == "score")
-        return {column.key: column.name for column in kept}
+        columns = (column for column in self._columns[exam] if every or column.metric.level == "score")
+        return {column.key: column.name for column in columns}
 
 
-def _other_exam(name: str, known: bool) -> str:
-    if known:
+def _other_exam(name: str, same_name: bool) -> str:
+    if same_name:
         which = f"the exam {name}" if name else "the exam"
         return f"{which} is left out: it is another exam under the same name (other data, scenario or rules)."
     which = f"the exam {name}" if name else "the exam, which has no name since it is the only one,"
@@ -97,18 +103,18 @@ def _other_exam(name: str, known: bool) -> str:
 class MergePlan:
     """results: of the merged job, wherever it will be. chosen: by id of a case, the copy that is kept.
 
-    said: what does not fit and was left out, and what a reader must know besides, a sentence each.
+    messages: what does not fit and was left out, and what a reader must know besides, a sentence each.
     """
 
     results: Results
     chosen: dict[str, StoredCase] = field(default_factory=dict)
-    said: list[str] = field(default_factory=list)
-    odd: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # by source and what is said: cases
+    messages: list[str] = field(default_factory=list)
+    odd: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # by source and outcome: cases
     helpful: set[str] = field(default_factory=set)  # sources that have a case which is finished and whole, or is kept
 
-    def tell(self, source: str, case: TestCase, what: str) -> None:
+    def tell(self, source: str, case: TestCase, outcome: str) -> None:
         """Cases of which the same is to be said are told together."""
-        self.odd.setdefault((source, what), []).append(shown_case(case))
+        self.odd.setdefault((source, outcome), []).append(shown_case(case))
 
 
 def plan_merge(sources: Sequence[Source]) -> MergePlan:
@@ -123,7 +129,7 @@ def plan_merge(sources: Sequence[Source]) -> MergePlan:
     holders: dict[str, tuple[TestCase, list[Source]]] = {}  # by id
     rows: dict[str, tuple[str, Source, TestCase]] = {}  # by all that names a row: its id, and where it is first
     for source in sources:
-        names = exams.add(source, plan.said)
+        names = exams.add(source, plan.messages)
         fit = (case for case in source.results.ranked_cases if case.testenv in names)
         for case in (replace(case, testenv=names[case.testenv]) for case in fit):
             if not case.role and (why := _other_row(source, case, rows)):
@@ -135,54 +141,54 @@ def plan_merge(sources: Sequence[Source]) -> MergePlan:
                     held.append(source)
     for case, held in holders.values():
         _choose(plan, case, held, exams.needed(case.testenv))
-    plan.said += [_told(source, what, cases) for (source, what), cases in plan.odd.items()]
+    plan.messages += [_outcome_text(source, outcome, cases) for (source, outcome), cases in plan.odd.items()]
     for source in sources:
         if source.name not in plan.helpful:
-            reasons = "".join(f"\n  {said}" for said in plan.said if said.startswith(source.name))
+            reasons = "".join(f"\n  {message}" for message in plan.messages if message.startswith(source.name))
             raise IanvsError(
                 f"nothing of {source.name} can be merged; nothing was written.{reasons}", code="unfit-results"
             )
     cases = [case for case in fitting.values() if case.id in plan.chosen]
-    plan.results = _results(sources, exams, _ordered(cases), plan.said)
+    plan.results = _results(sources, exams, _ordered(cases), plan.messages)
     return plan
 
 
-def _told(source: str, what: str, cases: Sequence[str]) -> str:
+def _outcome_text(source: str, outcome: str, cases: Sequence[str]) -> str:
     if len(cases) == 1:
-        return f"{source}: {cases[0]} {what}."
-    return f"{source}: {len(cases)} cases {what}: {one_line(cases, 4)}."
+        return f"{source}: {cases[0]} {outcome}."
+    return f"{source}: {len(cases)} cases {outcome}: {one_line(cases, 4)}."
 
 
-def _other_row(source: Source, case: TestCase, known: dict[str, tuple[str, Source, TestCase]]) -> str:
+def _other_row(source: Source, case: TestCase, rows: dict[str, tuple[str, Source, TestCase]]) -> str:
     """Why a case belongs to no row of its name: what determines its result differs. "": it fits."""
     name = canonical([case.algorithm, case.testenv, dict(case.hyperparameters), case.modules])
-    row, where, other = known.setdefault(name, (case.row, source, case))
+    row, where, other = rows.setdefault(name, (case.row, source, case))
     if row == case.row:
         return ""
     identities = [source.identity(case), where.identity(other)]
-    told = identity_differences(*reversed(identities)) if None not in identities else ["identity"]
-    return f"it differs from that of {where.name} in {', '.join(told)}, and could only be a row of another name"
+    differences = identity_differences(*reversed(identities)) if None not in identities else ["identity"]
+    return f"it differs from that of {where.name} in {', '.join(differences)}, and could only be a row of another name"
 
 
 def _choose(plan: MergePlan, case: TestCase, holders: Sequence[Source], needed: Mapping[str, str]) -> None:
     """The first copy that is finished and whole; else one that failed or was cut off."""
     copies = [source.stored(case, needed) for source in holders]
     able = (copy for copy in copies if not copy.lacks or copy.usable)
-    kept = min(able, key=lambda copy: (bool(copy.lacks), copy.lacks != FAILED), default=None)
-    plan.helpful |= {copy.source.name for copy in copies if copy is kept or not copy.lacks}
-    if kept is not None:
-        plan.chosen[case.id] = kept
+    chosen = min(able, key=lambda copy: (bool(copy.lacks), copy.lacks != FAILED), default=None)
+    plan.helpful |= {copy.source.name for copy in copies if copy is chosen or not copy.lacks}
+    if chosen is not None:
+        plan.chosen[case.id] = chosen
     for copy in copies:
         name = copy.source.name
         if copy.lacks:
-            plan.tell(name, case, f"{'kept' if copy is kept else 'left out'}: {copy.lacks}")
-        elif kept is not None and (other := _other_scores(kept, copy, needed)):
-            plan.tell(name, case, f"left out: another {other} than in {kept.source.name}")
+            plan.tell(name, case, f"{'kept' if copy is chosen else 'left out'}: {copy.lacks}")
+        elif chosen is not None and (other := _other_scores(chosen, copy, needed)):
+            plan.tell(name, case, f"left out: another {other} than in {chosen.source.name}")
 
 
-def _other_scores(kept: StoredCase, copy: StoredCase, needed: Mapping[str, str]) -> str:
+def _other_scores(chosen: StoredCase, copy: StoredCase, needed: Mapping[str, str]) -> str:
     """Which scores of the same case differ, such as on another machine."""
-    first, second = (one.source.values(one.case, needed) for one in (kept, copy))
+    first, second = (stored.source.values(stored.case, needed) for stored in (chosen, copy))
     return " and ".join(name for key, name in needed.items() if first.get(key) != second.get(key))
 
 
@@ -195,16 +201,18 @@ def _ordered(cases: Sequence[TestCase]) -> list[TestCase]:
     return sorted(cases, key=lambda c: (roles.get(c.role, 2), position[c.testenv, c.row, c.algorithm]))
 
 
-def _results(sources: Sequence[Source], exams: MergedExams, cases: Sequence[TestCase], said: list[str]) -> Results:
+def _results(sources: Sequence[Source], exams: MergedExams, cases: Sequence[TestCase], messages: list[str]) -> Results:
     first = sources[0].results
     seeds: dict[tuple[str, str, str], set[int]] = {}
     for case in cases:
         if not case.role:
             seeds.setdefault((case.row, case.algorithm, case.testenv), set()).add(case.seed)
     expected = max([first.seeds, *map(len, seeds.values())])
-    for (_, algorithm, testenv), found in seeds.items():
-        if len(found) < expected:
-            said.append(f"{method_name(algorithm, testenv)} has {len(found)} of {expected} seeds: it is unfinished.")
+    for (_, algorithm, testenv), row_seeds in seeds.items():
+        if len(row_seeds) < expected:
+            messages.append(
+                f"{method_name(algorithm, testenv)} has {len(row_seeds)} of {expected} seeds: it is unfinished."
+            )
     references: dict[str, Mapping[str, str]] = {}
     published: dict[str, Mapping[str, PublishedSpec]] = {}
     overlaps: dict[str, str] = {}
@@ -233,8 +241,8 @@ def _provenance(sources: Sequence[Source]) -> dict[str, object]:
     """Of the first, with the commands of all; "parts" has each job's own where they are not all the same."""
     parts: list[Mapping[str, Any]] = []
     for source in sources:
-        own = source.results.provenance
-        parts += [part for part in own.get("parts", [own]) if part not in parts]  # type: ignore[attr-defined]
+        provenance = source.results.provenance
+        parts += [part for part in provenance.get("parts", [provenance]) if part not in parts]  # type: ignore[attr-defined]
     commands = dict.fromkeys(str(part.get("command", "")) for part in parts)
     merged = {name: value for name, value in sources[0].results.provenance.items() if name != "parts"}
     merged["command"] = "\n".join(filter(None, commands))

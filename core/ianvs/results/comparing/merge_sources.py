@@ -71,41 +71,41 @@ class Source:
 
     def values(self, case: TestCase, keys: Iterable[str]) -> dict[str, str]:
         """Of a finished case what is stored under `keys`, as text that is the same for the same numbers."""
-        handed = (self.cases.result(case.id) or {}).get("handed")
-        if handed is not None:
-            return {key: json.dumps(handed["scores"].get(key)) for key in keys}
+        reported = (self.cases.result(case.id) or {}).get("handed")
+        if reported is not None:
+            return {key: json.dumps(reported["scores"].get(key)) for key in keys}
         read = ((key, self.cases.score(case.id, key)) for key in keys)
-        return {key: json.dumps([one[0].tolist(), one[1]]) for key, one in read if one is not None}
+        return {key: json.dumps([score[0].tolist(), score[1]]) for key, score in read if score is not None}
 
     def exam_signatures(self) -> dict[str, str]:
         """{name of an exam: what it is}, whatever algorithms and seeds take it; without those that nothing tells of."""
-        found = {}
+        signatures = {}
         for case in self.results.case_list:
-            if case.testenv not in found and not case.role and (identity := self.identity(case)) is not None:
+            if case.testenv not in signatures and not case.role and (identity := self.identity(case)) is not None:
                 drawn = digest([case.row, case.seed]) != case.id  # each seed has an exam of its own
                 facts = {name: value for name, value in identity["exam"].items() if name not in _OF_ALGORITHM}
-                found[case.testenv] = json.dumps(_ordered(facts, case.seed if drawn else None))
-        return found
+                signatures[case.testenv] = json.dumps(_ordered(facts, case.seed if drawn else None))
+        return signatures
 
     def _exam_damage(self, identity: Mapping[str, Any]) -> str | None:
         if not self.results.keeps_exams:
             return None
         exam = identity["exam_id"]
         if exam not in self._damage:
-            found = self.exams.damage(exam, thoroughly=True)
-            self._damage[exam] = None if found is None else f"exams/{exam}/{found}"
+            damage = self.exams.damage(exam, thoroughly=True)
+            self._damage[exam] = None if damage is None else f"exams/{exam}/{damage}"
         return self._damage[exam]
 
 
-def read_source(said: str | Path) -> Source:
+def read_source(source: str | Path) -> Source:
     """Raises IanvsError for what is no job with its cases."""
-    if report_file(said) is not None:
-        raise IanvsError(f"{said} is the table of a report; its cases are needed. {REMEDY}.", code="unfit-results")
-    results = stored_results(said)
+    if report_file(source) is not None:
+        raise IanvsError(f"{source} is the table of a report; its cases are needed. {REMEDY}.", code="unfit-results")
+    results = stored_results(source)
     odd = [case.id for case in results.case_list if not case.id.isalnum()]
     if odd:
-        raise IanvsError(f"{said}: '{odd[0]}' is not the id of a case.", code="unfit-results")
-    return Source(str(said), results)
+        raise IanvsError(f"{source}: '{odd[0]}' is not the id of a case.", code="unfit-results")
+    return Source(str(source), results)
 
 
 def shown_case(case: TestCase) -> str:

@@ -32,7 +32,7 @@ def merge_workspaces(sources: Sequence[str | Path], out: str | Path) -> Merged:
     workspace appears as a whole or not at all. Its job is not recorded yet: write_reports and JobStore do that.
     Raises IanvsError where `out` is not empty, or nothing of a source fits.
     """
-    read = [read_source(said) for said in sources]
+    read = [read_source(path) for path in sources]
     folder = Path(out).absolute()
     _require_free(folder, read)
     plan = plan_merge(read)
@@ -47,7 +47,7 @@ def merge_workspaces(sources: Sequence[str | Path], out: str | Path) -> Merged:
         ) from error
     results = replace(plan.results, workspace=folder.resolve())
     taken = Counter(stored.source.name for stored in plan.chosen.values())
-    return Merged(results, {source.name: taken[source.name] for source in read}, tuple(dict.fromkeys(plan.said)))
+    return Merged(results, {source.name: taken[source.name] for source in read}, tuple(dict.fromkeys(plan.messages)))
 
 
 def _require_free(folder: Path, sources: Sequence[Source]) -> None:

@@ -39,17 +39,17 @@ def pair_rows(before: Side, after: Side) -> tuple[list[RowPair], list[SideRow], 
         lambda row, exam: frozenset(case.id for case in row.cases.values()) or None,
         lambda row, exam: (row.algorithm, exam),
     )
-    found: dict[int, SideRow] = {}
+    partners: dict[int, SideRow] = {}
     left = list(after.rows)
     for key in keys:
-        one = _unique((key(row, row.testenv), row) for row in before.rows if id(row) not in found)
+        first = _unique((key(row, row.testenv), row) for row in before.rows if id(row) not in partners)
         other = _unique((key(row, exams.get(row.testenv, row.testenv)), row) for row in left)
-        for name, row in one.items():
+        for name, row in first.items():
             if name in other:
-                found[id(row)] = other[name]
+                partners[id(row)] = other[name]
                 left = [each for each in left if each is not other[name]]
-    pairs = [_pair(row, found[id(row)]) for row in before.rows if id(row) in found]
-    return pairs, [row for row in before.rows if id(row) not in found], left
+    pairs = [_pair(row, partners[id(row)]) for row in before.rows if id(row) in partners]
+    return pairs, [row for row in before.rows if id(row) not in partners], left
 
 
 def _without(side: Side, modules: frozenset[str]) -> Side:
@@ -62,49 +62,49 @@ def _without(side: Side, modules: frozenset[str]) -> Side:
 
 def _unique(rows: Iterable[tuple[Hashable, SideRow]]) -> Mapping[Hashable, SideRow]:
     """Rows by key, without those that share one, or have none."""
-    found: dict[Hashable, list[SideRow]] = {}
+    by_key: dict[Hashable, list[SideRow]] = {}
     for key, row in rows:
-        found.setdefault(key, []).append(row)
-    return {key: of_key[0] for key, of_key in found.items() if len(of_key) == 1 and key is not None}
+        by_key.setdefault(key, []).append(row)
+    return {key: of_key[0] for key, of_key in by_key.items() if len(of_key) == 1 and key is not None}
 
 
 def _exam_names(before: Side, after: Side) -> dict[str, str]:
     """{name of an exam in `after`: that in `before`}, where only the content says so: one exam alone has no name."""
-    known: dict[str, set[str]] = {}
+    ids_by_exam: dict[str, set[str]] = {}
     for row in before.rows:
-        known.setdefault(row.testenv, set()).update(row.exams)
+        ids_by_exam.setdefault(row.testenv, set()).update(row.exams)
     names = {}
     for row in after.rows:
-        same = [name for name, ids in known.items() if ids & row.exams]
-        if row.testenv not in known and same:
+        same = [name for name, ids in ids_by_exam.items() if ids & row.exams]
+        if row.testenv not in ids_by_exam and same:
             names[row.testenv] = same[0]
     return names
 
 
 def _pair(before: SideRow, after: SideRow) -> RowPair:
     both = [seed for seed in before.cases if seed in after.cases]
-    found = [difference for seed in both for difference in case_differences(before.cases[seed], after.cases[seed])]
+    differs = [difference for seed in both for difference in case_differences(before.cases[seed], after.cases[seed])]
     same = [seed for seed in both if before.cases[seed].id == after.cases[seed].id]
     if not both:
-        found = changes(before.settings, after.settings)
-    return RowPair(before, after, tuple(sorted(both)), tuple(sorted(same)), tuple(dict.fromkeys(found)))
+        differs = changes(before.settings, after.settings)
+    return RowPair(before, after, tuple(sorted(both)), tuple(sorted(same)), tuple(dict.fromkeys(differs)))
 
 
 def case_differences(before: CaseFacts, after: CaseFacts) -> list[str]:
     """In words, each once. Two cases of one id may have been computed by other software, or on another machine."""
-    found = [] if before.id == after.id else _determining(before.identity, after.identity)
+    differences = [] if before.id == after.id else _determining(before.identity, after.identity)
     if before.provenance and after.provenance:  # else nothing is known of one of them
-        found += changes(_flat(before.provenance), _flat(after.provenance))
-    return found
+        differences += changes(_flat(before.provenance), _flat(after.provenance))
+    return differences
 
 
 def _determining(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    found = identity_differences(before, after)
+    differences = identity_differences(before, after)
     versions = [identity["algorithm"].get("version") for identity in (before, after)]
-    if found == [_RECIPE] and versions[0] == versions[1]:
-        found = []
-    found += changes(before["hyperparameters"], after["hyperparameters"])
-    return found or ["something that is not written down, such as a secret"]
+    if differences == [_RECIPE] and versions[0] == versions[1]:
+        differences = []
+    differences += changes(before["hyperparameters"], after["hyperparameters"])
+    return differences or ["something that is not written down, such as a secret"]
 
 
 def _flat(provenance: Mapping[str, Any]) -> dict[str, object]:

@@ -28,9 +28,9 @@ _TABLE = "all_rank.csv"
 _RECORD = "job.json"
 
 
-def report_file(said: str | Path) -> Path | None:
-    """The all_rank.csv of a report (the folder or the file itself); None: `said` is something else."""
-    path = Path(said)
+def report_file(source: str | Path) -> Path | None:
+    """The all_rank.csv of a report (the folder or the file itself); None: `source` is something else."""
+    path = Path(source)
     if path.suffix == ".csv":
         return path
     if (path / _RECORD).exists() or next(path.glob(f"*/{_RECORD}"), None) is not None:
@@ -38,13 +38,13 @@ def report_file(said: str | Path) -> Path | None:
     return next((file for file in (path / _TABLE, report_folder(path) / _TABLE) if file.is_file()), None)
 
 
-def stored_results(said: str | Path, elsewhere: str | Path | None = None) -> Results:
-    """The results of the job that `said` means. elsewhere: the workspace, over what a job file says.
+def stored_results(source: str | Path, elsewhere: str | Path | None = None) -> Results:
+    """The results of the job that `source` means. elsewhere: the workspace, over what a job file says.
 
     Raises IanvsError, ConfigError for a job file with errors, DamagedError for a record.
     """
-    path = Path(said)
-    workspace, colon, name = str(said).rpartition(":")
+    path = Path(source)
+    workspace, colon, name = str(source).rpartition(":")
     if colon and not path.exists() and Path(workspace).is_dir():
         return load_results(workspace, name)
     if path.name == _RECORD and path.is_file():
@@ -114,11 +114,11 @@ class Side:
     is_report: bool = False
 
 
-def read_side(said: str | Path) -> Side:
-    """What `said` names: see the head of this module. Raises IanvsError."""
-    if (file := report_file(said)) is not None:
-        return _of_report(str(said), file)
-    return side_of(str(said), stored_results(said))
+def read_side(source: str | Path) -> Side:
+    """What `source` names: see the head of this module. Raises IanvsError."""
+    if (file := report_file(source)) is not None:
+        return _of_report(str(source), file)
+    return side_of(str(source), stored_results(source))
 
 
 def side_of(name: str, results: Results) -> Side:
@@ -132,17 +132,17 @@ def side_of(name: str, results: Results) -> Side:
         ids.setdefault((case.row, case.algorithm), {})[case.seed] = case.id
     store = CaseStore(results.workspace)
 
-    def row(one: LeaderboardRow) -> SideRow:
-        shown = {column.title: cell_text(board.cell(one, column)) for column in settings}
-        cases = ids.get((one.id, one.algorithm), {})
+    def row(board_row: LeaderboardRow) -> SideRow:
+        shown = {column.title: cell_text(board.cell(board_row, column)) for column in settings}
+        cases = ids.get((board_row.id, board_row.algorithm), {})
         return SideRow(
-            one.algorithm,
-            one.testenv,
+            board_row.algorithm,
+            board_row.testenv,
             {title: text for title, text in shown.items() if text},
-            {titles[key]: summary for key, summary in one.metrics.items() if key in titles},
-            one.status,
-            one.seeds,
-            {titles[key]: values for key, values in one.by_seed.items() if key in titles},
+            {titles[key]: summary for key, summary in board_row.metrics.items() if key in titles},
+            board_row.status,
+            board_row.seeds,
+            {titles[key]: values for key, values in board_row.by_seed.items() if key in titles},
             {seed: facts for seed, id_ in cases.items() if (facts := _facts(store, id_)) is not None},
         )
 
@@ -190,12 +190,12 @@ def _line(line: Mapping[str, str], metrics: Sequence[str], settings: Sequence[st
             ) from None
 
     seeds = int(number("Seeds") or 0)
-    found = {title: Summary(number(title), number(f"{title}_std"), seeds) for title in metrics}
+    summaries = {title: Summary(number(title), number(f"{title}_std"), seeds) for title in metrics}
     return SideRow(
         line["Algorithm"],
         line.get("Testenv") or "",
         {title: line[title] for title in settings if line[title]},
-        {title: summary for title, summary in found.items() if summary.mean is not None},
+        {title: summary for title, summary in summaries.items() if summary.mean is not None},
         line["Status"] or "",
     )
 
@@ -204,6 +204,6 @@ def _direction(title: str) -> bool | None:
     """Of a metric that comes with ianvs or an installed package; an author's own is not known from a table."""
     name = title.partition(" of ")[0]
     with suppress(PluginError):
-        found = find(name) or find(name[:1].lower() + name[1:])
-        return None if found is None else found.higher_is_better
+        metric = find(name) or find(name[:1].lower() + name[1:])
+        return None if metric is None else metric.higher_is_better
     return None

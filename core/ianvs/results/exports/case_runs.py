@@ -61,7 +61,7 @@ class CaseRun:
         rounds = sorted({k for series in self.series.values() for k, _ in series})
         values = {name: dict(series) for name, series in self.series.items()}
         for k in rounds:
-            yield k, {name: found[k] for name, found in values.items() if k in found}
+            yield k, {name: points[k] for name, points in values.items() if k in points}
 
 
 def case_runs(results: Results) -> Iterator[CaseRun]:
@@ -72,14 +72,14 @@ def case_runs(results: Results) -> Iterator[CaseRun]:
 
 def metric_series(result: CaseResult, columns: Sequence[MetricColumn]) -> dict[str, Series]:
     """Of each metric over a score matrix its value after each round, where its source defines one."""
-    found = {}
+    series = {}
     for column in columns:
         matrix, metric = result.matrices.get(column.of), column.metric
         if matrix is None or metric.level != "matrix" or metric.series is None:
             continue
         if result.metrics.get(column.name) is not None:
-            found[column.name] = _series(enumerate(metric.series(matrix), 1))
-    return found
+            series[column.name] = _series(enumerate(metric.series(matrix), 1))
+    return series
 
 
 def run_name(case: TestCase) -> str:
@@ -111,24 +111,24 @@ def _run(results: Results, result: CaseResult, columns: Sequence[MetricColumn]) 
     facts = case_facts(result) | {"exam": case.testenv or results.name}
     named = [name for name in facts if name.startswith(("module.", "hp."))]
     params = {name: facts[name] for name in (*_PARAMS, *named)}
-    known = {**case_costs(result), **result.metrics}
-    numbers = {f"final/{name}": float(value) for name, value in known.items() if value is not None}
-    series = {name: one for matrix in result.matrices.values() for name, one in _scores(result, matrix)}
-    series |= {f"metric/{name}": one for name, one in metric_series(result, columns).items()}
-    series |= {f"cost/{name}": one for name, one in _costs(result.rounds).items()}
-    told = [round_ for round_ in result.rounds if round_.curves]
+    values = {**case_costs(result), **result.metrics}
+    numbers = {f"final/{name}": float(value) for name, value in values.items() if value is not None}
+    series = {name: points for matrix in result.matrices.values() for name, points in _scores(result, matrix)}
+    series |= {f"metric/{name}": points for name, points in metric_series(result, columns).items()}
+    series |= {f"cost/{name}": points for name, points in _costs(result.rounds).items()}
+    with_curves = [round_ for round_ in result.rounds if round_.curves]
     return CaseRun(
         run_name(case),
         result,
         params,
         _tags(results, result),
         {name: value for name, value in numbers.items() if math.isfinite(value)},
-        {name: one for name, one in series.items() if one},
+        {name: points for name, points in series.items() if points},
         {
             f"train/{name}": _series(
-                (round(100 * (r.index - 1 + s)), v) for r in told for s, v in r.curves.get(name, ())
+                (round(100 * (r.index - 1 + s)), v) for r in with_curves for s, v in r.curves.get(name, ())
             )
-            for name in sorted({name for r in told for name in r.curves})
+            for name in sorted({name for r in with_curves for name in r.curves})
         },
         utc(result.finished_at) if result.finished_at else None,
     )
@@ -137,8 +137,8 @@ def _run(results: Results, result: CaseResult, columns: Sequence[MetricColumn]) 
 def _scores(result: CaseResult, matrix: ScoreMatrix) -> Iterator[tuple[str, Series]]:
     """The mean has a value where the leaderboard's would: over all test sets, or, if that has gaps too, those asked."""
     with_gaps = result.metrics.get(matrix.metric) is not None
-    asked = (row[~np.isnan(row)] if with_gaps else row for row in matrix.values)
-    yield f"score/{matrix.metric}", _series(enumerate(row.mean() if row.size else math.nan for row in asked))
+    evaluated = (row[~np.isnan(row)] if with_gaps else row for row in matrix.values)
+    yield f"score/{matrix.metric}", _series(enumerate(row.mean() if row.size else math.nan for row in evaluated))
     plain = [test.replace("/", "_") for test in matrix.tests]  # trackers make groups, or folders, at a "/"
     for j, test in enumerate(plain):
         name = test if plain.count(test) == 1 else f"{test} ({j + 1})"

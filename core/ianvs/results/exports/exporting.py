@@ -30,7 +30,7 @@ def export_results(results: Results, to: str, out: Path) -> Path:
     Raises IanvsError for an unknown `to`, a package that it needs and that is not installed, and an `out` that holds
     something or can't be written. A failure leaves nothing behind.
     """
-    write = _found(to)
+    write = _load_export(to)
     try:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise IanvsError(
@@ -80,17 +80,18 @@ def environment(**variables: str) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _found(to: str) -> Write:
-    known = installed(GROUP)
-    if to not in known:
+def _load_export(to: str) -> Write:
+    exports = installed(GROUP)
+    if to not in exports:
         raise IanvsError(
-            f"unknown export '{to}'.{closest(to, known)} There are: {', '.join(sorted(known))}.", code="unknown-name"
+            f"unknown export '{to}'.{closest(to, exports)} There are: {', '.join(sorted(exports))}.",
+            code="unknown-name",
         )
     try:
-        write: Write = known[to].load()
+        write: Write = exports[to].load()
     except Exception as error:
         raise IanvsError(
-            f"the export '{to}', {known[to].value}, can't be imported: {cause(error, None)}", code="unloadable-plugin"
+            f"the export '{to}', {exports[to].value}, can't be imported: {cause(error, None)}", code="unloadable-plugin"
         ) from error
     return write
 

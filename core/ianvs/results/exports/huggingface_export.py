@@ -36,10 +36,10 @@ def write(results: Results, folder: Path) -> None:
     columns = write_tables(results, data, to="huggingface")
     chosen = {_median_case(row, results): row for row in _best_rows(results)}
     # Of the leaderboard's own cases: where it chose, what is left after the choice.
-    finished = {(one.case.id, one.case.algorithm): one for one in results.reported if one.status == "finished"}
-    found = {key: finished[key] for key in chosen if key in finished}
-    (data / "README.md").write_text(dataset_card(results, columns, _task(results, next(iter(found.values()), None))))
-    for key, result in found.items():
+    finished = {(r.case.id, r.case.algorithm): r for r in results.reported if r.status == "finished"}
+    reported = {key: finished[key] for key in chosen if key in finished}
+    (data / "README.md").write_text(dataset_card(results, columns, _task(results, next(iter(reported.values()), None))))
+    for key, result in reported.items():
         case_folder = models / run_name(result.case)
         case_folder.mkdir(parents=True)
         card = model_card(results, chosen[key], result, _task(results, result))
@@ -48,11 +48,11 @@ def write(results: Results, folder: Path) -> None:
 
 def _best_rows(results: Results) -> Iterable[LeaderboardRow]:
     """The highest row of each algorithm in each exam, of those that have all their cases; bounds are no competitors."""
-    found: dict[tuple[str, str], LeaderboardRow] = {}
+    best: dict[tuple[str, str], LeaderboardRow] = {}
     for row in results.leaderboard.rows:
         if row.rank is not None:
-            found.setdefault((row.testenv, row.algorithm), row)
-    return found.values()
+            best.setdefault((row.testenv, row.algorithm), row)
+    return best.values()
 
 
 def _median_case(row: LeaderboardRow, results: Results) -> tuple[str, str]:
@@ -109,7 +109,7 @@ def model_card(results: Results, row: LeaderboardRow, result: CaseResult, task: 
     metrics = {c.name: c.metric for c in results.metrics.get(case.testenv, ())}
     exam = case.testenv or results.name
     name = f"{case.algorithm} on {exam}"
-    found = [
+    results_of_metrics = [
         EvalResult(
             task_type=task,
             dataset_type=result.dataset or exam,
@@ -126,7 +126,7 @@ def model_card(results: Results, row: LeaderboardRow, result: CaseResult, task: 
         model_name=name,
         tags=["continual-learning", "ianvs"],
         pipeline_tag=task if task != "other" else None,
-        eval_results=found or None,
+        eval_results=results_of_metrics or None,
     )
     settings = shown_hyperparameters(case.hyperparameters)
     matrices = [f"### {score}\n\n{matrix_table(matrix)}" for score, matrix in result.matrices.items()]
@@ -164,14 +164,14 @@ def _scores(row: LeaderboardRow, result: CaseResult, metrics: Mapping[str, Metri
     return "\n".join(lines)
 
 
-def _provenance(found: Mapping[str, object], command: object = None) -> str:
-    facts = {"Command": str(command or found.get("command") or ""), **provenance_facts(found)}
+def _provenance(provenance: Mapping[str, object], command: object = None) -> str:
+    facts = {"Command": str(command or provenance.get("command") or ""), **provenance_facts(provenance)}
     return "## Provenance\n\n" + "\n".join(f"- {name}: {fact}" for name, fact in facts.items() if fact)
 
 
-def _listed(what: str, of: str, entries: Mapping[str, object]) -> str:
+def _listed(key_head: str, value_head: str, entries: Mapping[str, object]) -> str:
     rows = (f"| `{name}` | {_cell(str(value))} |" for name, value in entries.items())
-    return "\n".join([f"| {what} | {of} |", "|---|---|", *rows])
+    return "\n".join([f"| {key_head} | {value_head} |", "|---|---|", *rows])
 
 
 def _cell(text: str) -> str:

@@ -64,7 +64,7 @@ def _write_run(client: Any, experiment: str, run: CaseRun) -> None:
 
 def _names(names: Iterable[str]) -> dict[str, str]:
     """A name that MLflow takes for each, all different."""
-    found: dict[str, str] = {}
+    allowed: dict[str, str] = {}
     taken: set[str] = set()
     for name in dict.fromkeys(names):
         # A name is a path in the file store; some file systems don't tell "a" from "A".
@@ -73,8 +73,8 @@ def _names(names: Iterable[str]) -> dict[str, str]:
         while called.casefold() in taken:
             called += "_"
         taken.add(called.casefold())
-        found[name] = called
-    return found
+        allowed[name] = called
+    return allowed
 
 
 def _plain(value: Mapping[str, object]) -> object:

@@ -30,14 +30,14 @@ def write_tables(results: Results, folder: Path, to: str) -> dict[str, dict[str,
     with needs("pyarrow", to):
         import pyarrow
         import pyarrow.parquet
-    told = {}
+    descriptions = {}
     for name, frame in tables(results).items():
-        columns = told[name] = meanings(results, name, list(frame.columns))
+        columns = descriptions[name] = meanings(results, name, list(frame.columns))
         table = pyarrow.Table.from_pandas(frame, preserve_index=False)
         fields = [field.with_metadata({"description": columns[field.name]}) for field in table.schema]
         schema = pyarrow.schema(fields, metadata=table.schema.metadata)
         pyarrow.parquet.write_table(table.cast(schema), folder / f"{name}.parquet")
-    return told
+    return descriptions
 
 
 Columns = Mapping[str, Iterable[object]]
@@ -95,33 +95,33 @@ def tables(results: Results) -> dict[str, pd.DataFrame]:
     """
     import pandas as pd
 
-    found = {
+    by_table = {
         "leaderboard": _columns(map(_row, results.leaderboard.rows)),
         "cases": _cases(results),
-        "scores": _columns(one for result in results for one in _scores(results, result)),
-        "rounds": _columns(one for result in results for one in _rounds(result)),
-        "curves": _columns(one for result in results for one in _curves(result)),
+        "scores": _columns(record for result in results for record in _scores(results, result)),
+        "rounds": _columns(record for result in results for record in _rounds(result)),
+        "curves": _columns(record for result in results for record in _curves(result)),
         "notes": _columns(map(vars, results.notes)),
     }
     costs = {name for result in results for name in result.measures}.union(COSTS_OF_ROUNDS, _metrics(results))
     numbers = (costs | {f"{name}_std" for name in costs}) - _MEANINGS.keys()
     return {
         name: pd.DataFrame({title: _typed(title, column, numbers) for title, column in columns.items()})
-        for name, columns in found.items()
+        for name, columns in by_table.items()
         if columns or name != "curves"
     }
 
 
 def meanings(results: Results, table: str, columns: list[str]) -> dict[str, str]:
     """What each column of a table means, in a sentence."""
-    known = {name: measure.summary for result in results for name, measure in result.measures.items()}
+    summaries = {name: measure.summary for result in results for name, measure in result.measures.items()}
     if table == "rounds":
-        known |= COSTS_OF_ROUNDS
+        summaries |= COSTS_OF_ROUNDS
     else:
         better = {True: " (more is better)", False: " (less is better)", None: ""}
-        known |= {name: f"{m.summary or m.name}{better[m.direction]}" for name, m in _metrics(results).items()}
-    known |= _MEANINGS
-    return {column: known[column] if column in known else _meaning(column) for column in columns}
+        summaries |= {name: f"{m.summary or m.name}{better[m.direction]}" for name, m in _metrics(results).items()}
+    summaries |= _MEANINGS
+    return {column: summaries[column] if column in summaries else _meaning(column) for column in columns}
 
 
 def _metrics(results: Results) -> dict[str, Metric]:
@@ -194,8 +194,8 @@ def _scores(results: Results, result: CaseResult) -> Iterator[dict[str, object]]
 
     def line(metric: str, k: int, test: str | None, value: float) -> dict[str, object]:
         name = names[k] if k < len(names) else ""
-        known = float(value) if math.isfinite(value) else None
-        return {**case, "metric": metric, "round": k, "round_name": name, "test": test, "value": known}
+        number = float(value) if math.isfinite(value) else None
+        return {**case, "metric": metric, "round": k, "round_name": name, "test": test, "value": number}
 
     for score, matrix in result.matrices.items():
         for k, row in enumerate(matrix.values):
@@ -240,9 +240,9 @@ def _typed(name: str, column: Iterable[object], numbers: Set[str]) -> pd.Series[
     values = [value.item() if hasattr(value, "item") else value for value in column]
     values = [None if isinstance(value, float) and math.isnan(value) else value for value in values]
     values = [None if value is pd.NaT else value for value in values]
-    known = [value for value in values if value is not None]
-    kinds = set(map(type, known))
-    fits = all(abs(value) <= _LARGEST for value in known if isinstance(value, int))
+    present = [value for value in values if value is not None]
+    kinds = set(map(type, present))
+    fits = all(abs(value) <= _LARGEST for value in present if isinstance(value, int))
     if (name in numbers and kinds <= {int, float}) or (kinds == {int, float} and fits) or kinds == {float}:
         return pd.Series(values, dtype="Float64")
     if kinds == {bool}:

@@ -44,13 +44,13 @@ def write_case_pages(
         key = (result.case.row, result.case.algorithm)
         if key in files and result.status != "unfinished":
             cases.setdefault(key, []).append(result)
-    for key, of in cases.items():
+    for key, row_results in cases.items():
         path = folder / files[key]
-        if path.exists() and all(path.stat().st_mtime > changed(one.directory) for one in of):
+        if path.exists() and all(path.stat().st_mtime > changed(case.directory) for case in row_results):
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        told = [_facts(f"c{n}", one, shown.get(key)) for n, one in enumerate(of)]
-        path.write_text(render(name=names[key], cases=told), encoding="utf-8")
+        facts = [_facts(f"c{n}", case, shown.get(key)) for n, case in enumerate(row_results)]
+        path.write_text(render(name=names[key], cases=facts), encoding="utf-8")
 
 
 def changed(folder: Path) -> float:
@@ -58,13 +58,13 @@ def changed(folder: Path) -> float:
     return folder.stat().st_mtime if folder.exists() else math.inf
 
 
-def _facts(key: str, result: CaseResult, one: ShownRow | None) -> dict[str, object]:
+def _facts(key: str, result: CaseResult, row: ShownRow | None) -> dict[str, object]:
     store = CaseStore(result.directory.parents[1])
     log = result.failure.log if result.failure and result.failure.log else store.log(result.case.id)
     maps = [
-        (score, heatmap_svg(f"{key}m{n}", of.values, of.rounds, of.tests, score, limits(of.values)))
-        for n, (score, of) in enumerate(result.matrices.items())
-        if of.values.size and not np.isnan(of.values).all()
+        (score, heatmap_svg(f"{key}m{n}", matrix.values, matrix.rounds, matrix.tests, score, limits(matrix.values)))
+        for n, (score, matrix) in enumerate(result.matrices.items())
+        if matrix.values.size and not np.isnan(matrix.values).all()
     ]
     return {
         "seed": result.case.seed,
@@ -74,19 +74,20 @@ def _facts(key: str, result: CaseResult, one: ShownRow | None) -> dict[str, obje
         "settings": [
             (name, cell_text(value)) for name, value in shown_hyperparameters(result.case.hyperparameters).items()
         ],
-        "curves": _curves(key, result, one) if one else [],
+        "curves": _curves(key, result, row) if row else [],
         "maps": maps,
         "log": log_tail(log),
     }
 
 
-def _curves(key: str, result: CaseResult, one: ShownRow) -> Sequence[tuple[str, Markup]]:
+def _curves(key: str, result: CaseResult, row: ShownRow) -> Sequence[tuple[str, Markup]]:
     """What the learner told while it was trained."""
-    told = TrainingCurves()
-    told.add(one.key, result)
+    curves = TrainingCurves()
+    curves.add(row.key, result)
     ends = np.arange(1, len(result.rounds))
-    found = [(name, {one.key: StreamLine(*lines[one.key])}) for name, lines in told.lines()]
+    by_quantity = [(name, {row.key: StreamLine(*lines[row.key])}) for name, lines in curves.lines()]
     drawn = [
-        (name, stream_chart(f"{key}t{n}", [one], of, ends, name, name, "rounds")) for n, (name, of) in enumerate(found)
+        (name, stream_chart(f"{key}t{n}", [row], streams, ends, name, name, "rounds"))
+        for n, (name, streams) in enumerate(by_quantity)
     ]
     return [(name, svg) for name, svg in drawn if svg]

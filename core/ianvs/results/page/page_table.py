@@ -54,9 +54,9 @@ def page_tables(
     """One for each exam. columns: PageColumn. rows: (TableRow, sample of its line, file of its cases, cells); a cell is
     (text, what its column sorts by where the text doesn't say it, picture). same: (title, text) of columns that say one
     thing. shown: the rows that are drawn. links: by id of a row the file of its cases."""
-    samples = {one.id: legend_sample(one.style) for one in shown}
-    found = document.tables_of("exam ranking") or [document.ranking]
-    return [_page_table(table, number, samples, links) for number, table in enumerate(found) if table.rows]
+    samples = {row.id: legend_sample(row.style) for row in shown}
+    rankings = document.tables_of("exam ranking") or [document.ranking]
+    return [_page_table(table, number, samples, links) for number, table in enumerate(rankings) if table.rows]
 
 
 def _page_table(
@@ -66,7 +66,7 @@ def _page_table(
     columns, same = [], []
     for place, column in enumerate(table.columns):
         constant = column.blank or (column.constant and len(table.rows) > 1 and column.kind in _HIDDEN_WHEN_CONSTANT)
-        wanted = column.kind in _AT_FIRST or column.telling or column.key in _COSTS_AT_FIRST
+        wanted = column.kind in _AT_FIRST or column.distinctive or column.key in _COSTS_AT_FIRST
         name = column.kind == "algorithm"
         classes = "n" if name else "r" if column.align == "right" and column.kind != "rank" else column.kind
         better = column.source.higher_is_better if column.source else None
@@ -75,13 +75,15 @@ def _page_table(
         if constant and column.texts[0]:
             same.append((column.title, column.texts[0]))
     cells = zip(*map(_cells, table.columns), strict=True)
-    rows = [(row, samples.get(row.id), links.get(row.id, ""), of) for row, of in zip(table.rows, cells, strict=True)]
+    rows = [
+        (row, samples.get(row.id), links.get(row.id, ""), line) for row, line in zip(table.rows, cells, strict=True)
+    ]
     return {"exam": table.rows[0].exam, "columns": columns, "rows": rows, "same": same}
 
 
 def right_aligned(table: Mapping[str, Any]) -> str:
     """The rule of a style sheet for columns of numbers: a class at each of their cells would take more room."""
-    places = ",".join(f":nth-child({n})" for n, one in enumerate(table["columns"], 1) if one.classes == "r")
+    places = ",".join(f":nth-child({n})" for n, column in enumerate(table["columns"], 1) if column.classes == "r")
     return f"td:is({places}){{text-align:right}}"
 
 
@@ -89,8 +91,8 @@ def _cells(column: TableColumn) -> Iterator[tuple[str, str | None, Markup | None
     for place, cell in enumerate(column.cells):
         # What takes no rank keeps its place among the others.
         sort = place if column.kind == "rank" else _sort(cell)
-        said = None if _reads_as(cell.text, sort) else f"{sort:.9g}"
-        yield cell.text, said, rank_bar(*cell.ranks) if cell.ranks else None
+        sort_text = None if _reads_as(cell.text, sort) else f"{sort:.9g}"
+        yield cell.text, sort_text, rank_bar(*cell.ranks) if cell.ranks else None
 
 
 def _reads_as(text: str, sort: float | str | None) -> bool:
@@ -138,29 +140,27 @@ def log_tail(log: Path) -> str:
 
 def configuration_text(provenance: Mapping[str, object]) -> str:
     """The resolved configuration as yaml; "" where none is stored. Secrets are hidden in what is stored."""
-    found = provenance.get("configuration")
-    if not found:
+    configuration = provenance.get("configuration")
+    if not configuration:
         return ""
-    return yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=100, default_flow_style=False)
+    return yaml.safe_dump(configuration, sort_keys=False, allow_unicode=True, width=100, default_flow_style=False)
 
 
 def citation() -> tuple[str, str]:
     """As CITATION.cff has it: (text, BibTeX entry)."""
-    told = yaml.safe_load(files("ianvs.results.page").joinpath("assets/CITATION.cff").read_text(encoding="utf-8"))
-    authors = [_name(author) for author in told["authors"]]
-    released = str(told["date-released"])
-    text = (
-        f"{', '.join(authors)} ({released[:4]}). {told['title']} (version {told['version']}) [software]. {told['url']}"
-    )
+    cff = yaml.safe_load(files("ianvs.results.page").joinpath("assets/CITATION.cff").read_text(encoding="utf-8"))
+    authors = [_name(author) for author in cff["authors"]]
+    released = str(cff["date-released"])
+    text = f"{', '.join(authors)} ({released[:4]}). {cff['title']} (version {cff['version']}) [software]. {cff['url']}"
     fields = {
-        "title": f"{{{told['title']}}}: {told['abstract'].rstrip('.')}",
+        "title": f"{{{cff['title']}}}: {cff['abstract'].rstrip('.')}",
         "author": " and ".join(f"{{{name}}}" for name in authors),
         "year": released[:4],
-        "version": str(told["version"]),
-        "url": told["url"],
+        "version": str(cff["version"]),
+        "url": cff["url"],
     }
     lines = [f"  {name:<7} = {{{value}}}," for name, value in fields.items()]
-    return (f"{text}\n\n{told['message']}", "@software{ianvs,\n" + "\n".join(lines) + "\n}")
+    return (f"{text}\n\n{cff['message']}", "@software{ianvs,\n" + "\n".join(lines) + "\n}")
 
 
 def _name(author: Mapping[str, str]) -> str:

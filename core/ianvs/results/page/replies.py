@@ -55,11 +55,11 @@ class Question:
 
 @dataclass(frozen=True)
 class Reply:
-    """round: 0 is the untrained model. said: None where no reply was given. similarity: by `lexical_similarity`."""
+    """round: 0 is the untrained model. text: None where no reply was given. similarity: by `lexical_similarity`."""
 
     question: Question
     round: int
-    said: str | None
+    text: str | None
     similarity: float
 
 
@@ -75,14 +75,14 @@ class AskedTest:
     @cached_property
     def drawn(self) -> frozenset[str]:
         """Names of a few samples, the same for every row. Not the first: those may all be of one kind."""
-        return frozenset(nsmallest(_MOST_QUESTIONS, self.samples, key=lambda one: crc32(f"{self.name} {one}".encode())))
+        return frozenset(nsmallest(_MOST_QUESTIONS, self.samples, key=lambda id_: crc32(f"{self.name} {id_}".encode())))
 
     def __iter__(self) -> Iterator[list[Question]]:
         """Those of each sample."""
         prompts = repeat(()) if self.prompts is None else iter(self.prompts)
         for sample, heard, turns in zip(self.samples, prompts, self.truth, strict=False):
             both = enumerate(zip_longest(heard, turns), start=1)
-            yield [Question(self.name, sample, turn, said or "", wanted or "") for turn, (said, wanted) in both]
+            yield [Question(self.name, sample, turn, prompt or "", wanted or "") for turn, (prompt, wanted) in both]
 
 
 class Exams:
@@ -90,12 +90,12 @@ class Exams:
 
     def __init__(self, workspace: Path) -> None:
         self._store = ExamStore(workspace)
-        self._known: dict[str, list[AskedTest] | None] = {}
+        self._tests: dict[str, list[AskedTest] | None] = {}
 
     @property
     def any_questions(self) -> bool:
         """Whether any exam that was asked for is one of conversations."""
-        return any(self._known.values())
+        return any(self._tests.values())
 
     def show_answers(self, case: Path | None) -> bool:
         """Whether the page shows pictures or conversations of the exam of a case, which has this folder."""
@@ -105,15 +105,15 @@ class Exams:
 
     def questions(self, exam_id: str) -> list[AskedTest] | None:
         """[test set]; None where the exam is not one of conversations."""
-        if exam_id not in self._known:
-            self._known[exam_id] = self._read(exam_id)
-        return self._known[exam_id]
+        if exam_id not in self._tests:
+            self._tests[exam_id] = self._read(exam_id)
+        return self._tests[exam_id]
 
     def _read(self, exam_id: str) -> list[AskedTest] | None:
         record = self._store.record(exam_id) if exam_id else None
         if record is None or record.shows != "replies":
             return None
-        prompts: list[Replies | None] = [Replies(one) for one in self._store.pictures(exam_id)]
+        prompts: list[Replies | None] = [Replies(packed) for packed in self._store.pictures(exam_id)]
         names, truth = self._store.samples(exam_id), map(Replies, self._store.truth(exam_id))
         return list(map(AskedTest, record.tests, names, prompts or [None] * len(names), truth))
 
@@ -137,12 +137,12 @@ class CaseReplies:
     def __iter__(self) -> Iterator[Reply]:
         """Round after round."""
         near = self._similarities() if self else {}
-        for index, j, said in self._said():
-            for samples, given, row in zip(self.tests[j], said, near[Asked(j, index)], strict=True):
+        for index, j, replies in self._stored_replies():
+            for samples, given, row in zip(self.tests[j], replies, near[Asked(j, index)], strict=True):
                 for question, reply, value in zip(samples, given, row.tolist(), strict=False):
                     yield Reply(question, index, reply, value)
 
-    def _said(self) -> Iterator[tuple[int, int, Replies]]:
+    def _stored_replies(self) -> Iterator[tuple[int, int, Replies]]:
         """(round, test set, what was answered)."""
         for index in range(self._rounds if self else 0):
             stored = self._cases.predictions(self._id, index)
@@ -152,17 +152,17 @@ class CaseReplies:
 
     def _similarities(self) -> dict[Asked, NDArray[np.float64]]:
         """(N, turns) of each test set after each round. They are computed once, and kept with the case."""
-        if (known := self._cases.similarities(self._id)) is not None:
-            return known
-        found = {}
+        if (stored := self._cases.similarities(self._id)) is not None:
+            return stored
+        similarities = {}
         metric = find(_SIMILARITY)
         assert metric is not None and metric.function is not None, "it is ours"
-        for index, j, said in self._said():
-            record = EvaluationRecord((), self.tests[j].truth, said)
+        for index, j, replies in self._stored_replies():
+            record = EvaluationRecord((), self.tests[j].truth, replies)
             metric.function(record)
-            found[Asked(j, index)] = record.rows[_SIMILARITY]
-        self._cases.keep_similarities(self._id, found)
-        return found
+            similarities[Asked(j, index)] = record.rows[_SIMILARITY]
+        self._cases.keep_similarities(self._id, similarities)
+        return similarities
 
 
 def reply_pieces(rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseResult], exams: Exams) -> Iterator[Piece]:
@@ -185,14 +185,14 @@ class _Lines:
 
     def __iter__(self) -> Iterator[str]:
         for reply in self.replies:
-            asked = reply.question
-            texts = (asked.test, asked.sample, asked.turn, asked.prompt, asked.expected, reply.said or "")
+            query = reply.question
+            texts = (query.test, query.sample, query.turn, query.prompt, query.expected, reply.text or "")
             line = (*self.about, reply.round, *texts, f"{reply.similarity:.4f}")
             yield csv_of([line], texts_alone=True)
 
 
 @dataclass(frozen=True)
-class Said:
+class RoundReply:
     """What one row said after one round. pieces: (text, whether it is new since the round before); None: no reply."""
 
     pieces: Sequence[tuple[str, bool]] | None
@@ -204,63 +204,63 @@ class AskedQuestion:
     """One question. by_row: (id, label, replies by round)."""
 
     question: Question
-    by_row: list[tuple[str, str, dict[int, Said]]] = field(default_factory=list)
+    by_row: list[tuple[str, str, dict[int, RoundReply]]] = field(default_factory=list)
 
     @property
     def rounds(self) -> list[int]:
         """Those after which any row replied; the untrained model mostly doesn't."""
-        told = {n for *_, said in self.by_row for n, one in said.items() if one.pieces is not None}
-        return sorted(told | {n for *_, said in self.by_row for n in said if n})
+        replied = {n for *_, by_round in self.by_row for n, reply in by_round.items() if reply.pieces is not None}
+        return sorted(replied | {n for *_, by_round in self.by_row for n in by_round if n})
 
 
 class PageReplies:
     """Takes results one after the other; keeps the replies of the first seed of each row to a few questions."""
 
     def __init__(self, rows: Sequence[ShownRow], exams: Exams) -> None:
-        self._rows = {one.key: one for one in rows[:_MOST_ROWS]}
+        self._rows = {shown.key: shown for shown in rows[:_MOST_ROWS]}
         self._exams = exams
-        self._said: dict[RowKey, list[Reply]] = {}
+        self._replies: dict[RowKey, list[Reply]] = {}
 
     def add(self, key: RowKey, result: CaseResult) -> None:
-        one = self._rows.get(key)
-        if one is None or result.case.seed != one.row.seeds[0]:
+        shown = self._rows.get(key)
+        if shown is None or result.case.seed != shown.row.seeds[0]:
             return
         counts: dict[str, dict[tuple[str, int], None]] = {}
-        kept, replies = [], CaseReplies(result, self._exams)
+        chosen, replies = [], CaseReplies(result, self._exams)
         drawn = {test.name: test.drawn for test in replies.tests[:_MOST_TESTS]}
         for reply in replies:
-            asked = counts.setdefault(reply.question.test, {})
+            names = counts.setdefault(reply.question.test, {})
             name = (reply.question.sample, reply.question.turn)
-            if name[0] in drawn.get(reply.question.test, ()) and (name in asked or len(asked) < _MOST_QUESTIONS):
-                asked[name] = None
-                kept.append(reply)
-        if kept:
-            self._said[key] = kept
+            if name[0] in drawn.get(reply.question.test, ()) and (name in names or len(names) < _MOST_QUESTIONS):
+                names[name] = None
+                chosen.append(reply)
+        if chosen:
+            self._replies[key] = chosen
 
     def questions(self) -> list[AskedQuestion]:
         """In the order of test sets, rows in the order of the leaderboard."""
-        found: dict[tuple[str, str, int], AskedQuestion] = {}
-        for key, one in self._rows.items():
+        by_name: dict[tuple[str, str, int], AskedQuestion] = {}
+        for key, shown in self._rows.items():
             by_question: dict[tuple[str, str, int], list[Reply]] = {}
-            for reply in self._said.get(key, ()):
-                asked = reply.question
-                by_question.setdefault((asked.test, asked.sample, asked.turn), []).append(reply)
+            for reply in self._replies.get(key, ()):
+                question = reply.question
+                by_question.setdefault((question.test, question.sample, question.turn), []).append(reply)
             for name, replies in by_question.items():
-                asked = replies[0].question
-                cut = replace(asked, prompt=_cut(asked.prompt), expected=_cut(asked.expected))
-                found.setdefault(name, AskedQuestion(cut))
-                found[name].by_row.append((one.id, one.label, _through_rounds(replies)))
-        return list(found.values())
+                question = replies[0].question
+                cut = replace(question, prompt=_cut(question.prompt), expected=_cut(question.expected))
+                by_name.setdefault(name, AskedQuestion(cut))
+                by_name[name].by_row.append((shown.id, shown.label, _through_rounds(replies)))
+        return list(by_name.values())
 
 
-def _through_rounds(replies: Sequence[Reply]) -> dict[int, Said]:
-    said = {}
+def _through_rounds(replies: Sequence[Reply]) -> dict[int, RoundReply]:
+    by_round = {}
     before: str | None = None
     for reply in replies:
-        pieces = None if reply.said is None else changed_words(before, _cut(reply.said))
-        said[reply.round] = Said(pieces, reply.similarity)
-        before = _cut(reply.said) if reply.said is not None else before
-    return said
+        pieces = None if reply.text is None else changed_words(before, _cut(reply.text))
+        by_round[reply.round] = RoundReply(pieces, reply.similarity)
+        before = _cut(reply.text) if reply.text is not None else before
+    return by_round
 
 
 def _cut(text: str) -> str:
@@ -282,11 +282,11 @@ def changed_words(before: str | None, after: str) -> list[tuple[str, bool]]:
     pieces = [(start, False)] if start else []
     for kind, _, _, first, last in matcher.get_opcodes():
         if last > first:
-            said = "".join(new[first:last])
+            part = "".join(new[first:last])
             if kind == "equal":
-                pieces.append((said, False))
+                pieces.append((part, False))
             else:  # the blank after a word is not what changed
-                pieces.append((said.rstrip(), True))
-                if said != said.rstrip():
-                    pieces.append((said[len(said.rstrip()) :], False))
+                pieces.append((part.rstrip(), True))
+                if part != part.rstrip():
+                    pieces.append((part[len(part.rstrip()) :], False))
     return pieces

@@ -21,17 +21,17 @@ Piece = tuple[str, Iterable[str]]
 def write_reply_file(folder: Path, pieces: Sequence[Piece]) -> Path | None:
     """Write `pieces` one after the other, but for those that are there; the file's path, None where there are none."""
     small, large = folder / "replies.csv", folder / "replies.csv.gz"
-    before, known = _before(folder)
-    if before is not None and list(known) == [key for key, _ in pieces]:
+    before, places = _before(folder)
+    if before is not None and list(places) == [key for key, _ in pieces]:
         return before
     folder.mkdir(parents=True, exist_ok=True)
     path = None
     if pieces:
-        still = sum(known[key][2] for key, _ in pieces if key in known)
-        is_small = still <= LARGEST and _written(small, pieces, before, known)
+        still = sum(places[key][2] for key, _ in pieces if key in places)
+        is_small = still <= LARGEST and _written(small, pieces, before, places)
         path = small if is_small else large
         if not is_small:
-            _written(large, pieces, before, known)
+            _written(large, pieces, before, places)
     for other in {small, large, *([] if pieces else [folder / _INDEX])} - {path}:
         other.unlink(missing_ok=True)
     return path
@@ -40,15 +40,15 @@ def write_reply_file(folder: Path, pieces: Sequence[Piece]) -> Path | None:
 _Places = dict[str, tuple[int, int, int]]  # by what a piece is made from: where it begins, its bytes, those of its text
 
 
-def _written(path: Path, pieces: Sequence[Piece], before: Path | None, known: _Places) -> bool:
+def _written(path: Path, pieces: Sequence[Piece], before: Path | None, old_places: _Places) -> bool:
     """Whether it is; else it would be too large. Pieces are compressed one by one, which gzip allows."""
     places: _Places = {}
     new = path.with_name(_NEW)
     with new.open("wb") as file, (before if before == path else new).open("rb") as old:
         for key, texts in pieces:
             start, size = file.tell(), 0
-            if before == path and key in known:
-                at, left, size = known[key]
+            if before == path and key in old_places:
+                at, left, size = old_places[key]
                 old.seek(at)
                 while left and (block := old.read(min(left, 1 << 20))):
                     left -= file.write(block)

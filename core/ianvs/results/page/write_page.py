@@ -71,9 +71,7 @@ def write_page(
     about: dict[str, Any] = {"title": title, "command": command, "provenance": provenance, "running": running}
     text = page_text(leaderboard, passed, results, exams, links=case_files(leaderboard), **about)
     write_atomic(page, text.encode())
-    shown = {
-        one.key: one for exam in {row.testenv for row in leaderboard.rows} for one in shown_rows(leaderboard, exam)
-    }
+    shown = {r.key: r for exam in {row.testenv for row in leaderboard.rows} for r in shown_rows(leaderboard, exam)}
     style = _style()
     render = partial(_template("cases.html.j2").render, title=title, style=Markup(style), policy=_policy(style))
     write_case_pages(leaderboard, shown, results, page.parent, render)
@@ -90,23 +88,23 @@ class Scenes:
     """
 
     def __init__(self, rows: Sequence[ShownRow]) -> None:
-        self._rows = {one.key: one for one in rows[:_MOST_SCENE_ROWS]}
+        self._rows = {shown.key: shown for shown in rows[:_MOST_SCENE_ROWS]}
         self.sheets: dict[RowKey, dict[str, object]] = {}
 
     def add(self, key: RowKey, result: CaseResult) -> None:
-        one = self._rows.get(key)
-        if one is None or result.case.seed != one.row.seeds[0]:
+        shown = self._rows.get(key)
+        if shown is None or result.case.seed != shown.row.seeds[0]:
             return
-        found = scene_sheet(result, _MOST_SCENE_TESTS)
-        if found is None:
+        sheet = scene_sheet(result, _MOST_SCENE_TESTS)
+        if sheet is None:
             return
-        lines = [(test, [(head, _scene_uri(cell)) for head, cell in cells.items()]) for test, cells in found.lines]
+        lines = [(test, [(head, _scene_uri(cell)) for head, cell in cells.items()]) for test, cells in sheet.lines]
         self.sheets[key] = {
-            "id": one.id,
-            "label": one.label,
+            "id": shown.id,
+            "label": shown.label,
             "seed": result.case.seed,
             "lines": lines,
-            "legend": found.legend,
+            "legend": sheet.legend,
         }
 
     def ranked(self) -> list[dict[str, object]]:
@@ -153,21 +151,21 @@ def page_text(
     scenes = {name: Scenes(shown) for name, shown in of_exams.items()}
     replies = {name: PageReplies(shown, exams) for name, shown in of_exams.items()}
     shows = {name for name in names if exams.show_answers(passed.examples.get(name))}
-    told = {key: row for key, row in rows.items() if row.testenv in shows}
-    for key, result in finished(told, results if told else ()):
-        for collector in (scenes[told[key].testenv], replies[told[key].testenv]):
+    with_answers = {key: row for key, row in rows.items() if row.testenv in shows}
+    for key, result in finished(with_answers, results if with_answers else ()):
+        for collector in (scenes[with_answers[key].testenv], replies[with_answers[key].testenv]):
             collector.add(key, result)
     matrices, by_part = Matrices(), passed.parts.means(rows)
     of_scores = {name: passed.matrices.of_exam(rows, name) for name in names}
-    groups = len(names) * max(1, len({score for found in of_scores.values() for score in found}))  # of heatmaps
+    groups = len(names) * max(1, len({score for by_score in of_scores.values() for score in by_score}))  # of heatmaps
     pictures = []
     for number, (name, shown) in enumerate(of_exams.items()):
         scores, exam_key = of_scores[name], f"e{number}"  # which makes ids unique
         charts = exam_charts(exam_key, leaderboard, name, shown, scores, passed.training)
         wanted, leads = charts.matrices
         maps = [
-            heatmaps(f"{exam_key}h{n}", shown, found, matrices, leaderboard.baseline, groups)
-            for n, found in enumerate(scores.values() if wanted else ())
+            heatmaps(f"{exam_key}h{n}", shown, by_row, matrices, leaderboard.baseline, groups)
+            for n, by_row in enumerate(scores.values() if wanted else ())
         ]
         bars = list(islice(class_bars(f"{exam_key}b", name, shown, by_part, _MOST_BARS), _MOST_BAR_CHARTS))
         drawn: dict[str, object] = {"first": charts.first, "wide": charts.wide, "narrow": charts.narrow}
@@ -180,10 +178,10 @@ def page_text(
     return _template("page.html.j2").render(
         document=document,
         summary=_summary(leaderboard, names),
-        first=[*running, *document.said(*FIRST)],
+        first=[*running, *document.texts(*FIRST)],
         renewed=bool(running),
         leaders=[note for note in document.notes if note.kind == "leader"],
-        notes=document.said("ranked by", "limit", "bound", "gate", "row", "data", "metric"),
+        notes=document.texts("ranked by", "limit", "bound", "gate", "row", "data", "metric"),
         tables=tables,
         differences=document.tables_of("how sure"),
         searches=[
@@ -193,8 +191,8 @@ def page_text(
         over_exams=document.tables_of("over exams"),
         mean_ranks=critical_difference("mean-ranks", leaderboard.over_exams),
         pictures=pictures,
-        scenes=[(name, found) for name in names if (found := scenes[name].ranked())],
-        replies=[(name, asked) for name in names if (asked := replies[name].questions())],
+        scenes=[(name, sheets) for name in names if (sheets := scenes[name].ranked())],
+        replies=[(name, questions) for name in names if (questions := replies[name].questions())],
         failures=failed_groups(document.failures),
         configuration=configuration_text(provenance or {}),
         citation=citation(),
@@ -210,10 +208,10 @@ def _summary(leaderboard: Leaderboard, names: list[str]) -> str:
     every = [*leaderboard.rows, *leaderboard.references]
     cases = sum(len(row.seeds) for row in every)
     count = sum(row.complete for row in leaderboard.rows)
-    said = [f"{count} row{'s' * (count != 1)}", f"{leaderboard.seeds} seed{'s' * (leaderboard.seeds != 1)}"]
-    said += [f"{len(names)} exams"] if len(names) > 1 else []
-    said.append(f"{cases} case{'s' * (cases != 1)}")
-    return f"{', '.join(said)}."
+    counts = [f"{count} row{'s' * (count != 1)}", f"{leaderboard.seeds} seed{'s' * (leaderboard.seeds != 1)}"]
+    counts += [f"{len(names)} exams"] if len(names) > 1 else []
+    counts.append(f"{cases} case{'s' * (cases != 1)}")
+    return f"{', '.join(counts)}."
 
 
 @cache
@@ -248,14 +246,14 @@ def _style() -> str:
 
     kinds = "".join(f".c{n}{{--own:var(--c{n})}}" for n in range(len(LIGHT))) + ".cb{--own:var(--cb)}"
     light, dark = rules(LIGHT, BOUND[0]), rules(DARK, BOUND[1])
-    own = f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}{kinds}"
-    return own + "\n" + chart_style() + _asset("page.css")
+    variables = f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}{kinds}"
+    return variables + "\n" + chart_style() + _asset("page.css")
 
 
 def _policy(style: str) -> str:
     """What a browser lets the page do: use the style and the script that it came with, and nothing from anywhere."""
-    known = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, _script())]
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, _script())]
     return (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{known[0]}'; script-src 'sha256-{known[1]}'; "
+        f"default-src 'none'; img-src data:; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
         "base-uri 'none'; form-action 'none'"
     )

@@ -136,8 +136,8 @@ def table_columns(columns: Iterable[Column], contract: str) -> tuple[Column, ...
     columns = [*columns, Column("url", "url", meaning="folder of the case, below the workspace")]
     installed = {each.name: each for each in contracts()}
     listed = installed.get(contract, installed[NATIVE]).table([(c.kind, c.full or c.key, c.title) for c in columns])
-    known: dict[tuple[str, str], Column] = {(column.kind, column.full or column.key): column for column in columns}
-    return tuple(replace(known[kind, key], title=title) for kind, key, title in listed)
+    by_key: dict[tuple[str, str], Column] = {(column.kind, column.full or column.key): column for column in columns}
+    return tuple(replace(by_key[kind, key], title=title) for kind, key, title in listed)
 
 
 def with_distinct_titles(columns: Iterable[Column]) -> tuple[Column, ...]:
@@ -173,17 +173,17 @@ def agreement(ours: Summary | None, spec: PublishedSpec | None) -> str | None:
     if ours is None or ours.mean is None or spec is None or theirs is None:
         return None
     margin = spec.in_our_unit()[2]
-    found = compare(ours, theirs, margin)
-    verdict, aside = agreement_words(found)
+    result = compare(ours, theirs, margin)
+    verdict, aside = agreement_words(result)
     decimals = decimals_for(margin)
-    told = signed_number(found.difference, decimals)
-    if found.low is not None and found.high is not None:
-        told += f", {shown_number(found.low, decimals)} to {shown_number(found.high, decimals)}"
-    return f"{verdict} ({'; '.join(filter(None, (told, aside)))})"
+    difference = signed_number(result.difference, decimals)
+    if result.low is not None and result.high is not None:
+        difference += f", {shown_number(result.low, decimals)} to {shown_number(result.high, decimals)}"
+    return f"{verdict} ({'; '.join(filter(None, (difference, aside)))})"
 
 
-def agreement_words(found: Agreement) -> tuple[str, str]:
+def agreement_words(result: Agreement) -> tuple[str, str]:
     """The verdict, and what a reader must know of it besides."""
-    if found.verdict != "can't tell":
-        return found.verdict or "no verdict", found.missing
-    return found.verdict, "theirs are too few" if found.seeds is None else f"{found.seeds} seeds could"
+    if result.verdict != "can't tell":
+        return result.verdict or "no verdict", result.missing
+    return result.verdict, "theirs are too few" if result.seeds is None else f"{result.seeds} seeds could"

@@ -47,7 +47,7 @@ class TableColumn:
     """One column, its cells in the order of the rows. align: "" is as the view likes.
 
     source: what of a leaderboard it shows. about: what it means, in sentences. sort_order: its place among the metrics
-    that rows are ranked by. telling: a hyperparameter that tells rows of one algorithm apart.
+    that rows are ranked by. distinctive: a hyperparameter that tells rows of one algorithm apart.
     """
 
     title: str
@@ -56,7 +56,7 @@ class TableColumn:
     source: Column | None = None
     about: tuple[str, ...] = ()
     sort_order: int | None = None
-    telling: bool = False
+    distinctive: bool = False
 
     @property
     def texts(self) -> list[str]:
@@ -216,6 +216,6 @@ class Document:
         """The notes on what was run, as opposed to how the numbers are to be read."""
         return [note for note in self.notes if note.kind in TO_KNOW]
 
-    def said(self, *kinds: NoteKind) -> list[str]:
+    def texts(self, *kinds: NoteKind) -> list[str]:
         """The notes of these kinds as texts, in their order."""
         return [str(note) for note in self.notes if note.kind in kinds]

@@ -12,7 +12,7 @@ def exam_text(name: str, exam: Exam) -> str:
 
     dataset = exam.dataset
     rounds = [
-        [k, round_.name, len(round_.train), _classes(exam, round_), _told(round_)]
+        [k, round_.name, len(round_.train), _classes(exam, round_), _training_labels(round_)]
         for k, round_ in enumerate(exam.rounds, 1)
     ]
     tests = [
@@ -55,7 +55,7 @@ def _classes(exam: Exam, part: Round | TestSet) -> str:
     return one_line(names) if len(names) <= _CLASSES else f"{len(names)} classes"
 
 
-def _told(round_: Round) -> str:
+def _training_labels(round_: Round) -> str:
     if round_.labels is None:
         return "told"
     withheld = int((round_.labels == -1).sum())

@@ -26,14 +26,14 @@ def further_tables(leaderboard: Leaderboard) -> Iterator[Table]:
 
 def _how_sure(leaderboard: Leaderboard) -> Table:
     """Intervals and differences of the metric that exams are ranked by."""
-    metric, telling = leaderboard.significance[0].metric, varied(leaderboard)
+    metric, differing = leaderboard.significance[0].metric, varied(leaderboard)
     rows = [row for row in leaderboard.rows if metric in row.metrics and row.metrics[metric].std is not None]
     columns: list[tuple[str, Callable[[LeaderboardRow], str]]] = [
         ("Rank", lambda row: shown_rank(row, row.place)),
         ("Tier", lambda row: (row.standing.tier or "") if row.standing else ""),
         ("Testenv", lambda row: row.testenv),
         ("Algorithm", lambda row: row.algorithm),
-        ("Hyperparameters", lambda row: row.settings(telling)),
+        ("Hyperparameters", lambda row: row.settings(differing)),
         (metric, lambda row: _number(row.metrics[metric].mean, 4)),
         ("Error of seeds", lambda row: _number(row.errors(metric)[0], 2)),
         ("of samples", lambda row: _number(row.errors(metric)[1], 2)),
@@ -41,59 +41,59 @@ def _how_sure(leaderboard: Leaderboard) -> Table:
         ("Minus the best", lambda row: difference_text(row.to_best)),
         (f"Minus {leaderboard.baseline}", lambda row: difference_text(row.to_baseline)),
     ]
-    told = [(title, cells) for title, cell in columns if any(cells := [cell(row) for row in rows])]
-    said = (
+    filled = [(title, cells) for title, cell in columns if any(cells := [cell(row) for row in rows])]
+    above = (
         "Standard errors of the mean, of seeds and of test samples. Differences are paired by seed; with the margin "
         "behind ± all of an exam hold at once with 95 %, so those that exclude 0 are real (docs/statistics.md)."
     )
-    lines = zip(*(cells for _, cells in told), strict=True)
-    return text_table("how sure", [title for title, _ in told], list(lines), title="How sure", above=said)
+    lines = zip(*(cells for _, cells in filled), strict=True)
+    return text_table("how sure", [title for title, _ in filled], list(lines), title="How sure", above=above)
 
 
-def _ranks(found: RankInterval | None) -> str:
-    return "" if found is None else str(found.low) if found.low == found.high else f"{found.low}-{found.high}"
+def _ranks(ranks: RankInterval | None) -> str:
+    return "" if ranks is None else str(ranks.low) if ranks.low == ranks.high else f"{ranks.low}-{ranks.high}"
 
 
 def _number(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:.{digits}g}"
 
 
-def _over_exams(found: MethodsOverExams) -> Table:
+def _over_exams(methods: MethodsOverExams) -> Table:
     """Methods over several exams, and below what the tests over exams can say."""
-    short = short_names(found.names)
+    short = short_names(methods.names)
     order = sorted(
-        range(len(found.names)),
-        key=lambda i: -one.mean if (one := found.together.rows[i]) is not None else float("inf"),
+        range(len(methods.names)),
+        key=lambda i: -row.mean if (row := methods.together.rows[i]) is not None else float("inf"),
     )
-    many = found.together.exams >= ENOUGH_EXAMS
-    heads = ["Method", "Mean rank", "Win rate", f"Mean {found.metric}", "Tier"]
+    many = methods.together.exams >= ENOUGH_EXAMS
+    heads = ["Method", "Mean rank", "Win rate", f"Mean {methods.metric}", "Tier"]
     heads += ["Interquartile mean"] if many else []
     lines = []
     for i in order:
-        one, standing = found.together.rows[i], found.standing[i]
-        if one is None:
+        row, standing = methods.together.rows[i], methods.standing[i]
+        if row is None:
             lines.append([short[i], "lacks an exam", *[""] * (len(heads) - 2)])
             continue
-        ends = one.mean_interval
-        if ends is not None and not found.higher:
+        ends = row.mean_interval
+        if ends is not None and not methods.higher:
             ends = -ends[1], -ends[0]
-        cells = [short[i], _with_interval(one.mean_rank, one.mean_rank_interval, 2), f"{one.win_rate:.2f}"]
-        cells += [_with_interval(one.mean if found.higher else -one.mean, ends, 3)]
+        cells = [short[i], _with_interval(row.mean_rank, row.mean_rank_interval, 2), f"{row.win_rate:.2f}"]
+        cells += [_with_interval(row.mean if methods.higher else -row.mean, ends, 3)]
         cells += [f"{standing.tier} ({_ranks(standing)})" if standing else ""]
-        cells += [_with_interval(one.iqm, one.iqm_interval, 3)] if one.iqm is not None else []
+        cells += [_with_interval(row.iqm, row.iqm_interval, 3)] if row.iqm is not None else []
         lines.append(cells)
     spread = "with 95 % intervals of the bootstrap over exams" if many else "too few exams for intervals over them"
-    over = "over other seeds and other test samples" if found.samples else "over other seeds on these test samples"
-    said = (
-        f"{found.together.exams} exams, {spread}; the tier is of the mean over these exams, {over}. Win rate: of all "
+    over = "over other seeds and other test samples" if methods.samples else "over other seeds on these test samples"
+    above = (
+        f"{methods.together.exams} exams, {spread}; the tier is of the mean over these exams, {over}. Win rate: of all "
         "comparisons with other methods, wins and half of the ties."
     )
-    return text_table("over exams", heads, lines, title="Over exams", above=said, below=_tests(found, short))
+    return text_table("over exams", heads, lines, title="Over exams", above=above, below=_tests(methods, short))
 
 
-def _tests(found: MethodsOverExams, names: tuple[str, ...]) -> str:
+def _tests(comparison: MethodsOverExams, names: tuple[str, ...]) -> str:
     """What Friedman's and Wilcoxon's tests say, or why they can't say anything."""
-    together, methods = found.together, sum(row is not None for row in found.together.rows)
+    together, methods = comparison.together, sum(row is not None for row in comparison.together.rows)
     if together.pairs is None:
         return (
             f"No test over exams: with {methods} methods the pairwise tests can say something from "
@@ -121,15 +121,15 @@ def _test_sets(leaderboard: Leaderboard, exam: str) -> Iterator[Table]:
     rows = [row for row in leaderboard.rows if row.testenv == exam and len(row.tests) > 1]
     if not rows:
         return
-    names, telling = list(dict.fromkeys(name for row in rows for name in row.tests)), varied(leaderboard)
-    lines = [[row.algorithm, row.settings(telling), *(_kept(row, name) for name in names)] for row in rows]
+    names, differing = list(dict.fromkeys(name for row in rows for name in row.tests)), varied(leaderboard)
+    lines = [[row.algorithm, row.settings(differing), *(_scores(row, name) for name in names)] for row in rows]
     score = next(iter(rows[0].tests.values()))[0]
-    said = f"{score} on each test set: just after its round -> after the last round. Mean over seeds."
+    above = f"{score} on each test set: just after its round -> after the last round. Mean over seeds."
     heads = ["Algorithm", "Hyperparameters", *names]
-    yield text_table("test sets", heads, lines, title="By test set", exam=exam, above=said)
+    yield text_table("test sets", heads, lines, title="By test set", exam=exam, above=above)
 
 
-def _kept(row: LeaderboardRow, name: str) -> str:
+def _scores(row: LeaderboardRow, name: str) -> str:
     if name not in row.tests:
         return ""
     _, learned, final = row.tests[name]

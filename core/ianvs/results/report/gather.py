@@ -116,8 +116,8 @@ def common_name(names: Iterable[str], kind: str, position: int) -> str:
 
 def case_costs(result: CaseResult) -> Mapping[str, float | None]:
     """The costs of one case, by key of COSTS or by name of its paradigm's measure; None is "not measured"."""
-    own = {name: measured_by_paradigm(name, measure, result.rounds) for name, measure in result.measures.items()}
-    return own | {key: measured(key, result.rounds) for key in COSTS}
+    costs = {name: measured_by_paradigm(name, measure, result.rounds) for name, measure in result.measures.items()}
+    return costs | {key: measured(key, result.rounds) for key in COSTS}
 
 
 def gate_passes(result: CaseResult) -> list[bool] | None:
@@ -226,26 +226,26 @@ def row_of(group: RowCases, seeds: int) -> LeaderboardRow:
         adopted=(sum(group.passes), len(group.passes)) if group.passes else None,
         over_budget=tuple(group.over_budget),
         urls=tuple(f"cases/{case_id}" for case_id in sorted(group.seen)),
-        texts={name: "; ".join(said) for name, said in group.texts.items()} if complete else {},
+        texts={name: "; ".join(texts) for name, texts in group.texts.items()} if complete else {},
         remarks=dict(sorted(group.remarks.items())),
         time=group.latest.strftime("%Y-%m-%d %H:%M:%S") if group.latest else "",
     )
 
 
 def _tests(group: RowCases) -> Iterator[tuple[str, tuple[str, Summary, Summary]]]:
-    for j, found in group.tests.items():
-        names, learned, final = zip(*found, strict=True)
+    for j, scores in group.tests.items():
+        names, learned, final = zip(*scores, strict=True)
         yield common_name(names, "test set", j), (group.first_score, summarise(learned), summarise(final))
 
 
 def _samples(group: RowCases, order: Sequence[int]) -> dict[str, NDArray[np.float64]]:
     """Of scores of which all seeds have them, in as many groups."""
-    found = {}
+    samples = {}
     for name, listed in group.samples.items():
-        known = [one for i in order if (one := listed[i]) is not None]
-        if len(known) == len(listed) and len({len(one) for one in known}) == 1:
-            found[name] = np.array(known)
-    return found
+        present = [values for i in order if (values := listed[i]) is not None]
+        if len(present) == len(listed) and len({len(values) for values in present}) == 1:
+            samples[name] = np.array(present)
+    return samples
 
 
 def _status(group: RowCases, expected: int, metrics: Mapping[str, Summary]) -> str:

@@ -66,13 +66,13 @@ def latex(document: Document) -> str:
 def _first_columns(table: Table) -> dict[str, list[str]]:
     """What names a row: rank, tier if there are any, algorithm, and hyperparameters if they tell rows apart."""
     texts = {column.kind: column.texts for column in table.columns}
-    found = {"Rank": texts["rank"]}
+    columns = {"Rank": texts["rank"]}
     if any(texts.get("tier", ())):
-        found["Tier"] = texts["tier"]
-    found["Algorithm"] = texts["algorithm"]
+        columns["Tier"] = texts["tier"]
+    columns["Algorithm"] = texts["algorithm"]
     if any(row.settings for row in table.rows):
-        found["Hyperparameters"] = [row.settings for row in table.rows]
-    return found
+        columns["Hyperparameters"] = [row.settings for row in table.rows]
+    return columns
 
 
 def _arrow(column: TableColumn) -> str:
@@ -91,11 +91,11 @@ def _character(character: str) -> str:
         return _SPECIAL[character]
     if character in _LOOK_ALIKE:
         return _LOOK_ALIKE[character]
-    found = _GREEK.match(unicodedata.name(character, ""))
-    if found is None:
+    match = _GREEK.match(unicodedata.name(character, ""))
+    if match is None:
         return character
-    name = found[2].replace("LAMDA", "LAMBDA").lower()  # as Unicode and LaTeX spell it
-    return rf"$\{name if found[1] == 'SMALL' else name.capitalize()}$"
+    name = match[2].replace("LAMDA", "LAMBDA").lower()  # as Unicode and LaTeX spell it
+    return rf"$\{name if match[1] == 'SMALL' else name.capitalize()}$"
 
 
 def _comments(command: str | None, lines: Iterable[str]) -> Iterator[str]:

@@ -35,14 +35,14 @@ class Chosen:
 
     results: of the chosen configurations, as they are reported; seeds: how many belong to a row.
 
-    tried: by (testenv, algorithm), how many configurations there were. said: how it was chosen, in sentences.
+    tried: by (testenv, algorithm), how many configurations there were. texts: how it was chosen, in sentences.
     marks: by (testenv, algorithm), what a reader must know of a row's choice, in a few words.
     """
 
     results: Iterable[CaseResult]
     seeds: int
     tried: Mapping[tuple[str, str], int]
-    said: tuple[str, ...]
+    texts: tuple[str, ...]
     marks: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
@@ -106,16 +106,16 @@ class Leaderboard:
                 some.sort(key=lambda c, order=order: order.index(c.key if c.key in order else c.full))  # type: ignore[misc]
                 columns = [some.pop(0) if column.kind in kinds else column for column in columns]
         if self.contract != NATIVE:  # what differs in time and url alone stands there once
-            said = [column for column in columns if column.kind in _SAID]
+            compared = [column for column in columns if column.kind in _COMPARED]
             first: dict[object, LeaderboardRow] = {}
             for row in rows:
-                first.setdefault(tuple(str(self.cell(row, c)) for c in said) if row.complete else id(row), row)
+                first.setdefault(tuple(str(self.cell(row, c)) for c in compared) if row.complete else id(row), row)
             rows = list(first.values())
         return replace(self, columns=tuple(columns), rows=tuple(rows))
 
 
 _OF_METRICS = ("metric", "metric_std", "published", "published_std", "agrees")
-_SAID = ("algorithm", "testenv", "metric", "paradigm", "module", "hyperparameter")
+_COMPARED = ("algorithm", "testenv", "metric", "paradigm", "module", "hyperparameter")
 _CELLS: Mapping[Kind, Callable[[LeaderboardRow, str], Value]] = {
     "rank": lambda row, _: row.place,
     "rank_low": lambda row, _: None if row.standing is None else row.standing.low,
@@ -187,14 +187,14 @@ def build_leaderboard(
         listed = [_as_chosen(row, chosen) for row in listed]
     repeated = [group for group in everything if group.case.role == "repeat"]
     rows, significance = ranked_by_testenv(listed, sort_by, rank.baseline, cost_tolerance(groups, repeated))
-    said = [*statements(rows, significance, sort_by[0][0] if sort_by else ""), *(chosen.said if chosen else ())]
+    texts = [*statements(rows, significance, sort_by[0][0] if sort_by else ""), *(chosen.texts if chosen else ())]
     if sort_by:
-        said.append(noise_statement(rows, repeated, sort_by[0][0]))
+        texts.append(noise_statement(rows, repeated, sort_by[0][0]))
     of_data = dict.fromkeys(note for group in groups for note in group.notes)
     notes = [Note("data", note, about="testenv") for note in of_data]
     if damaged := tuple(dict.fromkeys(path for group in everything for path in group.damaged)):
-        told = f"Gone, or changed after they were stored, and therefore not believed: {one_line(damaged)}."
-        notes.append(Note("data", told, remedy="Run the job again to have them made anew."))
+        text = f"Gone, or changed after they were stored, and therefore not believed: {one_line(damaged)}."
+        notes.append(Note("data", text, remedy="Run the job again to have them made anew."))
     return Leaderboard(
         with_distinct_titles(make_columns(shown, groups, rows, chosen=chosen is not None)),
         rows,
@@ -204,24 +204,26 @@ def build_leaderboard(
         notes=tuple(notes),
         significance=significance,
         over_exams=methods_over_exams(rows, *sort_by[0]) if sort_by else None,
-        statements=tuple(filter(None, said)),
+        statements=tuple(filter(None, texts)),
         baseline=rank.baseline,
         contract=contract,
     )
 
 
 def _as_chosen(row: LeaderboardRow, chosen: Chosen) -> LeaderboardRow:
-    of = row.testenv, row.algorithm
-    return replace(row, tried=chosen.tried.get(of), status="; ".join(filter(None, (row.status, chosen.marks.get(of)))))
+    key = row.testenv, row.algorithm
+    return replace(
+        row, tried=chosen.tried.get(key), status="; ".join(filter(None, (row.status, chosen.marks.get(key))))
+    )
 
 
 def _sort_keys(spec: RankSpec, metrics: Sequence[tuple[str, Metric]]) -> tuple[tuple[str, bool], ...]:
     names = [name for name, _ in metrics]
-    found: list[tuple[str, bool]] = []
+    keys: list[tuple[str, bool]] = []
     for name, falls in spec.sort_by:
-        found += [(column, falls) for column in columns_named(name, names)]
+        keys += [(column, falls) for column in columns_named(name, names)]
         if not columns_named(name, names):
-            known = ", ".join(names) or "none"
+            listed = ", ".join(names) or "none"
             hint = closest(name, names)
-            raise ValueError(f"sort_by: '{name}' is not a metric column.{hint} The columns are: {known}.")
-    return tuple(found) or tuple((name, metric.higher_is_better) for name, metric in metrics[:1])
+            raise ValueError(f"sort_by: '{name}' is not a metric column.{hint} The columns are: {listed}.")
+    return tuple(keys) or tuple((name, metric.higher_is_better) for name, metric in metrics[:1])

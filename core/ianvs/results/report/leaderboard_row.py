@@ -21,7 +21,7 @@ _ONLY_ASKED = (
     *("build_seconds", "save_seconds", "measure_seconds", "samples_per_second", "memory_mb"),
     *("samples_transfer_ratio", "samples_transfer_share"),
 )
-COSTS: Mapping[str, Metric] = MappingProxyType({one.name: one for one in SYSTEM if one.name not in _ONLY_ASKED})
+COSTS: Mapping[str, Metric] = MappingProxyType({m.name: m for m in SYSTEM if m.name not in _ONLY_ASKED})
 """What a case costs: the system metrics that a leaderboard shows without being asked to, where they were measured."""
 
 RowKey = tuple[str, str]  # id and algorithm: two algorithms of the same content are two rows

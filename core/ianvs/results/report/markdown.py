@@ -15,17 +15,17 @@ _MARKUP = re.compile(r"[]|*<`\\[~&$]|(?<![^\W_])_|_(?![^\W_])|^[#>]|^[+-](?= )|:
 def markdown(document: Document) -> str:
     """The page: table, how it is ranked, what each metric means, bounds, failures, and how to make it again."""
     columns, told_once = without_constants(document.ranking.columns)
-    notes = document.said(*BELOW, "seeds")
-    remarks = [f"{_escape(one.subject)}: {_escape(one.text)}" for one in document.notes if one.kind == "remark"]
+    notes = document.texts(*BELOW, "seeds")
+    remarks = [f"{_escape(note.subject)}: {_escape(note.text)}" for note in document.notes if note.kind == "remark"]
     below = [*document.tables_of("over exams"), *document.tables_of("test sets")]
     blocks = [
         f"# {_escape(document.title)}",
         f"Made by:\n\n{_fenced(document.command)}" if document.command else "",
-        *map(_escape, document.said("leader", *FIRST)),
+        *map(_escape, document.texts("leader", *FIRST)),
         aligned(columns, "github", _escape),
         *map(_escape, filter(None, [constants_note(told_once), *notes])),
-        *_listed("Metrics", map(_escape, document.said("definition"))),
-        *_listed("Published", map(_escape, document.said("published"))),
+        *_listed("Metrics", map(_escape, document.texts("definition"))),
+        *_listed("Published", map(_escape, document.texts("published"))),
         *(block for table in document.tables_of("how sure") for block in _section(table)),
         *_searches(document),
         *(block for table in below for block in _section(table)),
@@ -65,8 +65,8 @@ def _section(table: Table, level: int = 2) -> list[str]:
 
 
 def _searches(document: Document) -> list[str]:
-    found = [block for table in document.tables_of("search") for block in _section(table, 3)]
-    return ["## Search", *found] if found else []
+    blocks = [block for table in document.tables_of("search") for block in _section(table, 3)]
+    return ["## Search", *blocks] if blocks else []
 
 
 def _listed(title: str, lines: Iterable[str]) -> list[str]:
@@ -80,8 +80,8 @@ def _pictures(document: Document) -> list[str]:
 
 
 def _failed(group: FailureGroup) -> str:
-    told = _escape(f"{group.which}: {group.reason}")
-    return f"{told}; {group.which_log} `{group.first.log_shown}`" if group.first else told
+    text = _escape(f"{group.which}: {group.reason}")
+    return f"{text}; {group.which_log} `{group.first.log_shown}`" if group.first else text
 
 
 def _escape(text: str) -> str:

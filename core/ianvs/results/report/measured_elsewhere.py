@@ -24,28 +24,28 @@ def with_measured(board: Leaderboard, folder: Path) -> Leaderboard:
         return board
     titles = {column.title.casefold(): column for column in table_columns(board.columns, board.contract)}
     rows = [_row(f"elsewhere {n}", row, titles) for n, row in enumerate(next(iter(tables.values())))]
-    told = (
+    text = (
         f"{' and '.join(map(shown_path, tables))} {'is' if len(tables) == 1 else 'are'} of another program, such as "
         f'KubeEdge Ianvs, and left as found; its {len(rows)} rows, marked "{MARK}", can\'t be checked.'
     )
-    note = Note("data", told, remedy=f"These reports are in {shown_path(report_folder(folder))}.")
+    note = Note("data", text, remedy=f"These reports are in {shown_path(report_folder(folder))}.")
     return replace(board, rows=(*board.rows, *rows), notes=(*board.notes, note))
 
 
 def _row(id_: str, cells: Mapping[str, str], titles: Mapping[str, Column]) -> LeaderboardRow:
     """Cells of columns that the leaderboard has, too."""
-    known = {title.casefold(): text for title, text in cells.items() if text}
+    filled = {title.casefold(): text for title, text in cells.items() if text}
 
-    def of(kind: str) -> Iterator[tuple[str, str]]:
-        yield from ((titles[at].key, text) for at, text in known.items() if at in titles and titles[at].kind == kind)
+    def cells_of(kind: str) -> Iterator[tuple[str, str]]:
+        yield from ((titles[at].key, text) for at, text in filled.items() if at in titles and titles[at].kind == kind)
 
     metrics, texts = {}, {}
-    for key, text in of("metric"):
+    for key, text in cells_of("metric"):
         texts[key] = text
         with suppress(ValueError):
             metrics[key] = summarise([float(text)])
             del texts[key]
-    named = known.get("algorithm", ""), known.get("paradigm", "")
-    case = TestCase(id_, id_, *named, tuple(of("module")), dict(of("hyperparameter")), seed=0)
-    urls, row = tuple(filter(None, [known.get("url")])), row_of(RowCases(case, ""), 0)
-    return replace(row, metrics=metrics, texts=texts, status=MARK, time=known.get("time", ""), urls=urls)
+    named = filled.get("algorithm", ""), filled.get("paradigm", "")
+    case = TestCase(id_, id_, *named, tuple(cells_of("module")), dict(cells_of("hyperparameter")), seed=0)
+    urls, row = tuple(filter(None, [filled.get("url")])), row_of(RowCases(case, ""), 0)
+    return replace(row, metrics=metrics, texts=texts, status=MARK, time=filled.get("time", ""), urls=urls)

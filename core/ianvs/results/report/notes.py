@@ -30,9 +30,9 @@ def _merged(notes: Sequence[Note]) -> list[Note]:
         same.setdefault((note.kind, note.text), []).append(note)
     merged = []
     for first, *others in same.values():
-        of = list(dict.fromkeys(note.subject for note in (first, *others) if note.subject))
-        more = f" and {len(of) - _SHOWN + 1} more" if len(of) > _SHOWN else ""
-        merged.append(replace(first, subject=f"{'; '.join(of[: _SHOWN - 1 if more else _SHOWN])}{more}"))
+        subjects = list(dict.fromkeys(note.subject for note in (first, *others) if note.subject))
+        more = f" and {len(subjects) - _SHOWN + 1} more" if len(subjects) > _SHOWN else ""
+        merged.append(replace(first, subject=f"{'; '.join(subjects[: _SHOWN - 1 if more else _SHOWN])}{more}"))
     return merged
 
 
@@ -40,8 +40,8 @@ def _notes(leaderboard: Leaderboard) -> Iterator[Note]:
     yield from _partial(leaderboard)
     yield from _leaders(leaderboard)
     yield from _ranked_by(leaderboard)
-    yield from (Note("statement", said) for said in leaderboard.statements)
-    yield from (note for told in leaderboard.significance for note in _limits(told))
+    yield from (Note("statement", sentence) for sentence in leaderboard.statements)
+    yield from (note for significance in leaderboard.significance for note in _limits(significance))
     yield from _unsteady(leaderboard)
     yield from _bounds(leaderboard)
     if stuck := [_full_name(row) for row in leaderboard.rows if row.adopted is not None and not row.adopted[0]]:
@@ -56,7 +56,7 @@ def _notes(leaderboard: Leaderboard) -> Iterator[Note]:
     seeds = sorted({seed for row in leaderboard.rows for seed in (*row.seeds, *(f.seed for f in row.failures))})
     if seeds:
         yield Note("seeds", f"Seeds: {', '.join(map(str, seeds))}.")
-    yield from (Note("published", said) for said in _published(leaderboard))
+    yield from (Note("published", sentence) for sentence in _published(leaderboard))
     yield from _remarks(leaderboard)
     for group in failures_of(leaderboard):
         remedy = f"`ianvs logs {group.first.id[:8]}` shows more." if group.first else ""
@@ -71,7 +71,7 @@ def _partial(leaderboard: Leaderboard) -> Iterator[Note]:
             "failed": sum(len(row.failures) for row in lacking),
             "not finished": sum(row.waiting for row in lacking),
         }
-        parts = [f"{count} case{'s' * (count > 1)} {what}" for what, count in counts.items() if count]
+        parts = [f"{count} case{'s' * (count > 1)} {state}" for state, count in counts.items() if count]
         of_rows = f"{len(rows) - len(lacking)} of {len(rows)} row{'s' * (len(rows) > 1)}"
         remedy = "`ianvs run` completes them; without all cases a row has no rank."
         yield Note("partial", f"{of_rows} complete: {', '.join(parts)}.", remedy=remedy)
@@ -104,48 +104,48 @@ def _leaders(leaderboard: Leaderboard) -> Iterator[Note]:
             sure = "separated from the next" if len(others) == 1 else f"separated from the {len(others)} others"
         leads = "leads so far" if any(row.waiting for row in rows) else "leads"
         score = mean_and_spread(first.metrics[metric], 3)
-        told = f"{names[first.id, first.algorithm]} {leads} with {metric} {score}; {sure}."
-        yield Note("leader", told, exam if len(exams) > 1 else "", "testenv")
+        text = f"{names[first.id, first.algorithm]} {leads} with {metric} {score}; {sure}."
+        yield Note("leader", text, exam if len(exams) > 1 else "", "testenv")
 
 
 def _ranked_by(leaderboard: Leaderboard) -> Iterator[Note]:
     better = {column.key: column.higher_is_better for column in leaderboard.columns if column.kind == "metric"}
 
-    def said(name: str, falls: bool) -> str:
+    def direction(name: str, falls: bool) -> str:
         if better.get(name, falls) is falls:
             return f"{'higher' if falls else 'lower'} is better"
         return "descending" if falls else "ascending"
 
-    if keys := [f"{name} ({said(name, falls)})" for name, falls in leaderboard.sort_by]:
+    if keys := [f"{name} ({direction(name, falls)})" for name, falls in leaderboard.sort_by]:
         many = f"Mean ± sample standard deviation over {leaderboard.seeds} seeds."
         spread = many if leaderboard.seeds > 1 else "One seed: nothing is known of the spread."
         yield Note("ranked by", f"Ranked by {', then '.join(keys)}. {spread}")
 
 
-def _limits(told: ExamSignificance) -> Iterator[Note]:
+def _limits(significance: ExamSignificance) -> Iterator[Note]:
     """What the intervals of an exam do not cover."""
-    fewest = told.counts[0]
+    fewest = significance.counts[0]
     rare = f"A failure that {fewest} seed{'s have' if fewest > 1 else ' has'} not shown may still be as probable as "
-    said = [f"{rare}{100 * unseen_failure(fewest):.0f} %."]
+    sentences = [f"{rare}{100 * unseen_failure(fewest):.0f} %."]
     if fewest == 2:
-        said.append("Two seeds separate next to nothing: run a third.")
-    if fewest == 4 and told.pairs.apart.any():
-        said.append("From a fifth seed on variances are pooled by their median, which can undo a separation.")
-    yield from (Note("limit", one, told.testenv, "testenv") for one in said)
-    for row, seeds in told.wild.items():
-        known = [score for score in told.scores[:, row].tolist() if score == score]
-        far, every = (", ".join(f"{score:.4g}" for score in some) for some in (told.scores[seeds, row], known))
+        sentences.append("Two seeds separate next to nothing: run a third.")
+    if fewest == 4 and significance.pairs.apart.any():
+        sentences.append("From a fifth seed on variances are pooled by their median, which can undo a separation.")
+    yield from (Note("limit", sentence, significance.testenv, "testenv") for sentence in sentences)
+    for row, seeds in significance.outliers.items():
+        scores = [score for score in significance.scores[:, row].tolist() if score == score]
+        far, every = (", ".join(f"{score:.4g}" for score in some) for some in (significance.scores[seeds, row], scores))
         collapsed = (
-            f"{len(seeds)} of {len(known)} scores {'is' if len(seeds) == 1 else 'are'} far from their median ({far}; "
+            f"{len(seeds)} of {len(scores)} scores {'is' if len(seeds) == 1 else 'are'} far from their median ({far}; "
             f"all: {every}); intervals take scores for normal draws, which these are not."
         )
-        yield Note("limit", collapsed, method_name(told.rows[row], told.testenv), "row")
+        yield Note("limit", collapsed, method_name(significance.rows[row], significance.testenv), "row")
 
 
 def _unsteady(leaderboard: Leaderboard) -> Iterator[Note]:
     """Rows whose seeds differ so much that their settings may be unstable."""
     metric = leaderboard.sort_by[0][0] if leaderboard.sort_by else ""
-    explained = {told.keys[row] for told in leaderboard.significance for row in told.wild}
+    explained = {significance.keys[row] for significance in leaderboard.significance for row in significance.outliers}
     for exam in dict.fromkeys(row.testenv for row in leaderboard.rows):
         rows = [row for row in leaderboard.rows if row.testenv == exam and row.mean(metric) is not None]
         means = np.array([row.metrics[metric].mean for row in rows], np.float64)
@@ -168,10 +168,10 @@ def _bounds(leaderboard: Leaderboard) -> Iterator[Note]:
     for row in leaderboard.rows:
         if row.bound:
             at_once = row.rounds == 1 and row.testenv in several
-            what = "saw all rounds at once" if at_once else "was given earlier rounds"
-            saw.setdefault(what, []).append(row.algorithm)
-    if said := [f"{', '.join(dict.fromkeys(names))} {what}" for what, names in saw.items()]:
-        yield Note("bound", f"bound: {'; '.join(said)}: a reference, not a competitor; it takes no rank.")
+            advantage = "saw all rounds at once" if at_once else "was given earlier rounds"
+            saw.setdefault(advantage, []).append(row.algorithm)
+    if reasons := [f"{', '.join(dict.fromkeys(names))} {advantage}" for advantage, names in saw.items()]:
+        yield Note("bound", f"bound: {'; '.join(reasons)}: a reference, not a competitor; it takes no rank.")
 
 
 def _full_name(row: LeaderboardRow) -> str:
@@ -194,14 +194,16 @@ def _published(leaderboard: Leaderboard) -> list[str]:
 
 def _remarks(leaderboard: Leaderboard) -> Iterator[Note]:
     """What is said of how the cases of a row went."""
-    telling = varied(leaderboard)
+    differing = varied(leaderboard)
     for row in leaderboard.rows:
-        which = ", ".join(filter(None, (row.testenv, row.settings(telling))))
+        which = ", ".join(filter(None, (row.testenv, row.settings(differing))))
         name = f"{row.algorithm} ({which})" if which else row.algorithm
         seeds: dict[str, list[int]] = {}
         for seed, remark in row.remarks.items():
             seeds.setdefault(remark, []).append(seed)
-        yield from (Note("remark", remark, f"{name}, {_seeds(of)}", "case") for remark, of in seeds.items())
+        yield from (
+            Note("remark", remark, f"{name}, {_seeds(row_seeds)}", "case") for remark, row_seeds in seeds.items()
+        )
 
 
 def _seeds(seeds: Sequence[int]) -> str:
@@ -220,10 +222,10 @@ def _definitions(leaderboard: Leaderboard) -> Iterator[Note]:
 
 def failures_of(leaderboard: Leaderboard) -> Iterator[FailureGroup]:
     """Each reason once, in the order of the rows."""
-    found: dict[str, list[tuple[LeaderboardRow, FailedCase]]] = {}
+    by_reason: dict[str, list[tuple[LeaderboardRow, FailedCase]]] = {}
     for row, failure in leaderboard.failures:
-        found.setdefault(failure.text(200), []).append((row, failure))
-    for reason, cases in found.items():
+        by_reason.setdefault(failure.text(200), []).append((row, failure))
+    for reason, cases in by_reason.items():
         first = next((failure for _, failure in cases if failure.log is not None), None)
         yield FailureGroup(_which(cases), reason, len(cases), first)
 
@@ -234,5 +236,5 @@ def _which(cases: Sequence[tuple[LeaderboardRow, FailedCase]]) -> str:
     names = list(dict.fromkeys(method_name(row.algorithm, row.testenv) for row, _ in cases))
     if len(rows) > 1:
         return f"{len(cases)} cases of {', '.join(names)}"
-    told = _seeds([failure.seed for _, failure in cases])
-    return f"{names[0]} ({'; '.join(filter(None, (rows[0].settings(), told)))})"
+    seeds = _seeds([failure.seed for _, failure in cases])
+    return f"{names[0]} ({'; '.join(filter(None, (rows[0].settings(), seeds)))})"

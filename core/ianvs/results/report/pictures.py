@@ -61,8 +61,8 @@ def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterato
         scores = means.of_exam(rows, exam)
         charts = exam_charts("e", leaderboard, exam, shown, scores, training)
         yield from _named(exam, (*_stream(exam, shown, streams), *charts.first, *charts.wide, *charts.narrow))
-        yield from _named(exam, _kept(exam, next(iter(scores), ""), charts))
-        heatmaps += [_heatmap(one, found[one.key]) for one in shown for found in scores.values() if one.key in found]
+        yield from _named(exam, _test_set_panels(exam, next(iter(scores), ""), charts))
+        heatmaps += [_heatmap(r, by_row[r.key]) for r in shown for by_row in scores.values() if r.key in by_row]
         bars += _named(exam, class_bars("b", exam, shown, by_part))
     yield from (*heatmaps, *sheets, *bars)
     if ranks := critical_difference("r", leaderboard.over_exams):
@@ -74,19 +74,19 @@ def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterato
             yield Picture(name, title, trials, "The thick line is the winner.")
 
 
-def _named(exam: str, found: Iterable[Picture]) -> Iterator[Picture]:
+def _named(exam: str, pictures: Iterable[Picture]) -> Iterator[Picture]:
     """With the exam in their titles: a file stands alone."""
-    return (replace(one, title=f"{one.title}: {exam}") if exam else one for one in found)
+    return (replace(picture, title=f"{picture.title}: {exam}") if exam else picture for picture in pictures)
 
 
 def _stream(exam: str, rows: Sequence[ShownRow], streams: StreamCurves) -> Iterator[Picture]:
     lines, title = streams.lines(exam), f"{streams.score} while learning"
     if svg := stream_chart("c", rows, lines, streams.ends(exam), f"mean {streams.score} on what has begun", title):
-        legend = series([one for one in rows if one.key in lines])
+        legend = series([row for row in rows if row.key in lines])
         yield Picture(f"curves-{slug(exam or streams.score)}", title, svg, legend=legend)
 
 
-def _kept(exam: str, score: str, charts: ExamCharts) -> Iterator[Picture]:
+def _test_set_panels(exam: str, score: str, charts: ExamCharts) -> Iterator[Picture]:
     if charts.panels:
         note = "An open circle is the score just after the test set's round, the mark that after the last round."
         note += f" {charts.panels_left_out} rows are left out." if charts.panels_left_out else ""
@@ -99,14 +99,14 @@ def _kept(exam: str, score: str, charts: ExamCharts) -> Iterator[Picture]:
         )
 
 
-def _heatmap(one: ShownRow, found: RowScore) -> Picture:
-    row, scale = one.row, limits(found.values)
-    title = f"{method_name(one.label, row.testenv)}: {found.score}" + (" (bound)" if row.bound else "")
-    svg = heatmap_svg("m", found.values, found.rounds, found.tests, title, scale)
-    bar = [{"label": "", "sample": colour_bar("s", scale, SEQUENTIAL, found.score)}]
+def _heatmap(shown: ShownRow, score: RowScore) -> Picture:
+    row, scale = shown.row, limits(score.values)
+    title = f"{method_name(shown.label, row.testenv)}: {score.score}" + (" (bound)" if row.bound else "")
+    svg = heatmap_svg("m", score.values, score.rounds, score.tests, title, scale)
+    bar = [{"label": "", "sample": colour_bar("s", scale, SEQUENTIAL, score.score)}]
     seeds = f"mean of {row.expected} seeds" if row.expected > 1 else f"seed {row.seeds[0]}"
     note = ", ".join(filter(None, (row.settings(), seeds)))
-    return Picture(f"{_file_of_row(row, one.label)}-{slug(found.score)}", title, svg, note, bar)
+    return Picture(f"{_file_of_row(row, shown.label)}-{slug(score.score)}", title, svg, note, bar)
 
 
 def _scenes(row: LeaderboardRow, name: str, sheet: SceneSheet) -> Picture:
@@ -183,8 +183,8 @@ def _placed(x: float, y: float, drawing: Markup) -> Markup:
 
 
 def _size(svg: Markup) -> tuple[float, float]:
-    found = re.search(r'\bwidth="([\d.]+)" height="([\d.]+)"', svg)
-    return (float(found[1]), float(found[2])) if found else (0.0, 0.0)
+    size = re.search(r'\bwidth="([\d.]+)" height="([\d.]+)"', svg)
+    return (float(size[1]), float(size[2])) if size else (0.0, 0.0)
 
 
 @cache
@@ -192,9 +192,9 @@ def _style() -> str:
     """The style sheet of charts with the colours of a light page in place of its variables."""
     of_rows = {f"c{n}": colour for n, colour in enumerate(LIGHT)} | {"cb": BOUND[0]}
     colours, rules = PAGE | of_rows, []
-    for selector, said in re.findall(r"([^{}]+)\{([^{}]*)\}", re.sub(r"/\*.*?\*/", "", chart_style(), flags=re.S)):
-        for name in of_rows if "var(--own)" in said else ("",):
-            plain = re.sub(r"var\(--(\w+)\)", lambda found: colours[found[1]], said.replace("--own", f"--{name}"))
+    for selector, rule in re.findall(r"([^{}]+)\{([^{}]*)\}", re.sub(r"/\*.*?\*/", "", chart_style(), flags=re.S)):
+        for name in of_rows if "var(--own)" in rule else ("",):
+            plain = re.sub(r"var\(--(\w+)\)", lambda variable: colours[variable[1]], rule.replace("--own", f"--{name}"))
             rules.append(f"{f'.{name}' if name else ''}{selector.strip()}{{{' '.join(plain.split())}}}")
     rules.append(f".title{{font-size:14px;font-weight:600}}.note{{fill:{PAGE['soft']}}}")
     return "".join(rules)

@@ -9,9 +9,9 @@ import numpy as np
 
 from ianvs.results.report.gather import RowCases
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
-from ianvs.results.report.values import telling
+from ianvs.results.report.values import differing_settings
 from ianvs.results.stats import Difference, OverExams, Pairs, RankInterval, Standings, over_exams, rank, standings
-from ianvs.results.stats.standing import pareto_front, wild_seeds
+from ianvs.results.stats.standing import outlier_seeds, pareto_front
 from ianvs.results.stats.summary import Array
 
 _TIME = ("train_cpu_seconds", "train_seconds")  # the first that is known
@@ -27,8 +27,8 @@ class ExamSignificance:
 
     rows: names of the methods that are compared, in ranked order; keys: their ids and algorithms. scores: (seeds, rows)
     as they are, nan where a method lacks a seed. pairs: of the rows, a higher score being better, by the chance of
-    seeds and, where groups is not 0, by that of `samples` test samples in so many groups; here: on this test set.
-    wild: of a row, the seeds with a score that is no draw of a normal distribution.
+    seeds and, unless groups is 0, by that of `samples` test samples in so many groups; fixed_pairs: on this test set.
+    outliers: of a row, the seeds with a score that is no draw of a normal distribution.
     """
 
     testenv: str
@@ -39,8 +39,8 @@ class ExamSignificance:
     samples: int  # 0: not known
     groups: int
     pairs: Pairs
-    here: Pairs
-    wild: Mapping[int, Sequence[int]]
+    fixed_pairs: Pairs
+    outliers: Mapping[int, Sequence[int]]
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -56,15 +56,15 @@ def ranked_by_testenv(
     tolerance: Mapping[str, float] = SAME_COST,
 ) -> tuple[tuple[LeaderboardRow, ...], tuple[ExamSignificance, ...]]:
     """The ranking of each exam, in the order of the exams, and how sure it is. tolerance: see cost_tolerance."""
-    found: list[LeaderboardRow] = []
+    ordered: list[LeaderboardRow] = []
     significance = []
     for exam in dict.fromkeys(row.testenv for row in rows):
         ranked: Sequence[LeaderboardRow] = _ranked(_bounded([row for row in rows if row.testenv == exam]), sort_by)
         if sort_by:
-            ranked, told = _with_significance(ranked, *sort_by[0], baseline, tolerance)
-            significance += [told] if told else []
-        found += ranked
-    return tuple(found), tuple(significance)
+            ranked, exam_significance = _with_significance(ranked, *sort_by[0], baseline, tolerance)
+            significance += [exam_significance] if exam_significance else []
+        ordered += ranked
+    return tuple(ordered), tuple(significance)
 
 
 def _bounded(rows: list[LeaderboardRow]) -> list[LeaderboardRow]:
@@ -110,24 +110,24 @@ def _with_significance(
     if len(compared) < 2 or (np.sum(~np.isnan(scores), axis=0) > 1).sum() < 2:
         return with_pareto(rows, metric, higher, None, compared, tolerance), None
     standing, parts = _standings([rows[i] for i in compared], metric, higher)
-    here = standings(scores if higher else -scores, parts, fixed_test_set=True)
-    found = with_pareto(rows, metric, higher, standing.pairs, compared, tolerance)
+    fixed = standings(scores if higher else -scores, parts, fixed_test_set=True)
+    ordered = with_pareto(rows, metric, higher, standing.pairs, compared, tolerance)
     together = standing.pairs if able == compared else _standings([rows[i] for i in able], metric, higher)[0].pairs
     base = next((i for i in able if rows[i].algorithm == baseline), None)
 
     def minus(i: int, other: int | None) -> Difference | None:
         if other is None or other == i:
             return None
-        of, pairs = (compared, standing.pairs) if i in compared and other in compared else (able, together)
-        ends = of.index(i), of.index(other)
+        indices, pairs = (compared, standing.pairs) if i in compared and other in compared else (able, together)
+        ends = indices.index(i), indices.index(other)
         return pairs.between(*(ends if higher else ends[::-1]))
 
     for i in able:
-        found[i] = replace(found[i], to_best=minus(i, compared[0]), to_baseline=minus(i, base))
+        ordered[i] = replace(ordered[i], to_best=minus(i, compared[0]), to_baseline=minus(i, base))
     for at, i in enumerate(compared):
-        found[i] = replace(found[i], standing=standing.rows[at], standing_here=here.rows[at] if parts else None)
+        ordered[i] = replace(ordered[i], standing=standing.rows[at], standing_here=fixed.rows[at] if parts else None)
     best = rows[compared[0]]
-    told = ExamSignificance(
+    significance = ExamSignificance(
         best.testenv,
         metric,
         _names([rows[i] for i in compared]),
@@ -136,10 +136,10 @@ def _with_significance(
         best.test_samples,
         parts[0].shape[2] if parts else 0,
         standing.pairs,
-        here.pairs,
-        wild_seeds(scores),
+        fixed.pairs,
+        outlier_seeds(scores),
     )
-    return found, told
+    return ordered, significance
 
 
 def _standings(rows: Sequence[LeaderboardRow], metric: str, higher: bool) -> tuple[Standings, list[Array]]:
@@ -154,36 +154,36 @@ def _names(rows: Sequence[LeaderboardRow]) -> tuple[str, ...]:
     alike: dict[str, list[Mapping[str, object]]] = {}
     for row in rows:
         alike.setdefault(row.algorithm, []).append(row.hyperparameters)
-    differing = {algorithm: telling(settings) for algorithm, settings in alike.items()}
+    differing = {algorithm: differing_settings(settings) for algorithm, settings in alike.items()}
     return tuple(row.named(name for name in row.hyperparameters if name in differing[row.algorithm]) for row in rows)
 
 
 def _scores(rows: Sequence[LeaderboardRow], metric: str) -> Array:
     """(seeds, rows), nan where a row lacks a seed."""
     seeds = sorted({seed for row in rows for seed in row.seeds})
-    known = [dict(zip(row.seeds, _values(row, metric), strict=True)) for row in rows]
-    return np.array([[one.get(seed, np.nan) for one in known] for seed in seeds]).reshape(len(seeds), len(rows))
+    by_seed = [dict(zip(row.seeds, _values(row, metric), strict=True)) for row in rows]
+    return np.array([[scores.get(seed, np.nan) for scores in by_seed] for seed in seeds]).reshape(len(seeds), len(rows))
 
 
 def _parts(rows: Sequence[LeaderboardRow], metric: str, sign: float) -> list[Array]:
     """[(seeds, rows, G)], nan where a row lacks a seed; [] where not all rows have groups that fit each other."""
-    known = [row.samples.get(metric) for row in rows]
-    fewest = min((0 if one is None else one.shape[1] for one in known), default=0)
+    samples = [row.samples.get(metric) for row in rows]
+    fewest = min((0 if groups is None else groups.shape[1] for groups in samples), default=0)
     seeds = sorted({seed for row in rows for seed in row.seeds})
-    found = np.full((len(seeds), len(rows), fewest), np.nan)
-    for at, (row, one) in enumerate(zip(rows, known, strict=True)):
-        if one is None or fewest < 2 or one.shape[1] % fewest:
+    parts = np.full((len(seeds), len(rows), fewest), np.nan)
+    for at, (row, groups) in enumerate(zip(rows, samples, strict=True)):
+        if groups is None or fewest < 2 or groups.shape[1] % fewest:
             return []
         # A sample in group g of 100 is in group g % 20 of 20.
-        found[[seeds.index(seed) for seed in row.seeds], at] = one.reshape(len(one), -1, fewest).mean(axis=1)
-    return [sign * found]
+        parts[[seeds.index(seed) for seed in row.seeds], at] = groups.reshape(len(groups), -1, fewest).mean(axis=1)
+    return [sign * parts]
 
 
 def _values(row: LeaderboardRow, metric: str) -> tuple[float, ...]:
     """By seed; empty where one is missing."""
-    found = row.by_seed.get(metric, ())
-    values = tuple(value for value in found if value is not None and np.isfinite(value))
-    return values if row.complete and len(values) == len(found) else ()
+    by_seed = row.by_seed.get(metric, ())
+    values = tuple(value for value in by_seed if value is not None and np.isfinite(value))
+    return values if row.complete and len(values) == len(by_seed) else ()
 
 
 @dataclass(frozen=True)
@@ -229,31 +229,31 @@ def _standing_over_exams(
     """Of the mean over exams, seed by seed, and whether the chance of test samples is in it."""
     whole = [i for i, row in enumerate(together.rows) if row is not None]
     lines = [[row for i in whole if (row := line[i]) is not None] for line in table]
-    found: list[RankInterval | None] = [None] * len(together.rows)
+    intervals: list[RankInterval | None] = [None] * len(together.rows)
     common = sorted(set.intersection(*({seed for row in line for seed in row.seeds} for line in lines)))
     if len(common) < 2 or any(not _values(row, metric) for line in lines for row in line):
-        return tuple(found), False
+        return tuple(intervals), False
     every = [[sorted({seed for row in line for seed in row.seeds}).index(seed) for seed in common] for line in lines]
     scores = np.mean([_scores(line, metric)[at] for line, at in zip(lines, every, strict=True)], axis=0)
-    parts = [one[at] for line, at in zip(lines, every, strict=True) for one in _parts(line, metric, sign)]
+    parts = [part[at] for line, at in zip(lines, every, strict=True) for part in _parts(line, metric, sign)]
     parts = parts if len(parts) == len(lines) else []
     for i, standing in zip(whole, standings(sign * scores, parts).rows, strict=True):
-        found[i] = standing
-    return tuple(found), bool(parts)
+        intervals[i] = standing
+    return tuple(intervals), bool(parts)
 
 
 def cost_tolerance(groups: Sequence[RowCases], repeated: Sequence[RowCases]) -> dict[str, float]:
     """By cost, the share within which two are the same: of the machine, or twice the spread over repetitions."""
-    found = dict(SAME_COST)
-    known = {(one.case.row, one.case.algorithm): one for one in groups}
+    tolerance = dict(SAME_COST)
+    by_row = {(row_cases.case.row, row_cases.case.algorithm): row_cases for row_cases in groups}
     for group in repeated:
-        first = known.get((group.case.row, group.case.algorithm))
-        for key in found if first is not None and group.case.seed in first.seeds else ():
+        first = by_row.get((group.case.row, group.case.algorithm))
+        for key in tolerance if first is not None and group.case.seed in first.seeds else ():
             both = [first.costs[key][first.seeds.index(group.case.seed)], *group.costs[key]] if first else []
             values = [value for value in both if value]
             if len(values) > 1:
-                found[key] = max(found[key], 2 * float(np.std(values, ddof=1) / np.mean(values)))
-    return found
+                tolerance[key] = max(tolerance[key], 2 * float(np.std(values, ddof=1) / np.mean(values)))
+    return tolerance
 
 
 def with_pareto(
@@ -265,22 +265,22 @@ def with_pareto(
     tolerance: Mapping[str, float],
 ) -> list[LeaderboardRow]:
     """A score is better where the two are apart; where nothing tells a spread, by any difference."""
-    found = list(rows)
+    marked = list(rows)
     ranked = [i for i, row in enumerate(rows) if row.competes and row.mean(metric) is not None]
     if len(ranked) < 2:
-        return found
+        return marked
     scores = np.array([rows[i].mean(metric) for i in ranked], dtype=float) * (1 if higher else -1)
     better = scores[:, None] > scores
     if pairs is not None:
         place = {i: at for at, i in enumerate(ranked)}
-        of = np.array([place[i] for i in compared])
-        better[np.ix_(of, of)] = False
-        first, second = of[pairs.first[pairs.apart]], of[pairs.second[pairs.apart]]
+        positions = np.array([place[i] for i in compared])
+        better[np.ix_(positions, positions)] = False
+        first, second = positions[pairs.first[pairs.apart]], positions[pairs.second[pairs.apart]]
         better[first, second], better[second, first] = scores[first] > scores[second], scores[second] > scores[first]
     costs = np.array([_costs(rows[i]) for i in ranked])
     for at in pareto_front(scores, better, costs, [max(map(tolerance.__getitem__, _TIME)), tolerance[_MEMORY]]):
-        found[ranked[at]] = replace(found[ranked[at]], pareto=True)
-    return found
+        marked[ranked[at]] = replace(marked[ranked[at]], pareto=True)
+    return marked
 
 
 def _costs(row: LeaderboardRow) -> list[float]:

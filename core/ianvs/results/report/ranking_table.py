@@ -33,17 +33,17 @@ def ranking_tables(leaderboard: Leaderboard) -> Iterator[Table]:
     """All rows; and, where there are several exams, those of each, whose numbers have decimals of their own."""
     yield ranking_table(leaderboard)
     exams = dict.fromkeys(row.testenv for row in leaderboard.rows)
-    telling, names = varied(leaderboard), row_names(leaderboard.rows)
+    differing, names = varied(leaderboard), row_names(leaderboard.rows)
     for exam in exams if len(exams) > 1 else ():
         rows = tuple(row for row in leaderboard.rows if row.testenv == exam)
-        yield replace(ranking_table(replace(leaderboard, rows=rows), telling, names), kind="exam ranking", exam=exam)
+        yield replace(ranking_table(replace(leaderboard, rows=rows), differing, names), kind="exam ranking", exam=exam)
 
 
 def ranking_table(
-    leaderboard: Leaderboard, telling: Sequence[str] | None = None, names: Mapping[RowKey, str] | None = None
+    leaderboard: Leaderboard, differing: Sequence[str] | None = None, names: Mapping[RowKey, str] | None = None
 ) -> Table:
-    """telling: hyperparameters that tell rows apart. names: of all rows of the job. None: those of these rows."""
-    telling = varied(leaderboard) if telling is None else telling
+    """differing: hyperparameters that tell rows apart. names: of all rows of the job. None: those of these rows."""
+    differing = varied(leaderboard) if differing is None else differing
     names = row_names(leaderboard.rows) if names is None else names
     sorting = [name for name, _ in leaderboard.sort_by]
     columns = []
@@ -60,14 +60,14 @@ def ranking_table(
                 column,
                 tuple(_about(column)),
                 sorting.index(column.key) if column.kind == "metric" and column.key in sorting else None,
-                column.kind == "hyperparameter" and column.key in telling,
+                column.kind == "hyperparameter" and column.key in differing,
             )
         )
     waited_for = {row.testenv for row in leaderboard.rows if row.waiting}
     ids = {key: f"r{n}" for n, key in enumerate(names)}
     keys = [(row.id, row.algorithm) for row in leaderboard.rows]
     rows = tuple(
-        TableRow(_mark(row, row.testenv not in waited_for), row.testenv, row.settings(telling), names[key], ids[key])
+        TableRow(_mark(row, row.testenv not in waited_for), row.testenv, row.settings(differing), names[key], ids[key])
         for row, key in zip(leaderboard.rows, keys, strict=True)
     )
     return Table("ranking", tuple(columns), rows=rows)
@@ -94,16 +94,16 @@ def _cells(leaderboard: Leaderboard, column: Column) -> tuple[Cell, ...]:
 
 def _best(rows: Sequence[LeaderboardRow], column: Column, texts: Sequence[str]) -> set[int]:
     """Places of the best means of a metric in each exam, among rows that compete; so is one that reads the same."""
-    found: set[int] = set()
+    best: set[int] = set()
     for exam in {row.testenv for row in rows} if column.higher_is_better is not None else ():
         competing = [n for n, row in enumerate(rows) if row.testenv == exam and row.competes]
-        means = {n: one.mean for n in competing if (one := rows[n].metrics.get(column.key)) is not None}
-        known = {n: mean for n, mean in means.items() if mean is not None}
-        if len(known) > 1:
-            first = (max if column.higher_is_better else min)(known, key=lambda n: known[n])
+        means = {n: summary.mean for n in competing if (summary := rows[n].metrics.get(column.key)) is not None}
+        defined = {n: mean for n, mean in means.items() if mean is not None}
+        if len(defined) > 1:
+            first = (max if column.higher_is_better else min)(defined, key=lambda n: defined[n])
             shown = [text.partition(" ± ")[0] for text in texts]
-            found |= {n for n in competing if shown[n] == shown[first]}
-    return found
+            best |= {n for n in competing if shown[n] == shown[first]}
+    return best
 
 
 def _ranks(row: LeaderboardRow, ranked: int) -> tuple[int, int, int, int] | None:
@@ -143,11 +143,11 @@ def shown_rank(row: LeaderboardRow, rank: Value) -> str:
 
 def varied(leaderboard: Leaderboard) -> list[str]:
     """Hyperparameters that tell rows of one algorithm apart."""
-    known: dict[tuple[str, str], set[str]] = {}
+    seen: dict[tuple[str, str], set[str]] = {}
     for row in leaderboard.rows:
         for name, value in row.hyperparameters.items():
-            known.setdefault((row.algorithm, name), set()).add(str(value))
-    return list(dict.fromkeys(name for (_, name), values in known.items() if len(values) > 1))
+            seen.setdefault((row.algorithm, name), set()).add(str(value))
+    return list(dict.fromkeys(name for (_, name), values in seen.items() if len(values) > 1))
 
 
 def without_constants(columns: Sequence[TableColumn]) -> tuple[list[TableColumn], list[TableColumn]]:
@@ -155,14 +155,14 @@ def without_constants(columns: Sequence[TableColumn]) -> tuple[list[TableColumn]
 
     The status is left out only where every row says "finished".
     """
-    told = [column for column in columns if _is_told_once(column)]
-    return [column for column in columns if column not in told], told
+    constant = [column for column in columns if _is_told_once(column)]
+    return [column for column in columns if column not in constant], constant
 
 
-def constants_note(told: Sequence[TableColumn]) -> str:
-    """One line that says what the columns in `told` say; "" where there are none."""
-    same = [f"{column.title} {column.texts[0]}" for column in told if not column.blank]
-    blank = [column.title for column in told if column.blank]
+def constants_note(constants: Sequence[TableColumn]) -> str:
+    """One line that says what the columns in `constants` say; "" where there are none."""
+    same = [f"{column.title} {column.texts[0]}" for column in constants if not column.blank]
+    blank = [column.title for column in constants if column.blank]
     told_of = {"In every row": same, "In no row": blank}
     return " ".join(f"{where}: {', '.join(columns)}." for where, columns in told_of.items() if columns)
 
@@ -184,9 +184,9 @@ def _summary(row: LeaderboardRow, column: Column) -> Summary | None:
 def _decimals(summaries: Sequence[Summary | None], precise: int) -> int:
     """One number of decimals for a column, so that its numbers stand under each other: fewer where they are large, and
     those alone that the smallest standard error leaves."""
-    known = [s for s in summaries if s is not None and s.mean is not None]
-    largest = max((abs(s.mean or 0.0) for s in known), default=0.0)
-    errors = [s.std / math.sqrt(s.n) for s in known if s.std and s.n]
+    defined = [s for s in summaries if s is not None and s.mean is not None]
+    largest = max((abs(s.mean or 0.0) for s in defined), default=0.0)
+    errors = [s.std / math.sqrt(s.n) for s in defined if s.std and s.n]
     if 0 < largest < 0.1**precise:  # a column of small numbers must not read 0.000
         precise = min(precise + math.ceil(-math.log10(largest)), 12)
     elif largest >= 10:

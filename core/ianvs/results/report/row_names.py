@@ -18,11 +18,11 @@ def row_names(rows: Iterable[LeaderboardRow]) -> dict[RowKey, str]:
     every = list(rows)
     for row in every:
         alike.setdefault(row.algorithm, []).append(row)
-    found: dict[RowKey, str] = {}
-    for of in alike.values():
-        telling = _fewest([(row.testenv, _settings(row)) for row in of])
-        found |= {(row.id, row.algorithm): _name(row, telling) for row in of}
-    names = {(row.id, row.algorithm): found[row.id, row.algorithm] for row in every}
+    by_key: dict[RowKey, str] = {}
+    for group in alike.values():
+        differing = _fewest([(row.testenv, _settings(row)) for row in group])
+        by_key |= {(row.id, row.algorithm): _name(row, differing) for row in group}
+    names = {(row.id, row.algorithm): by_key[row.id, row.algorithm] for row in every}
     shared: dict[tuple[str, str], list[RowKey]] = {}
     for row in every:
         key = (row.id, row.algorithm)
@@ -38,26 +38,26 @@ def _settings(row: LeaderboardRow) -> dict[str, Value]:
     return {**row.hyperparameters, **row.modules}
 
 
-def _fewest(of: Sequence[tuple[str, Mapping[str, Value]]]) -> list[str]:
-    """Names of settings without which rows of an exam would read alike; the first ones stay. of: exam and settings."""
+def _fewest(rows: Sequence[tuple[str, Mapping[str, Value]]]) -> list[str]:
+    """Names of settings without which rows of an exam would read alike; the first ones stay. rows: exam, settings."""
 
     def apart(names: Sequence[str]) -> int:
-        return len({(exam, *(str(settings.get(name)) for name in names)) for exam, settings in of})
+        return len({(exam, *(str(settings.get(name)) for name in names)) for exam, settings in rows})
 
-    every = list(dict.fromkeys(name for _, settings in of for name in settings))
-    kept = [name for name in every if apart([name]) > apart([])]
-    wanted = apart(kept)
-    for name in kept[::-1]:
-        if apart(less := [other for other in kept if other != name]) == wanted:
-            kept = less
-    return kept
+    every = list(dict.fromkeys(name for _, settings in rows for name in settings))
+    needed = [name for name in every if apart([name]) > apart([])]
+    wanted = apart(needed)
+    for name in needed[::-1]:
+        if apart(less := [other for other in needed if other != name]) == wanted:
+            needed = less
+    return needed
 
 
-def _name(row: LeaderboardRow, telling: Sequence[str]) -> str:
-    told = [(name, value) for name, value in _settings(row).items() if name in telling]
-    alone = len(telling) == 1 and all(not isinstance(value, bool) for _, value in told)
-    said = ", ".join(_short(value) if alone else f"{name} {_short(value)}" for name, value in told)
-    return " ".join(filter(None, (row.algorithm, said)))
+def _name(row: LeaderboardRow, differing: Sequence[str]) -> str:
+    settings = [(name, value) for name, value in _settings(row).items() if name in differing]
+    alone = len(differing) == 1 and all(not isinstance(value, bool) for _, value in settings)
+    text = ", ".join(_short(value) if alone else f"{name} {_short(value)}" for name, value in settings)
+    return " ".join(filter(None, (row.algorithm, text)))
 
 
 def _short(value: Value) -> str:

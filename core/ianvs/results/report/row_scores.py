@@ -82,18 +82,18 @@ def taught_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
     values: (T + 1, J), row 0 is the untrained model.
     """
     rounds = len(values) - 1
-    asked = values[1:].copy()
+    evaluated = values[1:].copy()
     so_far = np.tri(rounds, dtype=bool)
-    if values.shape[1] == rounds and not np.isnan(asked[so_far]).all():
-        asked[~so_far] = np.nan
-    return _means_of_known(asked)
+    if values.shape[1] == rounds and not np.isnan(evaluated[so_far]).all():
+        evaluated[~so_far] = np.nan
+    return _means_of_known(evaluated)
 
 
 def _means_of_known(rows: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Of each row the mean of what is not nan; nan where nothing is."""
-    known = (row[~np.isnan(row)] for row in rows)
+    finite = (row[~np.isnan(row)] for row in rows)
     # As mean() does, without what that looks at before.
-    return np.array([np.add.reduce(row) / row.size if row.size else np.nan for row in known], dtype=np.float64)
+    return np.array([np.add.reduce(row) / row.size if row.size else np.nan for row in finite], dtype=np.float64)
 
 
 class MatrixMeans:
@@ -113,47 +113,48 @@ class MatrixMeans:
             return
         seeds = self._waiting.pop(key)
         for score in seeds[0]:
-            found = [of_seed[score] for of_seed in seeds if score in of_seed]
-            same = len({one.values.shape for one in found}) == 1
-            if len(found) == len(seeds) and same and (mean := _mean(found)) is not None:
+            matrices = [of_seed[score] for of_seed in seeds if score in of_seed]
+            same = len({matrix.values.shape for matrix in matrices}) == 1
+            if len(matrices) == len(seeds) and same and (mean := _mean(matrices)) is not None:
                 self.of_scores.setdefault(score, {})[key] = mean
 
     def of_exam(self, rows: Mapping[RowKey, LeaderboardRow], exam: str) -> dict[str, dict[RowKey, RowScore]]:
         """By score those of an exam's `rows` that have it, in their order."""
         rows = {key: row for key, row in rows.items() if row.testenv == exam}
-        every = {score: {key: of[key] for key in rows if key in of} for score, of in self.of_scores.items()}
-        return {score: found for score, found in every.items() if found}
+        every = {score: {key: means[key] for key in rows if key in means} for score, means in self.of_scores.items()}
+        return {score: by_row for score, by_row in every.items() if by_row}
 
 
 def _by_part(result: CaseResult) -> dict[str, ScoreMatrix]:
     """Of scores of several parts, such as classes, each of which one test set has alone: a column for each part."""
-    found = {}
+    matrices = {}
     for score, details in result.details.items():
-        whole, owners = result.matrices.get(score), [(part, j) for j, of in enumerate(details[-1]) for part in of or ()]
+        whole = result.matrices.get(score)
+        owners = [(part, j) for j, of_test in enumerate(details[-1]) for part in of_test or ()]
         if whole is not None and np.isnan(whole.values).all() and len(owners) == len(dict(owners)) > 1:
             values = np.array([[(row[j] or {}).get(part) for part, j in owners] for row in details], np.float64)
-            found[BY_PART + score] = replace(whole, values=values, tests=tuple(dict(owners)))
-    return found
+            matrices[BY_PART + score] = replace(whole, values=values, tests=tuple(dict(owners)))
+    return matrices
 
 
-def _mean(found: list[ScoreMatrix]) -> RowScore | None:
+def _mean(matrices: list[ScoreMatrix]) -> RowScore | None:
     # What grew without bounds can't be drawn: it is as unknown as what was not evaluated.
-    seeds = [np.where(np.isfinite(one.values), one.values, np.nan) for one in found]
+    seeds = [np.where(np.isfinite(matrix.values), matrix.values, np.nan) for matrix in matrices]
     values = np.mean(seeds, axis=0)
     if np.isnan(values).all():
         return None  # a score of several parts: its bars say more
-    curves = np.array([taught_means(one) for one in seeds])
+    curves = np.array([taught_means(matrix) for matrix in seeds])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # nan - nan
         spread = curves.std(axis=0, ddof=1) if len(curves) > 1 else np.zeros(curves.shape[1])
     return RowScore(
-        found[0].metric,
+        matrices[0].metric,
         values,
         curves.mean(axis=0),
         spread,
-        _common("round", [one.rounds for one in found]),
-        _common("test set", [one.tests for one in found]),
-        found[0].higher_is_better,
+        _common("round", [matrix.rounds for matrix in matrices]),
+        _common("test set", [matrix.tests for matrix in matrices]),
+        matrices[0].higher_is_better,
     )
 
 
@@ -166,44 +167,44 @@ class ClassScores:
 
     def __init__(self) -> None:
         # By row, score and place of the test set: its names, and the parts of each seed.
-        self._found: dict[tuple[RowKey, str, int], tuple[set[str], list[Mapping[str, float | None]]]] = {}
+        self._parts: dict[tuple[RowKey, str, int], tuple[set[str], list[Mapping[str, float | None]]]] = {}
 
     def add(self, key: RowKey, result: CaseResult) -> None:
         for score, details in result.details.items():
             tests = next(iter(result.matrices.values())).tests if result.matrices else ()
-            for j, (test, found) in enumerate(zip(tests, details[-1], strict=False)):
-                found = _of_one_scale(score, found or {})
-                if len(found) > 1:
-                    names, of_seeds = self._found.setdefault((key, score, j), (set(), []))
+            for j, (test, parts) in enumerate(zip(tests, details[-1], strict=False)):
+                parts = _of_one_scale(score, parts or {})
+                if len(parts) > 1:
+                    names, of_seeds = self._parts.setdefault((key, score, j), (set(), []))
                     names.add(test)
-                    of_seeds.append(found)
+                    of_seeds.append(parts)
 
     def means(
         self, rows: Mapping[RowKey, LeaderboardRow]
     ) -> dict[tuple[str, str, str], dict[RowKey, dict[str, float]]]:
         """By (exam, score, test set): the mean over seeds of each part of each of `rows`."""
         parts: dict[tuple[str, str, str], dict[RowKey, dict[str, float]]] = {}
-        for (key, score, j), (names, found) in self._found.items():
+        for (key, score, j), (names, of_seeds) in self._parts.items():
             test = common_name(names, "test set", j)
-            if key in rows and (means := _part_means(found)):
+            if key in rows and (means := _part_means(of_seeds)):
                 parts.setdefault((rows[key].testenv, score, test), {})[key] = means
         return parts
 
 
 def _of_one_scale(score: str, parts: Mapping[str, float | None]) -> Mapping[str, float | None]:
     """The parts that are the score itself on a part of the samples, such as a topic; without counts beside them."""
-    told = {name: value for name, value in parts.items() if name == score or name.startswith(_BROKEN_DOWN)}
-    return told if score in parts else parts
+    comparable = {name: value for name, value in parts.items() if name == score or name.startswith(_BROKEN_DOWN)}
+    return comparable if score in parts else parts
 
 
-def _part_means(found: Sequence[Mapping[str, float | None]]) -> dict[str, float]:
+def _part_means(of_seeds: Sequence[Mapping[str, float | None]]) -> dict[str, float]:
     """Mean over seeds of each part that all of them have."""
     means = {}
-    for part in found[0]:
-        values = [parts.get(part) for parts in found]
-        known = [value for value in values if value is not None]
-        if len(known) == len(values):
-            means[part] = float(np.mean(known))
+    for part in of_seeds[0]:
+        values = [parts.get(part) for parts in of_seeds]
+        defined = [value for value in values if value is not None]
+        if len(defined) == len(values):
+            means[part] = float(np.mean(defined))
     return means
 
 
@@ -244,7 +245,7 @@ class StreamCurves:
 
     def __init__(self, rows: Mapping[RowKey, LeaderboardRow]) -> None:
         self._rows = rows
-        self._found: dict[RowKey, list[tuple[NDArray[np.int64], NDArray[np.float64]]]] = {}
+        self._curves: dict[RowKey, list[tuple[NDArray[np.int64], NDArray[np.float64]]]] = {}
         self._ends: dict[str, NDArray[np.int64]] = {}
         self.score = ""
 
@@ -253,7 +254,7 @@ class StreamCurves:
         if first is None or first.curve is None:
             return
         self.score, curve = first.metric, first.curve
-        self._found.setdefault(key, []).append((curve.samples, curve_means(curve)))
+        self._curves.setdefault(key, []).append((curve.samples, curve_means(curve)))
         if not self._rows[key].bound:  # a bound goes over earlier rounds again
             ends = curve.samples[np.flatnonzero(np.diff(curve.ended, prepend=0))]
             self._ends.setdefault(self._rows[key].testenv, ends)
@@ -268,11 +269,11 @@ class StreamCurves:
         A bound's samples count again and again: it is drawn where the others' rounds end.
         """
         lines, ends = {}, self.ends(exam)
-        for key in (key for key, row in self._rows.items() if row.testenv == exam and key in self._found):
-            samples = self._found[key][0][0]
-            if any(not np.array_equal(samples, other) for other, _ in self._found[key]):
+        for key in (key for key, row in self._rows.items() if row.testenv == exam and key in self._curves):
+            samples = self._curves[key][0][0]
+            if any(not np.array_equal(samples, other) for other, _ in self._curves[key]):
                 continue
-            values = np.stack([means for _, means in self._found[key]])
+            values = np.stack([means for _, means in self._curves[key]])
             spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
             at = ends if self._rows[key].bound and len(ends) == len(samples) else samples
             lines[key] = StreamLine(at, values.mean(axis=0), spread)

@@ -149,14 +149,14 @@ def statistics_records(leaderboard: Leaderboard) -> Iterator[Sequence[Value]]:
     ranked_by = leaderboard.sort_by[0][0] if leaderboard.sort_by else None
     for row in leaderboard.rows:
         for metric, summary in row.metrics.items():
-            here, allow = row.standing_here or row.standing, "seeds and samples" if row.standing_here else "seeds"
+            fixed, allow = row.standing_here or row.standing, "seeds and samples" if row.standing_here else "seeds"
             ranks: tuple[Value, ...] = (None,) * 5
-            if metric == ranked_by and row.standing is not None and here is not None:
-                ranks = (row.standing.low, row.standing.high, here.low, here.high, allow)
+            if metric == ranked_by and row.standing is not None and fixed is not None:
+                ranks = (row.standing.low, row.standing.high, fixed.low, fixed.high, allow)
             differences = (row.to_best, row.to_baseline) if metric == ranked_by else (None, None)
             yield (
                 *(row.testenv, row.algorithm, row.settings(), metric, summary.n, summary.mean, summary.std),
                 *row.errors(metric),
                 *ranks,
-                *(getattr(one, part, None) for one in differences for part in ("mean", "low", "high", "separated")),
+                *(getattr(d, part, None) for d in differences for part in ("mean", "low", "high", "separated")),
             )

@@ -55,15 +55,15 @@ def scene_sheet(result: CaseResult, most: int | None = None) -> SceneSheet | Non
         palette[c] = kind.colours.get(name, palette[c])
     lines: list[tuple[str, Mapping[str, NDArray[np.uint8]]]] = []
     if record.shows == "boxes":
-        said = [
-            {f"after {record.rounds[k - 1]}": one[Asked(j)].labels for k, one in stored.items() if Asked(j) in one}
+        predicted = [
+            {f"after {record.rounds[k - 1]}": made[Asked(j)].labels for k, made in stored.items() if Asked(j) in made}
             for j in range(len(truth))
         ]
-        lines += list(_of_boxes(kind, record, pictures, truth, said, palette, used))[:most]
+        lines += list(_of_boxes(kind, record, pictures, truth, predicted, palette, used))[:most]
     names = record.tests if len(record.tests) == len(truth) else ["test"] * len(truth)
     for j, name in enumerate(names if record.shows == "label pictures" else ()):
-        found = ((k, kept[Asked(j)].extras.get(FIRST)) for k, kept in stored.items() if Asked(j) in kept)
-        predictions = {f"after {record.rounds[k - 1]}": first[0] for k, first in found if first is not None}
+        extras = ((k, made[Asked(j)].extras.get(FIRST)) for k, made in stored.items() if Asked(j) in made)
+        predictions = {f"after {record.rounds[k - 1]}": first[0] for k, first in extras if first is not None}
         if predictions and len(lines) != most:
             cells = {"input": _photo(pictures[j][0])}
             for head, labels in {"truth": truth[j][0], **predictions}.items():
@@ -81,15 +81,15 @@ def _of_boxes(
     record: ExamRecord,
     pictures: Sequence[NDArray[Any]],
     truth: Sequence[NDArray[Any]],
-    said: Sequence[Mapping[str, NDArray[Any]]],
+    predicted: Sequence[Mapping[str, NDArray[Any]]],
     palette: NDArray[np.uint8],
     used: set[int],
 ) -> Iterator[tuple[str, dict[str, NDArray[np.uint8]]]]:
     """A line for the first picture of each sheet, or for some of the only one. used: classes that occur are added."""
     for j, seen in enumerate(pictures):
-        for n, x in enumerate(seen[: 1 if len(pictures) > 1 else None] if said[j] else ()):
+        for n, x in enumerate(seen[: 1 if len(pictures) > 1 else None] if predicted[j] else ()):
             photo, cells = _photo(x), dict[str, NDArray[np.uint8]]()
-            for head, packed in {"truth": truth[j], **said[j]}.items():
+            for head, packed in {"truth": truth[j], **predicted[j]}.items():
                 boxes = Ragged(packed)[n]
                 used.update(boxes["labels"].tolist())
                 cells[head] = kind.drawn(photo, boxes, palette)

@@ -22,28 +22,28 @@ def statements(
     metric: by which rows are ranked.
     """
     several = len({row.testenv for row in rows}) > 1
-    said = []
-    for told in significance:
-        exam = f"{told.testenv}: " if several else ""
-        found = "; ".join(filter(None, (_separation(told), _here(told), _remedy(told))))
-        said.append(f"{exam}{_chance(told)} {found}.")
-    return (*said, *_choice(rows, metric))
+    sentences = []
+    for of_exam in significance:
+        exam = f"{of_exam.testenv}: " if several else ""
+        details = "; ".join(filter(None, (_separation(of_exam), _fixed_test_set(of_exam), _remedy(of_exam))))
+        sentences.append(f"{exam}{_chance(of_exam)} {details}.")
+    return (*sentences, *_choice(rows, metric))
 
 
-def _chance(told: ExamSignificance) -> str:
-    fewest, most = told.counts
+def _chance(exam: ExamSignificance) -> str:
+    fewest, most = exam.counts
     seeds = f"{most} seeds" if fewest == most else f"{fewest} to {most} seeds"
-    compared = "" if told.pairs.family == "all" else " of each method with the best alone"
-    if told.groups:
-        of = f"other seeds and other test samples ({seeds}{f', {told.samples} samples' if told.samples else ''})"
+    compared = "" if exam.pairs.family == "all" else " of each method with the best alone"
+    if exam.groups:
+        chance = f"other seeds and other test samples ({seeds}{f', {exam.samples} samples' if exam.samples else ''})"
     else:
-        of = f"other seeds, on this very test set ({seeds}; what parts of it say of {told.metric} is not known)"
-    return f"Ranks allow for {of}: simultaneous 95 % intervals{compared}."
+        chance = f"other seeds, on this very test set ({seeds}; what parts of it say of {exam.metric} is not known)"
+    return f"Ranks allow for {chance}: simultaneous 95 % intervals{compared}."
 
 
-def _separation(told: ExamSignificance) -> str:
+def _separation(exam: ExamSignificance) -> str:
     """Of neighbours in the ranking, which are apart."""
-    pairs, names, count = told.pairs, told.rows, told.pairs.distinct
+    pairs, names, count = exam.pairs, exam.rows, exam.pairs.distinct
     if not pairs.apart.any():
         if count == 1:
             return "All methods have the same scores"
@@ -54,36 +54,36 @@ def _separation(told: ExamSignificance) -> str:
     near = [(names[i], names[i + 1]) for i, pair in enumerate(both) if pair is not None and not pair.separated]
     if not near:
         return "Every method is separated from the next"
-    shown = ", ".join(f"{one} and {other}" for one, other in near[:_MOST_PAIRS])
+    shown = ", ".join(f"{method} and {other}" for method, other in near[:_MOST_PAIRS])
     more = f" and {len(near) - _MOST_PAIRS} pairs more" if len(near) > _MOST_PAIRS else ""
     return f"Not separated: {shown}{more}"
 
 
-def _here(told: ExamSignificance) -> str:
-    if not told.groups or told.pairs.distinct == 1:
+def _fixed_test_set(exam: ExamSignificance) -> str:
+    if not exam.groups or exam.pairs.distinct == 1:
         return ""
-    count = int(told.here.apart.sum())
-    if not told.pairs.apart.any():
+    count = int(exam.fixed_pairs.apart.sum())
+    if not exam.pairs.apart.any():
         return f"on this very test set {count or 'no'} {'pair is' if count == 1 else 'pairs are'}"
-    return f"on this very test set {count} of {len(told.here.apart)} pairs are separated"
+    return f"on this very test set {count} of {len(exam.fixed_pairs.apart)} pairs are separated"
 
 
-def _remedy(told: ExamSignificance) -> str:
+def _remedy(exam: ExamSignificance) -> str:
     """What would separate the first and the last, as things look now."""
-    pairs = told.pairs
-    ends = pairs.between(0, len(told.rows) - 1)
+    pairs = exam.pairs
+    ends = pairs.between(0, len(exam.rows) - 1)
     if ends is None or ends.low is None or ends.separated:
         return ""
-    at = np.flatnonzero((pairs.first == 0) & (pairs.second == len(told.rows) - 1))[0]
+    at = np.flatnonzero((pairs.first == 0) & (pairs.second == len(exam.rows) - 1))[0]
     spread, of_samples = float(pairs.spread[at]), float(pairs.samples[at])
-    seeds = seeds_to_separate(ends.mean, spread, of_samples, pairs.distinct, told.groups, pairs.family)
-    which = "the first from the last" if len(told.rows) > 2 else "them"
+    seeds = seeds_to_separate(ends.mean, spread, of_samples, pairs.distinct, exam.groups, pairs.family)
+    which = "the first from the last" if len(exam.rows) > 2 else "them"
     if seeds is not None:
         return f"about {seeds} seeds would separate {which} with 80 % chance, if spreads stay"
     if not of_samples or not ends.mean:
         return ""
-    times = samples_to_separate(ends.mean, of_samples, pairs.distinct, told.groups, pairs.family)
-    needed = f"about {told.samples * times:.0f}" if told.samples else f"{times:.1f} times as many"
+    times = samples_to_separate(ends.mean, of_samples, pairs.distinct, exam.groups, pairs.family)
+    needed = f"about {exam.samples * times:.0f}" if exam.samples else f"{times:.1f} times as many"
     return f"{needed} test samples might separate {which}, more seeds alone would not"
 
 
@@ -93,35 +93,35 @@ def _choice(rows: Sequence[LeaderboardRow], metric: str) -> list[str]:
     for row in rows:
         if row.competes and row.complete:
             alike.setdefault((row.testenv, row.algorithm), []).append(row)
-    many = {algorithm: found for (_, algorithm), found in alike.items() if len(found) > 1}
-    said = []
-    for algorithm, found in many.items():
-        errors = [one for row in found if metric in row.metrics if (one := row.errors(metric)[0]) is not None]
-        most = expected_largest(len(found)) * float(np.median(errors)) if errors else 0.0
+    many = {algorithm: group for (_, algorithm), group in alike.items() if len(group) > 1}
+    chosen = []
+    for algorithm, group in many.items():
+        errors = [error for row in group if metric in row.metrics if (error := row.errors(metric)[0]) is not None]
+        most = expected_largest(len(group)) * float(np.median(errors)) if errors else 0.0
         by = f", by up to {most:.2g}" if most else ""
-        said.append(f"{algorithm} ({len(found)}{by})")
-    told = (
-        f"Several configurations of {', '.join(said)}: the best of them is chosen on what is reported, and looks "
+        chosen.append(f"{algorithm} ({len(group)}{by})")
+    sentence = (
+        f"Several configurations of {', '.join(chosen)}: the best of them is chosen on what is reported, and looks "
         "better than it is; `rank: {select: {by: seeds}}` keeps the two apart (docs/statistics.md)."
     )
-    return [told] if said else []
+    return [sentence] if chosen else []
 
 
 def noise_statement(rows: Iterable[LeaderboardRow], repeated: Sequence[RowCases], metric: str) -> str:
     """What repetitions of the same case say; "" where nothing was repeated, or not to its end."""
-    known = {(row.testenv, row.algorithm, str(dict(row.hyperparameters))): row for row in rows}
-    found: list[tuple[float, str]] = []
+    by_method = {(row.testenv, row.algorithm, str(dict(row.hyperparameters))): row for row in rows}
+    changes: list[tuple[float, str]] = []
     for group in repeated:
         case = group.case
-        row = known.get((case.testenv, case.algorithm, str(shown_hyperparameters(case.hyperparameters))))
+        row = by_method.get((case.testenv, case.algorithm, str(shown_hyperparameters(case.hyperparameters))))
         if row is None:
             continue
         first = dict(zip(row.seeds, row.by_seed.get(metric, ()), strict=False)).get(case.seed)
         known_values = (value for value in group.metrics.get(metric, ()) if value is not None)
-        found += [(abs(value - first), row.algorithm) for value in known_values if first is not None]
-    if not found:
+        changes += [(abs(value - first), row.algorithm) for value in known_values if first is not None]
+    if not changes:
         return ""
-    widest, where = max(found, key=lambda one: one[0])
+    widest, where = max(changes, key=lambda change: change[0])
     if not widest:
-        return f"Repeated with the same seed, every case gave the same {metric} ({len(found)} repetitions)."
-    return f"Repeated with the same seed, {metric} differs by up to {widest:.2g} ({where}; {len(found)} repetitions)."
+        return f"Repeated with the same seed, every case gave the same {metric} ({len(changes)} repetitions)."
+    return f"Repeated with the same seed, {metric} differs by up to {widest:.2g} ({where}; {len(changes)} repetitions)."

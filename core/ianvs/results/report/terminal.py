@@ -72,7 +72,7 @@ def show(document: Document, console: Console | None = None, *, explain: bool = 
     say("", "")
     for note in _leaders(document):
         say(note, "green")
-    for note in document.said(*FIRST):
+    for note in document.texts(*FIRST):
         say(note, "yellow")
     for note in () if explain else _weighty(document):
         say(note, "yellow")
@@ -81,9 +81,9 @@ def show(document: Document, console: Console | None = None, *, explain: bool = 
     if not explain:
         return
     names = ", ".join(column.title for column in left_out)
-    notes = [*document.said(*BELOW, "remark"), *(f"Published: {line}." for line in document.said("published"))]
+    notes = [*document.texts(*BELOW, "remark"), *(f"Published: {line}." for line in document.texts("published"))]
     notes += [constants_note([c for c in told_once if not c.blank])]
-    notes += [f"Not shown here: {names}. The csv has all columns." if names else "", *document.said("definition")]
+    notes += [f"Not shown here: {names}. The csv has all columns." if names else "", *document.texts("definition")]
     notes += [f"{c.title}: {c.source.meaning}." for c in ranking.columns if c.kind not in _EXPLAINED and c.source]
     for note in filter(None, notes):
         say(note, "dim")
@@ -91,20 +91,20 @@ def show(document: Document, console: Console | None = None, *, explain: bool = 
 
 def _leaders(document: Document) -> list[str]:
     """Who leads, a line for each exam; the names alone where there are many."""
-    said = [note for note in document.notes if note.kind == "leader"]
-    if len(said) <= _MOST_LINES:
-        return [str(note) for note in said]
+    leaders = [note for note in document.notes if note.kind == "leader"]
+    if len(leaders) <= _MOST_LINES:
+        return [str(note) for note in leaders]
     names = next(column.texts for column in document.ranking.columns if column.kind == "algorithm")
     first = Counter(name for name, row in zip(names, document.ranking.rows, strict=True) if row.mark == "best")
     listed = ", ".join(f"{name} in {count}" for name, count in first.most_common())
-    return [f"First of {len(said)} exams: {listed}."] if first else []
+    return [f"First of {len(leaders)} exams: {listed}."] if first else []
 
 
 def _weighty(document: Document) -> list[str]:
     """What makes a ranking worth less, in a line or two."""
-    found = list(document.said("data", "gate", "row"))
-    more = len(found) - _MOST_LINES
-    return found if more <= 0 else [*found[:_MOST_LINES], f"... and {more} notes more."]
+    lines = list(document.texts("data", "gate", "row"))
+    more = len(lines) - _MOST_LINES
+    return lines if more <= 0 else [*lines[:_MOST_LINES], f"... and {more} notes more."]
 
 
 def _without_repetition(ranking: Table) -> list[TableColumn]:
@@ -115,7 +115,7 @@ def _without_repetition(ranking: Table) -> list[TableColumn]:
     if not any(column.kind == "metric" for column in ranking.columns):
         return list(ranking.columns)
     status = next(column.cells for column in ranking.columns if column.kind == "status")
-    kept = []
+    columns = []
     for column in ranking.columns:
         if column.kind in ("seeds", "status"):
             continue
@@ -123,8 +123,8 @@ def _without_repetition(ranking: Table) -> list[TableColumn]:
             lacking = [row.mark in ("failed", "unfinished") for row in ranking.rows]
             cells = (why if lacks else cell for lacks, why, cell in zip(lacking, status, column.cells, strict=True))
             column = replace(column, cells=tuple(cells))
-        kept.append(column)
-    return kept
+        columns.append(column)
+    return columns
 
 
 def _drawn(ranking: Table, columns: Sequence[TableColumn]) -> RichTable:
@@ -162,7 +162,7 @@ def _fit(
     def wide(column: TableColumn) -> int:
         return _width(column, padding)
 
-    settings = [c for c in columns if c.telling]  # the others say nothing that the algorithm's name does not
+    settings = [c for c in columns if c.distinctive]  # the others say nothing that the algorithm's name does not
     must = [c for c in columns if c.kind in ("rank", "tier", "algorithm", "testenv", "adopted", "overlap", "status")]
     must += [c for c in columns if c.sort_order is not None]
     optional = [c for c in columns if c not in must and c not in settings and c.kind in _IMPORTANCE]

@@ -19,7 +19,7 @@ class TrainingCurves:
     """Takes results one after the other and keeps sums. Seeds that told at other places than the first are left out."""
 
     def __init__(self) -> None:
-        self._found: dict[str, dict[RowKey, tuple[Array, int, Array, Array]]] = {}
+        self._sums: dict[str, dict[RowKey, tuple[Array, int, Array, Array]]] = {}
 
     def add(self, key: RowKey, result: CaseResult) -> None:
         for name, values in result.stream.items():
@@ -33,14 +33,14 @@ class TrainingCurves:
     def _add(self, name: str, key: RowKey, both: Array) -> None:
         step = -(-len(both) // _MOST)
         at, new = both[step - 1 :: step].T
-        rows = self._found.setdefault(name, {})
+        rows = self._sums.setdefault(name, {})
         first, count, total, squares = rows.get(key, (at, 0, 0 * new, 0 * new))
         if np.array_equal(first, at):
             rows[key] = (first, count + 1, total + new, squares + new**2)
 
     def lines(self) -> Iterator[tuple[str, dict[RowKey, tuple[Array, Array, Array]]]]:
         """Each name, with (E,) rounds so far, mean over seeds and standard deviation of each row."""
-        for name, rows in self._found.items():
+        for name, rows in self._sums.items():
             lines = {}
             for key, (at, count, total, squares) in rows.items():
                 variance = np.maximum(0, squares - total**2 / count) / max(1, count - 1)

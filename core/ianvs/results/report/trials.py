@@ -19,7 +19,7 @@ def study_text(study: Study) -> str:
     """How it went, in sentences."""
     how, count = study.how, len(study.trials)
     sampler = f" ({how['sampler']})" if how.get("sampler") else ""
-    said = f"{how['name']}{sampler}: {count} trials by {study.metric} {study.seen}."
+    summary = f"{how['name']}{sampler}: {count} trials by {study.metric} {study.seen}."
     went = []
     if len(study.rungs) > 1:
         looked = ", ".join(map(str, study.rungs))
@@ -35,10 +35,10 @@ def study_text(study: Study) -> str:
     if not study.ended:
         went.append("The search goes on with the next run.")
     if study.importance:
-        shares = sorted(study.importance.items(), key=lambda one: -one[1])
+        shares = sorted(study.importance.items(), key=lambda item: -item[1])
         listed = ", ".join(f"{name} {share:.2f}" for name, share in shares)
         went.append(f"Importance of hyperparameters (fANOVA, of values after round {study.rungs[0]}): {listed}.")
-    return " ".join([said, *went])
+    return " ".join([summary, *went])
 
 
 def became(study: Study, trial: Trial) -> str:

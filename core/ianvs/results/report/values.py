@@ -33,10 +33,10 @@ def method_name(algorithm: str, testenv: str, settings: str = "") -> str:
     return f"{algorithm}{f' ({settings})' if settings else ''}{f' in {testenv}' if testenv else ''}"
 
 
-def telling(choices: Sequence[Mapping[str, object]]) -> set[str]:
+def differing_settings(choices: Sequence[Mapping[str, object]]) -> set[str]:
     """Hyperparameters in which these choices differ; one that some of them lack is among them."""
-    names = {name for one in choices for name in one}
-    return {name for name in names if len({str(one.get(name)) for one in choices}) > 1}
+    names = {name for choice in choices for name in choice}
+    return {name for name in names if len({str(choice.get(name)) for choice in choices}) > 1}
 
 
 def shown_number(value: float, decimals: int) -> str:
@@ -57,23 +57,23 @@ def decimals_for(error: float) -> int:
     return max(0, 1 - floor(log10(error))) if error > 0 else 4
 
 
-def difference_text(found: Difference | None) -> str:
+def difference_text(difference: Difference | None) -> str:
     """ "+0.055 ± 0.032", with the digits that the margin leaves, and more where these would hide which is larger."""
-    if found is None:
+    if difference is None:
         return ""
-    if found.low is None or found.high is None:
-        return "equal" if found.mean == 0 else signed_number(found.mean, 4)
-    margin = found.high - found.mean
+    if difference.low is None or difference.high is None:
+        return "equal" if difference.mean == 0 else signed_number(difference.mean, 4)
+    margin = difference.high - difference.mean
     for decimals in range(decimals_for(margin), 12):
-        mean, reach = signed_number(found.mean, decimals), shown_number(margin, decimals)
-        if np.sign(abs(float(mean)) - float(reach)) == np.sign(abs(found.mean) - margin):
+        mean, reach = signed_number(difference.mean, decimals), shown_number(margin, decimals)
+        if np.sign(abs(float(mean)) - float(reach)) == np.sign(abs(difference.mean) - margin):
             break
     return f"{mean} ± {reach}"
 
 
-def fit(said: str, longest: int) -> str:
-    """`said` in at most `longest` characters."""
-    return said if len(said) <= longest else f"{said[: longest - 1]}…"
+def fit(text: str, longest: int) -> str:
+    """`text` in at most `longest` characters."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def slug(name: str) -> str:
@@ -81,34 +81,34 @@ def slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")[:60] or "unnamed"
 
 
-def provenance_facts(found: Mapping[str, Any]) -> dict[str, str]:
+def provenance_facts(provenance: Mapping[str, Any]) -> dict[str, str]:
     """What is known of versions, machine and commit, each under its name.
 
-    found: as ianvs.results.stored.provenance.collect gives it; of merged jobs what each of its "parts" says, once.
+    provenance: as ianvs.results.stored.provenance.collect gives it; of merged jobs what each of its "parts" says, once.
     """
-    parts = [_facts(part) for part in found.get("parts", [found])]
-    said = {name: dict.fromkeys(filter(None, (part.get(name) for part in parts))) for name in parts[0]}
-    return {name: "; ".join(facts) for name, facts in said.items() if facts}
+    parts = [_facts(part) for part in provenance.get("parts", [provenance])]
+    merged = {name: dict.fromkeys(filter(None, (part.get(name) for part in parts))) for name in parts[0]}
+    return {name: "; ".join(facts) for name, facts in merged.items() if facts}
 
 
-def commit_text(found: Mapping[str, Any]) -> str:
+def commit_text(provenance: Mapping[str, Any]) -> str:
     """ "0123456789ab with local changes"; "" where none is known."""
-    git = found.get("git") or {}
+    git = provenance.get("git") or {}
     commit = str(git.get("commit", ""))[:12]
     return f"{commit} with local changes" if commit and git.get("dirty") else commit
 
 
-def _facts(found: Mapping[str, Any]) -> dict[str, str]:
-    packages = found.get("packages") or {}
-    cpu = found.get("cpu") or {}
-    memory = found.get("memory_bytes")
+def _facts(provenance: Mapping[str, Any]) -> dict[str, str]:
+    packages = provenance.get("packages") or {}
+    cpu = provenance.get("cpu") or {}
+    memory = provenance.get("memory_bytes")
     facts = {
-        "Python": found.get("python"),
+        "Python": provenance.get("python"),
         "Packages": ", ".join(f"{name} {version}" for name, version in packages.items() if version),
-        "Platform": found.get("platform"),
+        "Platform": provenance.get("platform"),
         "CPU": f"{cpu.get('model')}, {cpu.get('count')} cores" if cpu.get("model") else "",
         "Memory": f"{memory / 1e9:.0f} GB" if memory else "",
-        "GPU": ", ".join(found.get("gpus") or ()),
-        "Commit": commit_text(found),
+        "GPU": ", ".join(provenance.get("gpus") or ()),
+        "Commit": commit_text(provenance),
     }
     return {name: str(fact or "") for name, fact in facts.items()}

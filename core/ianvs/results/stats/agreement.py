@@ -33,22 +33,22 @@ def compare(ours: Summary, theirs: Summary, margin: float, level: float = 0.95) 
     usual .05, and wins where the interval excludes 0 too: such a difference is known to be smaller than counts.
     Raises ValueError where a mean is missing.
     """
-    found = unpaired_difference(ours, theirs, level)
-    if found is None:
+    delta = unpaired_difference(ours, theirs, level)
+    if delta is None:
         raise ValueError("both sides need a mean")
-    if found.low is None or found.high is None:
+    if delta.low is None or delta.high is None:
         if ours.std is None:
-            return Agreement(found.mean, None, None, None, _missing(ours, theirs))
+            return Agreement(delta.mean, None, None, None, _missing(ours, theirs))
         from scipy.special import stdtrit  # takes a while to import
 
         half = float(stdtrit(ours.n - 1.0, 0.5 + level / 2)) * ours.std / sqrt(ours.n)
-        return Agreement(found.mean, found.mean - half, found.mean + half, None, _missing(ours, theirs))
-    if -margin < found.low and found.high < margin:
-        return Agreement(found.mean, found.low, found.high, "equal")
-    if found.low > 0 or found.high < 0:
-        return Agreement(found.mean, found.low, found.high, "differs")
-    half = max(margin - abs(found.mean), abs(found.mean))
-    return Agreement(found.mean, found.low, found.high, "can't tell", seeds=_seeds_for(half, ours, theirs, level))
+        return Agreement(delta.mean, delta.mean - half, delta.mean + half, None, _missing(ours, theirs))
+    if -margin < delta.low and delta.high < margin:
+        return Agreement(delta.mean, delta.low, delta.high, "equal")
+    if delta.low > 0 or delta.high < 0:
+        return Agreement(delta.mean, delta.low, delta.high, "differs")
+    half = max(margin - abs(delta.mean), abs(delta.mean))
+    return Agreement(delta.mean, delta.low, delta.high, "can't tell", seeds=_seeds_for(half, ours, theirs, level))
 
 
 def _missing(ours: Summary, theirs: Summary) -> str:
@@ -86,9 +86,9 @@ def unpaired_difference(after: Summary, before: Summary, level: float = 0.95) ->
     if after.mean is None or before.mean is None:
         return None
     mean = after.mean - before.mean
-    known = [(one.std**2 / one.n, one.n) for one in (after, before) if one.std is not None and one.n > 1]
-    variance = sum(part for part, _ in known)
-    if len(known) < 2 or not variance > 0:
+    parts = [(side.std**2 / side.n, side.n) for side in (after, before) if side.std is not None and side.n > 1]
+    variance = sum(part for part, _ in parts)
+    if len(parts) < 2 or not variance > 0:
         return Difference(mean, None, None, separated=False, p=1.0)
-    df = variance**2 / sum(part**2 / (n - 1) for part, n in known)
+    df = variance**2 / sum(part**2 / (n - 1) for part, n in parts)
     return by_t(mean, sqrt(variance), df, level)

@@ -51,25 +51,25 @@ def over_exams(scores: Array) -> OverExams:
     rows: list[Aggregate | None] = [None] * m
     if len(whole) < 2 or exams < 2:
         return OverExams(tuple(rows), exams, None, None)
-    known = scores[:, whole]
+    full = scores[:, whole]
     draws = np.random.default_rng(_SEED).integers(exams, size=(DRAWS, exams))
-    beaten = _beaten(known)
+    beaten = _beaten(full)
     ranks, wins = len(whole) - beaten, beaten / (len(whole) - 1)
-    width = np.ptp(known, axis=1, keepdims=True)
-    unit = np.divide(known - known.min(axis=1, keepdims=True), width, out=np.full_like(known, 0.5), where=width > 0)
+    width = np.ptp(full, axis=1, keepdims=True)
+    unit = np.divide(full - full.min(axis=1, keepdims=True), width, out=np.full_like(full, 0.5), where=width > 0)
     for at, i in enumerate(whole.tolist()):
-        rows[i] = one = Aggregate(float(ranks[:, at].mean()), float(wins[:, at].mean()), float(known[:, at].mean()))
+        rows[i] = row = Aggregate(float(ranks[:, at].mean()), float(wins[:, at].mean()), float(full[:, at].mean()))
         if exams >= ENOUGH_EXAMS:
             rows[i] = replace(
-                one,
+                row,
                 iqm=float(_iqm(unit[:, at])),
                 mean_rank_interval=_interval(ranks[draws, at].mean(axis=1)),
-                mean_interval=_interval(known[draws, at].mean(axis=1)),
+                mean_interval=_interval(full[draws, at].mean(axis=1)),
                 iqm_interval=_interval(_iqm(unit[draws, at])),
             )
     if exams < exams_needed(len(whole)):
         return OverExams(tuple(rows), exams, None, None)
-    return OverExams(tuple(rows), exams, _friedman(known), _wilcoxon(scores, whole))
+    return OverExams(tuple(rows), exams, _friedman(full), _wilcoxon(scores, whole))
 
 
 def exams_needed(methods: int) -> int:
@@ -128,7 +128,7 @@ def _wilcoxon(scores: Array, whole: NDArray[np.int64]) -> Array:
         1.0 if np.array_equal(scores[:, i], scores[:, j]) else float(wilcoxon(scores[:, i], scores[:, j]).pvalue)
         for i, j in index
     ]
-    found = np.full((m, m), np.nan)
+    p_values = np.full((m, m), np.nan)
     for (i, j), adjusted in zip(index, holm(np.array(p)).tolist(), strict=True):
-        found[i, j] = found[j, i] = adjusted
-    return found
+        p_values[i, j] = p_values[j, i] = adjusted
+    return p_values

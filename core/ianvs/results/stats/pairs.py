@@ -93,8 +93,8 @@ def compare_all(scores: Array, parts: Sequence[Array] = (), *, fixed_test_set: b
     paired = scores[:, i] - scores[:, j]
     rounding = _ROUNDING * np.nanmax(np.abs(scores), initial=0.0)
     n, difference, s2 = _moments(paired, rounding)
-    own_n, _, own = _moments(scores, rounding)
-    still = (own_n > 1) & (own == 0)
+    own_n, _, variances = _moments(scores, rounding)
+    still = (own_n > 1) & (variances == 0)
     certain, twins = still[i] & still[j], twin_of[i] == twin_of[j]
     counted = (twin_of[i] == i) & (twin_of[j] == j) & (s2 > 0) & (n > 1)
     spread = np.where(certain, 0.0, moved_half_way(s2, n, counted) if distinct > 2 else s2)
@@ -102,8 +102,8 @@ def compare_all(scores: Array, parts: Sequence[Array] = (), *, fixed_test_set: b
     margin2 = critical_value("seeds", distinct, n, family) ** 2 * spread / np.maximum(n, 1) if distinct > 1 else samples
     parts = () if fixed_test_set else parts
     if parts and distinct > 1:
-        groups = min(one.shape[2] for one in parts)
-        samples = np.sum([_of_groups(one, i, j) for one in parts], axis=0) / len(parts) ** 2
+        groups = min(part.shape[2] for part in parts)
+        samples = np.sum([_of_groups(part, i, j) for part in parts], axis=0) / len(parts) ** 2
         margin2 = margin2 + critical_value("samples", distinct, groups, family) ** 2 * samples
     margin = np.where(twins | (n < 2), np.nan, np.sqrt(margin2))
     apart = (np.abs(difference) > np.maximum(margin, rounding)) & ((margin > 0) | certain)
@@ -132,10 +132,10 @@ def moved_half_way(s2: Array, n: NDArray[np.int64], counted: NDArray[np.bool_]) 
 def _twins(scores: Array, parts: Sequence[Array]) -> NDArray[np.int64]:
     """(m,) the first method whose scores, of all seeds and groups, are the same but for rounding."""
     scale = np.nanmax(np.abs(scores), initial=0.0) or 1.0
-    every = np.concatenate([scores, *(np.moveaxis(one, 1, 2).reshape(-1, scores.shape[1]) for one in parts)])
-    known: dict[bytes, int] = {}
+    every = np.concatenate([scores, *(np.moveaxis(part, 1, 2).reshape(-1, scores.shape[1]) for part in parts)])
+    first_index: dict[bytes, int] = {}
     columns = np.ascontiguousarray(np.round(every / scale, 12).T + 0.0)  # + 0.0: no -0
-    return np.array([known.setdefault(column.tobytes(), i) for i, column in enumerate(columns)], dtype=np.int64)
+    return np.array([first_index.setdefault(column.tobytes(), i) for i, column in enumerate(columns)], dtype=np.int64)
 
 
 def _with_best(scores: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -147,10 +147,10 @@ def _with_best(scores: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def _moments(draws: Array, rounding: float) -> tuple[NDArray[np.int64], Array, Array]:
     """(k,) number, mean (nan of none) and variance (0 of one) of what is known of (n, k) draws."""
-    known = ~np.isnan(draws)
-    n = known.sum(axis=0)
-    mean = np.divide(np.where(known, draws, 0.0).sum(axis=0), n, out=np.full(len(n), np.nan), where=n > 0)
-    deviation = np.where(known, draws - mean, 0.0)
+    present = ~np.isnan(draws)
+    n = present.sum(axis=0)
+    mean = np.divide(np.where(present, draws, 0.0).sum(axis=0), n, out=np.full(len(n), np.nan), where=n > 0)
+    deviation = np.where(present, draws - mean, 0.0)
     even = np.abs(deviation).max(axis=0, initial=0.0) <= rounding
     return n, mean, np.where(even, 0.0, (deviation**2).sum(axis=0) / np.maximum(n - 1, 1))
 
@@ -158,14 +158,14 @@ def _moments(draws: Array, rounding: float) -> tuple[NDArray[np.int64], Array, A
 def _of_groups(part: Array, i: NDArray[np.int64], j: NDArray[np.int64]) -> Array:
     """(P,) variance of the mean of (seeds, m, G) groups' differences, over the seeds that both have."""
     whole = not np.isnan(part).any()
-    of = part.mean(axis=0, keepdims=True) if whole else part
-    found = np.empty(len(i))
+    groups = part.mean(axis=0, keepdims=True) if whole else part
+    variances = np.empty(len(i))
     for at in range(0, len(i), 1024):  # some at a time: there may be a thousand pairs, of a hundred groups
-        pair = of[:, i[at : at + 1024]] - of[:, j[at : at + 1024]]
-        known = ~np.isnan(pair)
-        mean = np.where(known, pair, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-        found[at : at + 1024] = mean.var(axis=1, ddof=1) / mean.shape[1]
-    return found
+        pair = groups[:, i[at : at + 1024]] - groups[:, j[at : at + 1024]]
+        present = ~np.isnan(pair)
+        mean = np.where(present, pair, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
+        variances[at : at + 1024] = mean.var(axis=1, ddof=1) / mean.shape[1]
+    return variances
 
 
 def _bootstrap_agrees(scores: Array, parts: Sequence[Array], index: NDArray[np.int64], t: Array) -> NDArray[np.bool_]:
@@ -173,7 +173,7 @@ def _bootstrap_agrees(scores: Array, parts: Sequence[Array], index: NDArray[np.i
     whole = scores[~np.isnan(scores).any(axis=1)]
     if len(whole) < ENOUGH_FOR_BOOTSTRAP:
         return np.ones(len(t), dtype=bool)
-    groups = [np.nanmean(one, axis=0).T / len(parts) for one in parts]
+    groups = [np.nanmean(part, axis=0).T / len(parts) for part in parts]
     return np.asarray(_stepdown([whole, *groups], index, t) <= 0.05)
 
 
@@ -259,9 +259,9 @@ def comparison_bars(pairs: Pairs) -> Array | None:
     bound = sign * distance - np.where(pairs.apart, _GAP * distance.max(initial=0.0), 0.0)
     none, slack = np.zeros((count, count)), np.eye(count)
     rows = [[sums, -slack], [-sums, -slack], [sign[:, None] * sums, none]]
-    found = linprog(
+    solution = linprog(
         np.concatenate([np.zeros(m), np.where(np.isnan(pairs.margin), 0.0, 1.0)]),
         A_ub=np.block(rows),
         b_ub=np.concatenate([margin, -margin, bound]),
     )
-    return np.asarray(found.x[:m]) if found.success else None
+    return np.asarray(solution.x[:m]) if solution.success else None

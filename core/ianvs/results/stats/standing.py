@@ -15,7 +15,7 @@ from ianvs.results.stats.summary import Array
 
 _MOST = 1_000  # seeds that anybody would run
 _POWER = 0.84  # standard errors: the 80 % quantile of the normal distribution
-_WILD = 10.0
+_OUTLIER = 10.0
 _UNSTEADY, _UNSTEADY_ALONE = 0.1, 0.25  # of the largest score
 
 
@@ -58,10 +58,10 @@ def _tiers(scores: Array, pairs: Pairs) -> dict[int, str]:
     """By method. From the best down, a new tier begins where a method is separated from any of the present one."""
     judged = {*pairs.first[pairs.seeds > 1].tolist(), *pairs.second[pairs.seeds > 1].tolist()}
     apart = defaultdict[int, set[int]](set)
-    for one, other in zip(pairs.first[pairs.apart].tolist(), pairs.second[pairs.apart].tolist(), strict=True):
-        apart[one].add(other)
-        apart[other].add(one)
-    found: dict[int, str] = {}
+    for method, other in zip(pairs.first[pairs.apart].tolist(), pairs.second[pairs.apart].tolist(), strict=True):
+        apart[method].add(other)
+        apart[other].add(method)
+    tiers: dict[int, str] = {}
     separated: set[int] = set()  # from any of the present tier
     names = ("".join(letters) for size in count(1) for letters in product(ascii_uppercase, repeat=size))  # Z, AA, AB
     tier = next(names)
@@ -69,8 +69,8 @@ def _tiers(scores: Array, pairs: Pairs) -> dict[int, str]:
         if i in separated:
             tier, separated = next(names), set()
         separated |= apart[i]
-        found[i] = tier
-    return found
+        tiers[i] = tier
+    return tiers
 
 
 def seeds_to_separate(
@@ -106,7 +106,7 @@ def expected_largest(n: int) -> float:
     return float(ndtri((n - 0.375) / (n + 0.25)))
 
 
-def wild_seeds(scores: Array) -> dict[int, list[int]]:
+def outlier_seeds(scores: Array) -> dict[int, list[int]]:
     """By method, the seeds of (seeds, m) `scores` whose score is further from the median of the method than ten times
     the median spread of the other methods, and ten times the median distance of its own other scores (so that a method
     among much steadier ones is not taken for wild): such scores are no draws of a normal distribution.
@@ -114,15 +114,15 @@ def wild_seeds(scores: Array) -> dict[int, list[int]]:
     away = np.abs(scores - np.nanmedian(scores, axis=0))
     several = (~np.isnan(scores)).sum(axis=0) > 1
     spread = np.array([np.nanstd(scores[:, i], ddof=1) if several[i] else np.nan for i in range(scores.shape[1])])
-    found: dict[int, list[int]] = {}
+    seeds: dict[int, list[int]] = {}
     for i in np.flatnonzero(several).tolist():
         others = np.delete(spread, i)
         if np.isnan(others).all():
             continue
-        for seed in np.flatnonzero(away[:, i] > _WILD * np.nanmedian(others)).tolist():
-            if away[seed, i] > _WILD * np.nanmedian(np.delete(away[:, i], seed)):
-                found.setdefault(i, []).append(seed)
-    return found
+        for seed in np.flatnonzero(away[:, i] > _OUTLIER * np.nanmedian(others)).tolist():
+            if away[seed, i] > _OUTLIER * np.nanmedian(np.delete(away[:, i], seed)):
+                seeds.setdefault(i, []).append(seed)
+    return seeds
 
 
 def unsteady_methods(means: Array, spreads: Array) -> list[int]:
@@ -132,14 +132,14 @@ def unsteady_methods(means: Array, spreads: Array) -> list[int]:
     A spread counts if it is more than a tenth of the largest score of the exam, and ten times the median spread of the
     other methods; without others, if it is more than a quarter of the score.
     """
-    size, found = float(np.nanmax(np.abs(means), initial=0.0)), []
+    size, methods = float(np.nanmax(np.abs(means), initial=0.0)), []
     for i, spread in enumerate(spreads.tolist()):
         others = np.delete(spreads, i)
         others = others[~np.isnan(others)]
-        limit = max(_UNSTEADY * size, _WILD * float(np.median(others))) if len(others) else _UNSTEADY_ALONE * size
+        limit = max(_UNSTEADY * size, _OUTLIER * float(np.median(others))) if len(others) else _UNSTEADY_ALONE * size
         if spread > limit:
-            found.append(i)
-    return found
+            methods.append(i)
+    return methods
 
 
 def pareto_front(scores: Array, better: NDArray[np.bool_], costs: Array, tolerance: Sequence[float] = ()) -> list[int]:
@@ -151,12 +151,12 @@ def pareto_front(scores: Array, better: NDArray[np.bool_], costs: Array, toleran
     than that. Only rows that are marked remove others: tolerant dominance can go round in circles.
     """
     room = 1 + np.array(tolerance or [0.0] * costs.shape[1])
-    kept, count = np.empty(len(scores), dtype=np.intp), 0
+    front, count = np.empty(len(scores), dtype=np.intp), 0
     spent, allowed = np.empty((2, *costs.shape))  # of those that are kept
     for j in np.lexsort([*costs.T[::-1], -scores]).tolist():
         no_worse = (spent[:count] <= costs[j] * room).all(axis=1)
-        able = kept[:count][no_worse]
+        able = front[:count][no_worse]
         if not (better[able, j] | (allowed[:count][no_worse] < costs[j]).any(axis=1)).any():
-            kept[count], spent[count], allowed[count] = j, costs[j], costs[j] * room
+            front[count], spent[count], allowed[count] = j, costs[j], costs[j] * room
             count += 1
-    return sorted(kept[:count].tolist())
+    return sorted(front[:count].tolist())

@@ -54,15 +54,15 @@ class ReferenceScores:
         self._by_case, self._read = by_case, read
         self._exams = {case.id: case.testenv for case in cases}
         self._cases = {case.id: case for case in cases if case.id in wanted}
-        self._known: dict[tuple[str, str], Reference] = {}  # by (id, exam)
+        self._by_reference: dict[tuple[str, str], Reference] = {}  # by (id, exam)
 
-    def of(self, case_id: str) -> dict[str, Reference]:
+    def of_case(self, case_id: str) -> dict[str, Reference]:
         """By role; without those that are not among the cases."""
         exam, roles = self._exams.get(case_id, ""), self._by_case.get(case_id, {})
         return {role: self._scores(reference, exam) for role, reference in roles.items() if reference in self._cases}
 
     def _scores(self, reference: str, exam: str) -> Reference:
-        if (reference, exam) not in self._known:
+        if (reference, exam) not in self._by_reference:
             result = self._read(self._cases[reference], exam)
             matrices = result.matrices if result.status == "finished" else {}
             vectors = {
@@ -77,8 +77,8 @@ class ReferenceScores:
                 and (np.abs(vector) < 10 * np.diagonal(errors[1:])).any()
             }
             scores = result.stream.get("scores") if result.status == "finished" else None
-            self._known[reference, exam] = Reference(result.status, vectors, vague, scores, result.damaged)
-        return self._known[reference, exam]
+            self._by_reference[reference, exam] = Reference(result.status, vectors, vague, scores, result.damaged)
+        return self._by_reference[reference, exam]
 
 
 def read_case(
@@ -102,7 +102,7 @@ def read_case(
     folder = store.folder(case.id)
     damaged = tuple(f"cases/{case.id}/{name}" for name in state.damaged)
     if state.status == "finished":
-        damaged += (*exam_damage, *(path for one in references.values() for path in one.damaged))
+        damaged += (*exam_damage, *(path for reference in references.values() for path in reference.damaged))
     status = "unfinished" if damaged else state.status or "unfinished"
     stored = {} if damaged else state.result or {}
     bound = bool(stored.get("bound", False))
@@ -114,7 +114,7 @@ def read_case(
     judged = () if bound or case.role else rounds[1:]
     names = tuple(round_.name for round_ in rounds[1:])
     joint, alone = (references.get(role, Reference()) for role in ("joint", "single_task"))
-    unfinished = [role for role, one in references.items() if one.status == "unfinished"]
+    unfinished = [role for role, reference in references.items() if reference.status == "unfinished"]
     matrices: dict[str, ScoreMatrix] = {}
     details: dict[str, object] = {}
     left_out: dict[str, StoredScore] = {}  # by score
@@ -122,36 +122,36 @@ def read_case(
     for column in columns if exam is not None and not damaged else ():
         if exam is None or column.metric.level != "score" or column.key not in scores:
             continue
-        found = stored_score(scores[column.key])
-        score, values, parts = column.name, found.values, found.details
+        stored_matrix = stored_score(scores[column.key])
+        score, values, parts = column.name, stored_matrix.values, stored_matrix.details
         if values.size:
             matrices[score] = ScoreMatrix(
                 values,
                 score,
                 names,
                 (POOLED,) if column.metric.pooled else exam.tests,
-                curve=score_curve(found, rounds),
+                curve=score_curve(stored_matrix, rounds),
                 joint=joint.vectors.get(score),
                 single_task=alone.vectors.get(score),
                 higher_is_better=column.metric.higher_is_better,
-                errors=_errors(found.left_out_in_rounds),
+                errors=_errors(stored_matrix.left_out_in_rounds),
             )
-            left_out[score] = found
+            left_out[score] = stored_matrix
         if any(part for row in parts for part in row):
             details[score] = parts
-    asked, stateless = None, references.get("stateless", Reference()).stream
-    if status == "finished" and (case.role == "stateless" or any(one.metric.level == "stream" for one in columns)):
-        first = next((matrices[one.name] for one in columns if one.name in matrices), None)
-        asked = read_stream(store, case.id, rounds, stateless, first)
+    stream, stateless = None, references.get("stateless", Reference()).stream
+    if status == "finished" and (case.role == "stateless" or any(c.metric.level == "stream" for c in columns)):
+        first = next((matrices[c.name] for c in columns if c.name in matrices), None)
+        stream = read_stream(store, case.id, rounds, stateless, first)
     numbers: dict[str, float | None] = {}
     blank: list[str] = []
     if status == "finished" and "handed" not in stored:
-        for column in (one for one in columns if not one.metric.mapping):  # several numbers: in `details`
+        for column in (c for c in columns if not c.metric.mapping):  # several numbers: in `details`
             name, metric = column.name, column.metric
             if metric.level == "system":
                 numbers[name] = measured(metric.name, rounds)
             elif metric.level == "stream":
-                numbers[name] = _of_stream(metric, asked)
+                numbers[name] = _of_stream(metric, stream)
             elif column.is_stored and metric.level == "matrix":
                 stored_value = scores.get(column.key)
                 numbers[name] = None if stored_value is None else finite(stored_score(stored_value).values[-1, -1])
@@ -162,8 +162,8 @@ def read_case(
                 some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
                 numbers[name] = _number(column, matrices, some)
                 stored_of = left_out.get(column.of if metric.level == "matrix" else name)
-                if stored_of is not None and (said := _said_by_groups(column, matrices, stored_of, some)) is not None:
-                    samples[name] = said
+                if stored_of is not None and (groups := _said_by_groups(column, matrices, stored_of, some)) is not None:
+                    samples[name] = groups
     file = folder / "result.json"
     unscored = [_unasked(round_.unscored) for round_ in rounds if round_.unscored]
     if cut := sum(round_.cut_answers for round_ in rounds):
@@ -181,21 +181,21 @@ def read_case(
         bound=bound,
         basemodel=str(stored.get("basemodel", "")),
         rounds=rounds,
-        notes=(*(exam.notes if exam else ()), *(() if asked is None or case.role else of_stream(asked))),
+        notes=(*(exam.notes if exam else ()), *(() if stream is None or case.role else of_stream(stream))),
         remark=rounds[-1].remark if rounds else "",
         matrices=matrices,
         over_budget=tuple(over for round_ in judged for over in over_budget(budget, round_)),
         warnings=(*unmeasured(budget, judged), *dict.fromkeys(unscored), *marks, *blank),
         details=details,
         metrics=numbers,
-        measures={name: as_record(Measure, told, file) for name, told in stored.get("measures", {}).items()},
+        measures={name: as_record(Measure, measure, file) for name, measure in stored.get("measures", {}).items()},
         samples=samples,
-        stream={} if asked is None else {"scores": asked.scores, "gains": asked.gains},
+        stream={} if stream is None else {"scores": stream.scores, "gains": stream.gains},
         doubt=doubt,
         finished_at=stored.get("finished_at"),
         provenance=stored.get("provenance", {}),
     )
-    return told_result(result, stored["handed"], columns, file) if "handed" in stored else result
+    return with_reported(result, stored["handed"], columns, file) if "handed" in stored else result
 
 
 def _errors(left_out: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
@@ -207,18 +207,18 @@ def _errors(left_out: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
 
 
 def numbers_of(
-    columns: Sequence[MetricColumn], matrices: Mapping[str, ScoreMatrix], known: Mapping[str, float | None]
+    columns: Sequence[MetricColumn], matrices: Mapping[str, ScoreMatrix], stored: Mapping[str, float | None]
 ) -> dict[str, float | None]:
-    """`known`, the numbers of a finished case, with those that come from matrices computed from these instead."""
-    found = dict(known)
+    """`stored`, the numbers of a finished case, with those that come from matrices computed from these instead."""
+    numbers = dict(stored)
     for column in columns:
         if (
-            known.get(column.name) is not None
+            stored.get(column.name) is not None
             and not column.metric.mapping
             and column.metric.level not in ("system", "stream", "reported")
         ):
-            found[column.name] = _number(column, matrices, some=True)  # what is nan here may be so: it had a number
-    return found
+            numbers[column.name] = _number(column, matrices, some=True)  # what is nan here may be so: it had a number
+    return numbers
 
 
 def _number(column: MetricColumn, matrices: Mapping[str, ScoreMatrix], some: bool) -> float | None:
@@ -233,8 +233,8 @@ def _number(column: MetricColumn, matrices: Mapping[str, ScoreMatrix], some: boo
     return None if isinstance(value, Mapping) else finite(value)
 
 
-def _of_stream(metric: Metric, asked: StreamRecord | None) -> float | None:
-    value = None if asked is None or metric.function is None else metric.function(asked)
+def _of_stream(metric: Metric, record: StreamRecord | None) -> float | None:
+    value = None if record is None or metric.function is None else metric.function(record)
     return None if value is None or isinstance(value, Mapping) else finite(value)
 
 
@@ -294,54 +294,56 @@ def by_group(
 
 def _pseudo_values(whole: float, without: NDArray[np.float64]) -> NDArray[np.float64] | None:
     groups = len(without)
-    found = groups * whole - (groups - 1) * without
-    return found if np.isfinite(found).all() else None
+    values = groups * whole - (groups - 1) * without
+    return values if np.isfinite(values).all() else None
 
 
 def _doubt(rounds: Sequence[RoundResult]) -> tuple[Doubt, list[str]]:
     """Whether the answers are those of what was trained and saved, and in words why not."""
-    changed = next((one.changed for one in rounds if one.changed), "")
-    unsaved = next((one.unsaved for one in rounds if one.unsaved), "")
+    changed = next((round_.changed for round_ in rounds if round_.changed), "")
+    unsaved = next((round_.unsaved for round_ in rounds if round_.unsaved), "")
     marks = [f"changed by its examination: {changed} is not what it was before predict()"] if changed else []
     marks += [f"what save() wrote is not what was examined: {unsaved}"] if unsaved else []
     return "changed" if changed else "unsaved" if unsaved else "", marks
 
 
-def told_result(result: CaseResult, told: Mapping[str, Any], columns: Sequence[MetricColumn], file: Path) -> CaseResult:
+def with_reported(
+    result: CaseResult, reported: Mapping[str, Any], columns: Sequence[MetricColumn], file: Path
+) -> CaseResult:
     """`result` of a finished case with what its record, in `file`, says under "handed". Raises DamagedError."""
-    values = {column.name: told["scores"].get(column.key) for column in columns if not column.metric.mapping}
-    rounds = tuple(as_record(RoundResult, stored, file) for stored in told["rounds"])
-    marks = [f"contract {told.get('contract', 'ianvs')}"]  # which was the only one once
-    if told["test_labels"]:
+    values = {column.name: reported["scores"].get(column.key) for column in columns if not column.metric.mapping}
+    rounds = tuple(as_record(RoundResult, stored, file) for stored in reported["rounds"])
+    marks = [f"contract {reported.get('contract', 'ianvs')}"]  # which was the only one once
+    if reported["test_labels"]:
         marks.append("was handed the test labels")
-    untrained = not told.get("trained", True)
+    untrained = not reported.get("trained", True)
     if untrained:
         marks.append("nothing was trained")
     return replace(
         result,
-        dataset=told["dataset"],
+        dataset=reported["dataset"],
         doubt="untrained" if untrained else "",
         rounds=rounds,
         round_names=tuple(round_.name for round_ in rounds[1:]),
         metrics={name: value if isinstance(value, int | float) else None for name, value in values.items()},
         texts={name: value for name, value in values.items() if isinstance(value, str)},
-        matrices=_matrices(told),
-        warnings=(*result.warnings, *marks, *told["warnings"], *told["notes"]),
+        matrices=_matrices(reported),
+        warnings=(*result.warnings, *marks, *reported["warnings"], *reported["notes"]),
     )
 
 
-def _matrices(told: Mapping[str, Any]) -> dict[str, ScoreMatrix]:
+def _matrices(reported: Mapping[str, Any]) -> dict[str, ScoreMatrix]:
     """R of the model's metric, if the paradigm examines it on every part; a cell that was not examined is nan."""
-    if not told["R"]:
+    if not reported["R"]:
         return {}
-    width = max(map(len, told["R"]))
-    first = told["untrained"] or [None] * width
-    rows = np.array([[*row, *[None] * (width - len(row))] for row in (first, *told["R"])], dtype=float)
+    width = max(map(len, reported["R"]))
+    first = reported["untrained"] or [None] * width
+    rows = np.array([[*row, *[None] * (width - len(row))] for row in (first, *reported["R"])], dtype=float)
     rounds, tests = (tuple(str(k + 1) for k in range(count)) for count in (len(rows) - 1, width))
-    parts = tuple(told.get("parts", ()))
-    return {told["metric"]: ScoreMatrix(rows, told["metric"], rounds, parts if len(parts) == width else tests)}
+    parts = tuple(reported.get("parts", ()))
+    return {reported["metric"]: ScoreMatrix(rows, reported["metric"], rounds, parts if len(parts) == width else tests)}
 
 
-def _unasked(said: str) -> str:
+def _unasked(reason: str) -> str:
     """Up to ianvs 0.3 only the reason was stored, of the one question that a learner might lack."""
-    return said if said.startswith("no ") else f"no task scores: {said}"
+    return reason if reason.startswith("no ") else f"no task scores: {reason}"

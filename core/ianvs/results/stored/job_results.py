@@ -87,8 +87,8 @@ class Results:
 
         document = document_of(self.leaderboard)
         columns, _ = without_constants(document.ranking.columns)
-        said = "".join(f"<p>{escape(line)}</p>" for line in document.said("leader", *FIRST))
-        return aligned([column for column in columns if not column.blank], "html") + said
+        notes = "".join(f"<p>{escape(line)}</p>" for line in document.texts("leader", *FIRST))
+        return aligned([column for column in columns if not column.blank], "html") + notes
 
     @property
     def _few(self) -> bool:
@@ -120,7 +120,7 @@ class Results:
 
         references = ReferenceScores(self.references, self.case_list, read)
         for case in self.case_list:
-            yield read(case, case.testenv, references.of(case.id))
+            yield read(case, case.testenv, references.of_case(case.id))
 
     def __len__(self) -> int:
         return len(self.case_list)
@@ -128,8 +128,8 @@ class Results:
     def __repr__(self) -> str:
         """In a few lines: how many cases of each state, and who leads."""
         states = Counter(case.status for case in self if not case.case.role)
-        said = ", ".join(f"{count} {state}" for state, count in states.items()) or "no cases"
-        lines = [f"Results of {self.name}: {said}; in {shown_path(self.workspace)}"]
+        counts = ", ".join(f"{count} {state}" for state, count in states.items()) or "no cases"
+        lines = [f"Results of {self.name}: {counts}; in {shown_path(self.workspace)}"]
         for row in [row for row in self.leaderboard.rows if row.rank is not None][:3]:
             exam = f" in {row.testenv}" if row.testenv else ""
             means = ((column, row.mean(column)) for column in self.columns[:2])
@@ -150,13 +150,13 @@ class Results:
     @cached_property
     def _seen(self) -> tuple[Leaderboard, PassedScores]:
         shown = {column.name: column.metric for columns in self.metrics.values() for column in columns}
-        asked = [shown[name] for name in self.columns]
+        shown_columns = [shown[name] for name in self.columns]
         seeds = self.seeds if self._chosen is None else self._chosen.seeds
         passed = PassedScores(seeds)
         board = build_leaderboard(
             passed.watch(_under_columns(self.reported, self.rank.columns)),
             self.rank,
-            asked,
+            shown_columns,
             self.columns,
             seeds,
             self.workspace,
@@ -177,8 +177,8 @@ class Results:
     def ranked_cases(self) -> tuple[TestCase, ...]:
         """Those of the plan, without configurations that a search only tried."""
         studies = {(study.testenv, study.algorithm): study for study in self.studies}
-        found = ((case, studies.get((case.testenv, case.algorithm))) for case in self.case_list)
-        return tuple(case for case, study in found if case.role or study is None or is_winner(case, study))
+        with_studies = ((case, studies.get((case.testenv, case.algorithm))) for case in self.case_list)
+        return tuple(case for case, study in with_studies if case.role or study is None or is_winner(case, study))
 
     @property
     def reported(self) -> Iterable[CaseResult]:
@@ -234,12 +234,12 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
     record = JobStore(workspace, name).read()
     assert record is not None, "its name was found by its record"
     store = CaseStore(workspace)
-    known = {stored["id"]: store.case(stored["id"]) for stored in record["cases"]}
+    stored_cases = {stored["id"]: store.case(stored["id"]) for stored in record["cases"]}
     # What ran a case first may have called it otherwise: cases are shared among jobs.
     cases = [
         replace(case, algorithm=stored["algorithm"], testenv=stored["testenv"], row=stored.get("row", case.row))
         for stored in record["cases"]
-        if (case := known[stored["id"]]) is not None
+        if (case := stored_cases[stored["id"]]) is not None
     ]
     metrics = (tuple(map(_metric_from_record, stored)) for stored in record["metrics"].values())
     rank: dict[str, Any] = {
@@ -260,14 +260,15 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
         references=record["references"],
         budgets={exam: as_record(BudgetSpec, stored, file) for exam, stored in record["budgets"].items()},
         published={
-            algorithm: {name: as_record(PublishedSpec, one, file) for name, one in stored.items()}
+            algorithm: {name: as_record(PublishedSpec, entry, file) for name, entry in stored.items()}
             for algorithm, stored in record.get("published", {}).items()
         },
         overlaps=record.get("overlaps", {}),
         job_notes=tuple(  # a text alone is one of ianvs 0.2 and earlier
-            Note("data", one) if isinstance(one, str) else as_record(Note, one, file) for one in record.get("notes", ())
+            Note("data", entry) if isinstance(entry, str) else as_record(Note, entry, file)
+            for entry in record.get("notes", ())
         ),
-        studies=tuple(StudyStore(workspace, name).of(record.get("studies", ()))),
+        studies=tuple(StudyStore(workspace, name).begun(record.get("studies", ()))),
         contract=record.get("contract", NATIVE),
     )
 
@@ -279,7 +280,7 @@ def name_of_job(workspace: Path, name: str | None = None) -> str:
         raise IanvsError(f"{where} holds no results: no job has run there. {REMEDY}.", code="missing-results")
     if name is None and len(names) > 1:
         raise IanvsError(
-            f"{where} holds results of several jobs. Say which: {', '.join(f'{where}:{known}' for known in names)}; in "
+            f"{where} holds results of several jobs. Say which: {', '.join(f'{where}:{job}' for job in names)}; in "
             f"Python: job={names[0]!r}.",
             code="ambiguous-name",
         )

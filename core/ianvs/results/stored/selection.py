@@ -31,7 +31,7 @@ class _Halves:
 
     choosing: Part
     reporting: Part
-    said: str
+    text: str
     saw_the_future: bool = True
     another_exam: bool = False  # then the choice holds for all others
 
@@ -53,11 +53,11 @@ def select(
     """
     name, falls = (studies[0].metric, studies[0].higher_is_better) if studies else sort_by[0]
     metric = columns_named(name, [column.name for of_exam in columns.values() for column in of_exam])[0]
-    known = sorted({case.seed for case in cases})
-    first = {seed for study in studies for seed in study.seeds} or first_half(known)
-    if spec is None or spec.by == "exam" or (spec.by != "seeds" and len(known) < 2):
+    case_seeds = sorted({case.seed for case in cases})
+    first = {seed for study in studies for seed in study.seeds} or first_half(case_seeds)
+    if spec is None or spec.by == "exam" or (spec.by != "seeds" and len(case_seeds) < 2):
         first = set()
-    halves = _ALL if spec is None else _halves(spec, metric, columns, first, set(known) - first)
+    halves = _ALL if spec is None else _halves(spec, metric, columns, first, set(case_seeds) - first)
     found_by = {(study.testenv, study.algorithm): study for study in studies}
     scores: dict[tuple[str, str], dict[str, list[float | None]]] = {}
     for result in results:
@@ -67,7 +67,7 @@ def select(
         if group not in found_by:
             value = part.metrics.get(metric) if part.status == "finished" else None
             scores.setdefault(group, {}).setdefault(_configuration(result), []).append(value)
-    best = {group: _best(found, falls) for group, found in scores.items()}
+    best = {group: _best(by_configuration, falls) for group, by_configuration in scores.items()}
 
     def stays(result: CaseResult) -> bool:
         group = "" if halves.another_exam else result.case.testenv, result.case.algorithm
@@ -82,18 +82,18 @@ def select(
 
     exams = {case.testenv for case in cases}
     tried = {
-        (exam, algorithm): len(found)
-        for (of, algorithm), found in scores.items()
-        for exam in (exams if halves.another_exam else {of})
+        (exam, algorithm): len(by_configuration)
+        for (exam_chosen_on, algorithm), by_configuration in scores.items()
+        for exam in (exams if halves.another_exam else {exam_chosen_on})
     }
     future = " The choice has seen all rounds, the future of the first included." if halves.saw_the_future else ""
-    said = [] if spec is None else [f"Each algorithm's configuration is chosen by {metric} {halves.said}.{future}"]
-    said += [_said_of(study, spec) for study in studies]
+    texts = [] if spec is None else [f"Each algorithm's configuration is chosen by {metric} {halves.text}.{future}"]
+    texts += [_search_text(study, spec) for study in studies]
     return Chosen(
         _Again(reported),
         seeds - len(first),
-        tried | {of: len(study.trials) for of, study in found_by.items()},
-        tuple(said),
+        tried | {group: len(study.trials) for group, study in found_by.items()},
+        tuple(texts),
         dict.fromkeys(found_by, "its search saw all rounds") if halves.saw_the_future else {},
     )
 
@@ -113,24 +113,24 @@ def worth_after(
     of the groups of test samples. None where there is none, or it is not finite.
     """
     score = column.name if column.metric.level == "score" else column.of
-    stored = next((one for one in columns if one.name == score), None)
-    found = None if stored is None else store.score(case_id, stored.key, after)
-    if stored is None or found is None or not found.values.size:
+    stored = next((candidate for candidate in columns if candidate.name == score), None)
+    stored_matrix = None if stored is None else store.score(case_id, stored.key, after)
+    if stored is None or stored_matrix is None or not stored_matrix.values.size:
         return None
-    count = len(found.values) - 1
-    each = not stored.metric.pooled and found.values.shape[1] == len(exam.rounds)
+    count = len(stored_matrix.values) - 1
+    each = not stored.metric.pooled and stored_matrix.values.shape[1] == len(exam.rounds)
     matrix = ScoreMatrix(
-        found.values,
+        stored_matrix.values,
         score,
         exam.rounds[:count],
-        exam.tests if found.values.shape[1] == len(exam.tests) else (POOLED,),
+        exam.tests if stored_matrix.values.shape[1] == len(exam.tests) else (POOLED,),
         higher_is_better=stored.metric.higher_is_better,
     )
     if each:
         matrix = _cut(matrix, slice(count))
     if select is None or select.by != "validation":
         return numbers_of([column], {score: matrix}, {column.name: 0.0})[column.name]
-    without = found.left_out
+    without = stored_matrix.left_out
     if each and without is not None:
         without = without[:, :count]
     groups = by_group(matrix, without, some=True)
@@ -139,12 +139,12 @@ def worth_after(
 
 def seen_by(spec: SelectSpec | None, seeds: Sequence[int]) -> str:
     """What of the results a search with these seeds goes by, in words. None: of all that is reported."""
-    of = f"seed{'s' * (len(seeds) != 1)} {', '.join(map(str, seeds))}"
+    named_seeds = f"seed{'s' * (len(seeds) != 1)} {', '.join(map(str, seeds))}"
     if spec is None or spec.by == "seeds":
-        return f"on all rounds of {of}"
+        return f"on all rounds of {named_seeds}"
     if spec.by == "validation":
-        return f"on {100 * (spec.share or SHARE):g} % of the samples of every test set, all rounds of {of}"
-    return f"on the first {spec.rounds} rounds of {of}"
+        return f"on {100 * (spec.share or SHARE):g} % of the samples of every test set, all rounds of {named_seeds}"
+    return f"on the first {spec.rounds} rounds of {named_seeds}"
 
 
 def is_winner(case: TestCase, study: Study) -> bool:
@@ -155,20 +155,20 @@ def is_winner(case: TestCase, study: Study) -> bool:
     return canonical({name: case.hyperparameters.get(name) for name in drawn}) == canonical(dict(drawn))
 
 
-def _said_of(study: Study, spec: SelectSpec | None) -> str:
-    what = method_name(study.algorithm, study.testenv)
+def _search_text(study: Study, spec: SelectSpec | None) -> str:
+    name = method_name(study.algorithm, study.testenv)
     trials = f"{len(study.trials)} trial{'s' * (len(study.trials) != 1)} ({study.how['name']})"
     if not study.ended:
-        return f"The search for {what} goes on: {trials} so far."
+        return f"The search for {name} goes on: {trials} so far."
     if study.winner is None:
-        return f"The search for {what} has no winner: none of its {trials} came to an end."
-    said = f"{what} is the winner of {trials} by {study.metric} {study.seen}."
+        return f"The search for {name} has no winner: none of its {trials} came to an end."
+    text = f"{name} is the winner of {trials} by {study.metric} {study.seen}."
     if spec is None:
-        said += (
+        text += (
             " The search has seen all that is reported, the future of the first round included: its winner looks "
             "better than it is; `search: {select: ...}` keeps the two apart (docs/running.md)."
         )
-    return f"{said} {study.said[0].upper()}{study.said[1:]}." if study.said else said
+    return f"{text} {study.said[0].upper()}{study.said[1:]}." if study.said else text
 
 
 class _Again:
@@ -181,7 +181,7 @@ class _Again:
         return self._read()
 
 
-_ALL = _Halves(choosing=lambda result: None, reporting=lambda result: result, said="")
+_ALL = _Halves(choosing=lambda result: None, reporting=lambda result: result, text="")
 
 
 def _halves(spec: SelectSpec, metric: str, columns: Columns, first: set[int], others: set[int]) -> _Halves:
@@ -189,32 +189,32 @@ def _halves(spec: SelectSpec, metric: str, columns: Columns, first: set[int], ot
     of_first = f" of seed{'s' * (len(first) > 1)} {', '.join(map(str, sorted(first)))}"
     match spec.by:
         case "seeds":
-            said = f"on all{of_first} and reported on the other seeds"
-            return _Halves(_of_seeds(first), _of_seeds(others), said)
+            text = f"on all{of_first} and reported on the other seeds"
+            return _Halves(_of_seeds(first), _of_seeds(others), text)
         case "exam":
-            said = f"on {spec.exam} and reported on the other exams"
+            text = f"on {spec.exam} and reported on the other exams"
             return _Halves(
                 lambda result: result if result.case.testenv == spec.exam else None,
                 lambda result: None if result.case.testenv == spec.exam else result,
-                said,
+                text,
                 another_exam=True,
             )
         case "validation":
             share = spec.share or SHARE
-            said = f"on {100 * share:g} % of the samples of every test set, and {metric} is reported on the others"
-            found = _Halves(_of_samples(metric, share, chosen=True), _of_samples(metric, share, chosen=False), said)
+            text = f"on {100 * share:g} % of the samples of every test set, and {metric} is reported on the others"
+            halves = _Halves(_of_samples(metric, share, chosen=True), _of_samples(metric, share, chosen=False), text)
         case "first_rounds":
             k = spec.rounds or 0
-            said = f"on the first {k} rounds and reported on the test sets of the rounds after them"
+            text = f"on the first {k} rounds and reported on the test sets of the rounds after them"
             first_k, rest = _of_rounds(slice(k), columns), _of_rounds(slice(k, None), columns)
-            found = _Halves(first_k, rest, said, saw_the_future=False)
+            halves = _Halves(first_k, rest, text, saw_the_future=False)
     if not first:
-        return found
+        return halves
     return replace(
-        found,
-        choosing=_of_seeds(first, found.choosing),
-        reporting=_of_seeds(others, found.reporting),
-        said=f"{found.said}; the choice is{of_first}, the report of the other seeds",
+        halves,
+        choosing=_of_seeds(first, halves.choosing),
+        reporting=_of_seeds(others, halves.reporting),
+        text=f"{halves.text}; the choice is{of_first}, the report of the other seeds",
     )
 
 
@@ -234,9 +234,9 @@ def _of_samples(metric: str, share: float, *, chosen: bool) -> Part:
         groups = result.samples.get(metric)
         if groups is None:
             return replace(result, metrics={**result.metrics, metric: None})
-        kept = _parts_of(groups, share)[not chosen]
-        samples = {**result.samples, metric: kept} if len(kept) > 1 else {}
-        return replace(result, metrics={**result.metrics, metric: float(np.mean(kept))}, samples=samples)
+        selected = _parts_of(groups, share)[not chosen]
+        samples = {**result.samples, metric: selected} if len(selected) > 1 else {}
+        return replace(result, metrics={**result.metrics, metric: float(np.mean(selected))}, samples=samples)
 
     return part
 
@@ -250,11 +250,11 @@ def _parts_of(groups: Array, share: float | None) -> tuple[Array, Array]:
 def _of_rounds(rounds: slice, columns: Columns) -> Part:
     def part(result: CaseResult) -> CaseResult:
         matrices = {name: _cut(matrix, rounds) for name, matrix in result.matrices.items()}
-        kept = next(iter(matrices.values()), None)
+        first = next(iter(matrices.values()), None)
         return replace(
             result,
             matrices=matrices,
-            round_names=result.round_names if kept is None else kept.rounds,
+            round_names=result.round_names if first is None else first.rounds,
             metrics=numbers_of(columns.get(result.case.testenv, ()), matrices, result.metrics),
             samples={},
             details={},
@@ -266,7 +266,7 @@ def _of_rounds(rounds: slice, columns: Columns) -> Part:
 def _cut(matrix: ScoreMatrix, rounds: slice) -> ScoreMatrix:
     """The exam of these rounds and their test sets; the untrained model stays."""
 
-    def of(vector: Array | None) -> Array | None:
+    def cut_vector(vector: Array | None) -> Array | None:
         return None if vector is None else vector[rounds]
 
     return replace(
@@ -275,8 +275,8 @@ def _cut(matrix: ScoreMatrix, rounds: slice) -> ScoreMatrix:
         rounds=matrix.rounds[rounds],
         tests=matrix.tests[rounds],
         curve=None,
-        joint=of(matrix.joint),
-        single_task=of(matrix.single_task),
+        joint=cut_vector(matrix.joint),
+        single_task=cut_vector(matrix.single_task),
     )
 
 
@@ -285,7 +285,7 @@ def _configuration(result: CaseResult) -> str:
     return repr(sorted((name, repr(value)) for name, value in result.case.hyperparameters.items()))
 
 
-def _best(found: Mapping[str, Sequence[float | None]], falls: bool) -> str | None:
-    means = {name: summarise(values).mean for name, values in found.items()}
-    known = {name: mean if falls else -mean for name, mean in means.items() if mean is not None}
-    return max(known, key=known.__getitem__) if known else None
+def _best(by_configuration: Mapping[str, Sequence[float | None]], falls: bool) -> str | None:
+    means = {name: summarise(values).mean for name, values in by_configuration.items()}
+    ranked = {name: mean if falls else -mean for name, mean in means.items() if mean is not None}
+    return max(ranked, key=ranked.__getitem__) if ranked else None

@@ -35,7 +35,7 @@ def read_stream(
     same = stateless is not None and len(stateless) == len(joined["scores"])
     return StreamRecord(
         joined["scores"],
-        np.repeat([round_.index for round_ in later], [len(one["scores"]) for one in stored]),
+        np.repeat([round_.index for round_ in later], [len(part["scores"]) for part in stored]),
         joined["chunk"],
         joined["told_at"],
         joined["truth"],
@@ -62,18 +62,18 @@ def of_stream(record: StreamRecord) -> Iterator[str]:
     """What the answers are to be held against, whoever gives them, in sentences."""
     yield f"Who sees no question, and says what was told most often, is right in {record.blind:.3f} of the stream."
     plain = replace(record, told_at=record.chunks + record.delay)  # however long a learner takes
-    if plain.of_facts is not None and (known := plain.of_facts.knowable).any():
-        yield f"{np.mean(known):.3f} of the stream asks for what had been told, with the answer that it has, by then."
+    if plain.of_facts is not None and (mask := plain.of_facts.knowable).any():
+        yield f"{np.mean(mask):.3f} of the stream asks for what had been told, with the answer that it has, by then."
 
 
 def _joined(stored: Sequence[Mapping[str, NDArray[Any]]], name: str) -> NDArray[Any]:
-    return np.concatenate([one[name] for one in stored if name in one])
+    return np.concatenate([part[name] for part in stored if name in part])
 
 
 def _sum_of(rounds: Sequence[RoundResult], name: str) -> float | None:
     """What an author's `measured()` says, round after round; None where it says nothing."""
-    said = [round_.measures[name] for round_ in rounds if name in round_.measures]
-    return sum(said) if said else None
+    values = [round_.measures[name] for round_ in rounds if name in round_.measures]
+    return sum(values) if values else None
 
 
 def _held_out(matrix: ScoreMatrix | None) -> NDArray[np.float64] | None:

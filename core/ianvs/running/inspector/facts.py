@@ -94,10 +94,10 @@ def look_at_metric(spec: MetricSpec) -> Answer:
         return {"problems": [(problem.code, problem.message) for problem in error.problems]}
     except IanvsError as error:
         return {"problems": [(code_of(error, "unloadable-plugin"), str(error))]}
-    told = {name: getattr(metric, name) for name in _METRIC_FACTS}
+    facts = {name: getattr(metric, name) for name in _METRIC_FACTS}
     if metric.level == "matrix":
-        return {**told, "unit": metric.unit}
-    return {**told, "accumulates": metric.accumulate is not None}
+        return {**facts, "unit": metric.unit}
+    return {**facts, "accumulates": metric.accumulate is not None}
 
 
 def metric_from(name: str, *, unit: Unit | None = None, accumulates: bool = False, **facts: Any) -> Metric:
@@ -120,11 +120,11 @@ def _paradigm_facts(spec: ParadigmSpec) -> ParadigmFacts:
         paradigm = find_paradigm(spec, load_once)
     except PluginError as error:
         return ParadigmFacts(problems=(("", str(error)),))
-    known = paradigm.options.model_fields
-    unknown = [option for option in spec.options if option not in known]
-    given = {name: value for name, value in spec.options.items() if name in known}
+    fields = paradigm.options.model_fields
+    unknown = [option for option in spec.options if option not in fields]
+    given = {name: value for name, value in spec.options.items() if name in fields}
     _, wrong = check_options(paradigm.options, given, spec.name, None, {name: Location(Path(name)) for name in given})
-    keys = [*AlgorithmSpec.known_keys(), *known]
+    keys = [*AlgorithmSpec.known_keys(), *fields]
     hints = {option: closest(option, keys) or f" Known keys: {one_line(keys)}." for option in unknown}
     problems = [(option, f"unknown key '{option}' in algorithm.{hint}") for option, hint in hints.items()]
     problems += [(str(problem.place.file) if problem.place else "", problem.message) for problem in wrong]
@@ -141,7 +141,7 @@ def _paradigm_facts(spec: ParadigmSpec) -> ParadigmFacts:
 
 def _methods(protocol: object) -> tuple[str, ...]:
     """Names of the methods that a protocol, or `Protocol | None`, asks for."""
-    asked = next((part for part in get_args(protocol) if part is not type(None)), protocol)
-    layers = [layer for layer in getattr(asked, "__mro__", ()) if getattr(layer, "_is_protocol", False)]
+    part_of_type = next((part for part in get_args(protocol) if part is not type(None)), protocol)
+    layers = [layer for layer in getattr(part_of_type, "__mro__", ()) if getattr(layer, "_is_protocol", False)]
     named = (name for layer in layers for name, value in vars(layer).items() if callable(value))
     return tuple(name for name in dict.fromkeys(named) if not name.startswith("_"))

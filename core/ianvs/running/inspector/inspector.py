@@ -66,30 +66,32 @@ class Inspector:
 
         And for one of a contract that runs its cases itself.
         """
-        told = [self._plugin(*plugin) for plugin in plugins]
-        known = (None if one is None or isinstance(one, str) or "problems" in one else one for one in told)
-        return [None if one is None else _PLUGIN_FACTS.validate_python(one) for one in known]
+        answers = [self._plugin(*plugin) for plugin in plugins]
+        usable = (
+            None if answer is None or isinstance(answer, str) or "problems" in answer else answer for answer in answers
+        )
+        return [None if answer is None else _PLUGIN_FACTS.validate_python(answer) for answer in usable]
 
     def metrics(self, specs: Sequence[MetricSpec]) -> list[Metric | list[ValidationError]]:
         """Of each what it is, or what is wrong with it. One of an author's file has no `function` here."""
         return [self._metric(spec) for spec in specs]
 
     def paradigms(self, algorithms: Sequence[AlgorithmSpec]) -> list[ParadigmFacts]:
-        found = []
+        facts = []
         for algorithm in algorithms:
             types = contract_named(algorithm.contract).module_types(algorithm.paradigm)
             theirs = types and ParadigmFacts(dict.fromkeys(types[0], ()), types[1])
-            found.append(theirs or self._paradigm(algorithm.paradigm))
-        return found
+            facts.append(theirs or self._paradigm(algorithm.paradigm))
+        return facts
 
     def check(self, subject: Subject) -> Checked:
         """What is wrong with a plugin, with its hyperparameters, and with what its constructor makes of them."""
-        known = self._plugin(subject.algorithm, subject.module)
-        if known is None:
+        facts = self._plugin(subject.algorithm, subject.module)
+        if facts is None:
             return Checked((), asks=False)
-        if isinstance(known, str):
-            return unanswered(subject, known)
-        return checked(subject, lambda asked: self._process().each(_name(check_plugin), asked, self._seconds))
+        if isinstance(facts, str):
+            return unanswered(subject, facts)
+        return checked(subject, lambda request: self._process().each(_name(check_plugin), request, self._seconds))
 
     def _plugin(self, algorithm: AlgorithmSpec, module: ModuleSpec) -> Answer | str | None:
         """None where its contract runs it, or where its interpreter can't be started, which another check reports."""
@@ -109,25 +111,25 @@ class Inspector:
             return list(error.problems)
         if spec.url is None or metric.level == "reported":
             return metric
-        told = self._answer(_METRIC, str(spec.url), spec.name, spec, [spec.of, spec.options])
-        if isinstance(told, str):
+        answer = self._answer(_METRIC, str(spec.url), spec.name, spec, [spec.of, spec.options])
+        if isinstance(answer, str):
             return [
                 ValidationError(
-                    f"importing the file of metric '{spec.name}' {told}.", spec.place, code="unloadable-plugin"
+                    f"importing the file of metric '{spec.name}' {answer}.", spec.place, code="unloadable-plugin"
                 )
             ]
-        wrong = [ValidationError(message, spec.place, code=code) for code, message in told.get("problems", ())]
-        return wrong or metric_from(spec.name, **told)
+        wrong = [ValidationError(message, spec.place, code=code) for code, message in answer.get("problems", ())]
+        return wrong or metric_from(spec.name, **answer)
 
     def _paradigm(self, spec: ParadigmSpec) -> ParadigmFacts:
         if spec.url is None:
             return _PARADIGM_FACTS.validate_python(look_at_paradigm(spec))
-        told = self._answer(_PARADIGM, spec.url, spec.name, spec, spec.options)
-        if isinstance(told, str):
-            return ParadigmFacts(problems=(("", f"importing the file of paradigm '{spec.name}' {told}."),))
-        return _PARADIGM_FACTS.validate_python(told)
+        answer = self._answer(_PARADIGM, spec.url, spec.name, spec, spec.options)
+        if isinstance(answer, str):
+            return ParadigmFacts(problems=(("", f"importing the file of paradigm '{spec.name}' {answer}."),))
+        return _PARADIGM_FACTS.validate_python(answer)
 
-    def _answer(self, kind: _Kind, url: str | None, name: str, asked: object, more: object = None) -> Answer | str:
+    def _answer(self, kind: _Kind, url: str | None, name: str, request: object, more: object = None) -> Answer | str:
         """What the file says, or in words why it says nothing. more: what the answer depends on beside its source."""
         try:
             source = file_digests(url, name, job=self._job.file.parent)
@@ -135,16 +137,16 @@ class Inspector:
             source = {}
         file = self._job.workspace / "cache" / kind.folder / f"{digest([url, name, more, source])}.json"
         if file not in self._known:
-            found: Answer | str | None = read_memo(file)
-            if found is None or isinstance(found, str) or not kind.holds(found):
+            stored: Answer | str | None = read_memo(file)
+            if stored is None or isinstance(stored, str) or not kind.holds(stored):
                 try:
-                    answer: Answer = self._process(kind.of_plugins).ask(_name(kind.look), asked, self._seconds)
+                    answer: Answer = self._process(kind.of_plugins).ask(_name(kind.look), request, self._seconds)
                     if not answer.get("problems"):
                         write_memo(file, answer)
-                    found = answer
+                    stored = answer
                 except Unanswered as error:
-                    found = str(error)
-            self._known[file] = found
+                    stored = str(error)
+            self._known[file] = stored
         return self._known[file]
 
     def _process(self, of_plugins: bool = True) -> Isolated | InThisProcess:

@@ -72,22 +72,22 @@ def checked(subject: Subject, ask: Callable[[Subject], Iterator[Any]]) -> Checke
     What a constructor, or check_exam() where there is an exam, says of many choices is told once.
     """
     module, answers, doing = subject.module, ask(subject), ""
-    told: dict[tuple[str, bool], list[Mapping[str, object]]] = {}
+    by_message: dict[tuple[str, bool], list[Mapping[str, object]]] = {}
     try:
-        found = next(answers)
+        facts = next(answers)
         doing = f"building {module.name}"
-        for (said, warning), choice in zip(answers, subject.choices, strict=False):  # there are none after problems
-            if said:
-                told.setdefault((said, warning), []).append(choice)
+        for (message, warning), choice in zip(answers, subject.choices, strict=False):  # there are none after problems
+            if message:
+                by_message.setdefault((message, warning), []).append(choice)
     except Unanswered as error:
         return unanswered(subject, str(error), doing)
-    problems = [*_PROBLEMS.validate_python(found["problems"])]
-    for (said, warning), choices in told.items():
-        what = "" if warning else " can't be built" if subject.exam is None else " can't take this exam"
-        place = _blamed(subject, said, choices[0])
+    problems = [*_PROBLEMS.validate_python(facts["problems"])]
+    for (message, warning), choices in by_message.items():
+        refusal = "" if warning else " can't be built" if subject.exam is None else " can't take this exam"
+        place = _blamed(subject, message, choices[0])
         code: ErrorCode = "doubtful-arguments" if warning else "refused-arguments"
-        problems.append(ValidationError(f"{module.name}{what}: {said}", place, warning=warning, code=code))
-    return Checked(tuple(problems), found["asks"])
+        problems.append(ValidationError(f"{module.name}{refusal}: {message}", place, warning=warning, code=code))
+    return Checked(tuple(problems), facts["asks"])
 
 
 def unanswered(subject: Subject, why: str, doing: str = "") -> Checked:
@@ -117,10 +117,10 @@ def check_plugin(subject: Subject) -> Iterator[object]:
     yield {"problems": _PROBLEMS.dump_python(tuple(problems), mode="json"), "asks": asks}
     if loaded is not None:
         for choice in subject.choices:
-            yield _said(module, loaded, choice, subject.exam)
+            yield _message_and_severity(module, loaded, choice, subject.exam)
 
 
-def _said(
+def _message_and_severity(
     module: ModuleSpec, loaded: Loaded, choice: Mapping[str, object], exam: Mapping[str, object] | None
 ) -> tuple[str, bool]:
     """(what is refused or warned of, "" for nothing; whether it is a warning)."""
@@ -136,10 +136,10 @@ def _said(
     return (warning if isinstance(warning, str) else ""), True
 
 
-def _blamed(subject: Subject, said: str, choice: Mapping[str, object]) -> Location:
+def _blamed(subject: Subject, message: str, choice: Mapping[str, object]) -> Location:
     """The place of the hyperparameter that a refusal names first, else of the plugin's name."""
     module = subject.module
-    named = {match.start(): name for name in choice if (match := re.search(rf"\b{re.escape(name)}\b", said))}
+    named = {match.start(): name for name in choice if (match := re.search(rf"\b{re.escape(name)}\b", message))}
     if named:
         name = named[min(named)]
         values = dict(module.grid).get(name, ())
@@ -181,7 +181,7 @@ def _check_module(subject: Subject) -> list[ValidationError]:
     return [*problems, *type_problems(module, takes, place)]
 
 
-def _broken(target: type, name: str, methods: Sequence[str], asked: Sequence[Needed]) -> Iterator[str]:
+def _broken(target: type, name: str, methods: Sequence[str], questions: Sequence[Needed]) -> Iterator[str]:
     """What the class `name` lacks of `methods`, and what its methods ask for that they will not get."""
     missing = [method for method in methods if not callable(getattr(target, method, None))]
     if "train" in methods and lacks_train(target):
@@ -190,12 +190,12 @@ def _broken(target: type, name: str, methods: Sequence[str], asked: Sequence[Nee
             "torch.nn.Module, which only switches between training and evaluation. Add it; "
             "train(True), train(False) and eval() stay PyTorch's."
         )
-    for one in asked:
-        out = f"or take `{one.question}: true` and the metrics that read it out of the testenv."
-        if not callable(getattr(target, one.method, None)):
-            said = f"{name} lacks the method {one.method}(data, **context), by which the testenv asks for"
-            yield f"{said} {one.wanted}. Add it, {out}"
-        if one.shows_labels and getattr(target, "adapts_in_testing", False):
+    for requirement in questions:
+        out = f"or take `{requirement.question}: true` and the metrics that read it out of the testenv."
+        if not callable(getattr(target, requirement.method, None)):
+            lack = f"{name} lacks the method {requirement.method}(data, **context), by which the testenv asks for"
+            yield f"{lack} {requirement.wanted}. Add it, {out}"
+        if requirement.shows_labels and getattr(target, "adapts_in_testing", False):
             yield f"{name} learns while it is tested, so replies can't be shown to it. Drop it, {out}"
     if missing:
         yield f"{name} lacks the method{'s' if len(missing) > 1 else ''} {', '.join(missing)}."

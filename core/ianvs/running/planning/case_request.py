@@ -9,7 +9,7 @@ from typing import Any
 from ianvs.base.types import TestCase
 from ianvs.config.spec import AlgorithmSpec, GenerationSpec, MetricSpec, TestEnvSpec
 from ianvs.exam.scenarios import Exam, open_exam
-from ianvs.plugins.authors_files import kept
+from ianvs.plugins.authors_files import imports_from
 from ianvs.processes.interpreters.lock import lock_of
 from ianvs.running.loop import Phase
 from ianvs.running.planning.cases import PlannedAlgorithm
@@ -76,13 +76,13 @@ class CaseRequest:
     def exam(self, progress: Callable[[Any], None] | None = None) -> Exam:
         """The exam that the case takes, with its data. Raises ConfigError or DataError."""
         cache, facts = self.workspace / "cache", self.identity.get("exam")
-        known = str(facts["dataset"]) if isinstance(facts, Mapping) and "dataset" in facts else None
+        fingerprint = str(facts["dataset"]) if isinstance(facts, Mapping) and "dataset" in facts else None
         split = self.splitting_method
-        return open_exam(self.testenv, cache, split, as_one=self.as_one, progress=progress, known=known)
+        return open_exam(self.testenv, cache, split, as_one=self.as_one, progress=progress, known=fingerprint)
 
     def planned_code(self) -> AbstractContextManager[None]:
         """Inside, authors' files are what they were when the case was planned. Raises DamagedError."""
-        return kept(kept_files(self.workspace, self.code))
+        return imports_from(kept_files(self.workspace, self.code))
 
 
 def case_request(
@@ -100,7 +100,7 @@ def case_request(
     """
     job = plan.job
     urls = {url for _, url, _, _ in authored(algorithm.spec)}
-    source = {name: bytes_ for one in code if str(one.file) in urls for name, bytes_ in one.digests}
+    source = {name: bytes_ for entry in code if str(entry.file) in urls for name, bytes_ in entry.digests}
     python = {} if algorithm.spec.python is None else {"interpreter": asdict(lock_of(algorithm.spec))}
     strict = job.sealing == "strict"
     sealing = {"sealing": {"examine": job.examine}} if strict else {}

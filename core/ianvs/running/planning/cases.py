@@ -115,8 +115,8 @@ class PlannedAlgorithm:
     @property
     def seed(self) -> int | None:
         """The one seed that its cases have; None: all of the job's."""
-        own = self.trial.seed if self.trial and self.repeated is None else self.repeated
-        return self.drawn.seed if own is None and self.drawn is not None else own
+        seed = self.trial.seed if self.trial and self.repeated is None else self.repeated
+        return self.drawn.seed if seed is None and self.drawn is not None else seed
 
     @property
     def testenv_for_seed(self) -> TestEnvSpec:
@@ -155,7 +155,9 @@ class PlannedAlgorithm:
 
     def identity_of(self, case: TestCase) -> dict[str, object]:
         """Everything that made the id of `case`, readable; secret values are not written down."""
-        accepted = next((one for one in self.accepted.values() if one.id == case.id), None)
+        accepted = next(
+            (accepted_case for accepted_case in self.accepted.values() if accepted_case.id == case.id), None
+        )
         identity = self.identity if accepted is None else {**self.identity, "source": accepted.source}
         return {
             "exam_id": self.exam_id,

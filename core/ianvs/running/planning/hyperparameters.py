@@ -55,8 +55,8 @@ def with_hyperparameters(job: JobSpec, inspector: Inspector) -> JobSpec:
             job = replace(job, algorithms=tuple(new or old for new, old in both))
         else:
             names = (name for a in job.algorithms for of in _names(a, inspector) for name in of)
-            known = list(dict.fromkeys(names))
-            hint = closest(key, known) or f" They have: {one_line(known, 20)}."
+            names_known = list(dict.fromkeys(names))
+            hint = closest(key, names_known) or f" They have: {one_line(names_known, 20)}."
             message = f"no algorithm of the job has a hyperparameter '{key}', and it is not a key of a job or testenv"
             problems.append(ValidationError(f"{message}.{hint}", overrides[0].place, code="unknown-hyperparameter"))
     if problems:

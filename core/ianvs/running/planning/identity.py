@@ -52,11 +52,11 @@ def exam_identity(
         url = None if scenario.url is None else str(scenario.url)
         if source := source_of(url, scenario.name, ENTRY_POINTS):
             facts["scenario_source"] = source
-    facts |= {one.name: True for one in exam.asked}
+    facts |= {question.name: True for question in exam.asked}
     if exam.prequential is not None:
         facts["prequential"] = {name: value for name, value in vars(exam.prequential).items() if name != "stream_cost"}
-    written = [(one.name, one.url) for one in exam.questions]
-    written += [(of.name, of.url)] if (of := exam.dataset.data_type) else []
+    written = [(question.name, question.url) for question in exam.questions]
+    written += [(type_spec.name, type_spec.url)] if (type_spec := exam.dataset.data_type) else []
     facts |= {f"source of {name}": source_of(str(url), name) for name, url in written if url is not None}
     return {**facts, **_counted(contract_named(exam.contract).exam_identity(exam))}
 
@@ -101,23 +101,23 @@ def algorithm_identity(
 
 def published_pictures(algorithm: AlgorithmSpec) -> dict[str, object]:
     """{network and weights: what is published of their pictures}, by which a learner completes its options."""
-    found: dict[str, object] = {}
+    options: dict[str, object] = {}
     for module in algorithm.modules:
         values = {**{name: (value,) for name, value in module.constants.items()}, **dict(module.grid)}
         for network, weights in product(values.get("network", ()), values.get("weights", ())):
             if isinstance(network, str) and isinstance(weights, str):
                 from ianvs.authoring.preprocessing import published  # it loads torch
 
-                found[f"{network}, {weights}"] = published(network, weights, True in values.get("download", ()))
-    return {pair: said for pair, said in found.items() if said}
+                options[f"{network}, {weights}"] = published(network, weights, True in values.get("download", ()))
+    return {pair: values_published for pair, values_published in options.items() if values_published}
 
 
 def algorithm_source(job: JobSpec, algorithm: AlgorithmSpec) -> dict[str, str]:
     """{file: digest} of what its authors have written."""
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for prefix, url, name, group in authored(algorithm):
-        found |= {prefix + file: content for file, content in source_of(url, name, group, source_home(job)).items()}
-    return found
+        digests |= {prefix + file: content for file, content in source_of(url, name, group, source_home(job)).items()}
+    return digests
 
 
 def source_home(job: JobSpec) -> Path:
@@ -153,14 +153,14 @@ def metric_keys(metrics: Sequence[MetricSpec]) -> list[str]:
     return [metric_key(metric, scores.get(metric.of or "") if metric.url else None) for metric in metrics]
 
 
-def metric_key(metric: MetricSpec, of: MetricSpec | None = None) -> str:
+def metric_key(metric: MetricSpec, score: MetricSpec | None = None) -> str:
     """Name under which a metric's values are stored; another definition under the same name has another key.
 
     of: the score that it is computed from, where it is stored beside it.
     """
     facts: dict[str, object] = {"version": IDENTITY_VERSION, "name": metric.name, "options": dict(metric.options)}
-    if of is not None:
-        facts["of"] = metric_key(of)
+    if score is not None:
+        facts["of"] = metric_key(score)
     if metric.url is None and metric.name in _REDEFINED:
         facts["definition"] = _REDEFINED[metric.name]
     url = foreign_module(metric.name) if metric.url is None else str(metric.url)

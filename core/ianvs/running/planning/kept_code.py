@@ -37,24 +37,24 @@ class KeptCode:
 
 def keep_code(plan: Plan) -> tuple[KeptCode, ...]:
     """Store all source files of the plan's authors. Raises IanvsError for one that was changed since it was planned."""
-    store, found = CodeStore(plan.job.workspace), []
+    store, snapshots = CodeStore(plan.job.workspace), []
     for entry, files in _files(plan).items():
         home = Path(os.path.commonpath([path.parent for path in files]))
         contents = {path.relative_to(home).as_posix(): read_source(path) for path in files}
         digests = tuple((name, hashlib.sha256(content).hexdigest()) for name, content in sorted(contents.items()))
         up = len(entry.resolve().relative_to(home).parts) - 1
-        found.append(KeptCode(entry, up, store.keep(contents), digests))
-    known: dict[tuple[object, ...], dict[str, str]] = {}
+        snapshots.append(KeptCode(entry, up, store.keep(contents), digests))
+    sources: dict[tuple[object, ...], dict[str, str]] = {}
     for algorithm in plan.algorithms:
         authors = tuple(authored(algorithm.spec))
-        if authors not in known:
-            known[authors] = algorithm_source(plan.job, algorithm.spec)
-        if known[authors] != algorithm.identity["source"]:
+        if authors not in sources:
+            sources[authors] = algorithm_source(plan.job, algorithm.spec)
+        if sources[authors] != algorithm.identity["source"]:
             raise _changed(algorithm.spec.file)
     for exam, scores in zip(plan.job.testenvs, plan.scores, strict=True):
         if not set(metric_keys(scored_metrics(exam))) >= {key for _, key in scores}:
             raise _changed(exam.file)
-    return tuple(found)
+    return tuple(snapshots)
 
 
 def code_of(job: JobSpec, algorithm: AlgorithmSpec, code: tuple[KeptCode, ...]) -> tuple[KeptCode, ...]:
@@ -65,23 +65,23 @@ def code_of(job: JobSpec, algorithm: AlgorithmSpec, code: tuple[KeptCode, ...]) 
 
 def kept_files(workspace: Path, code: tuple[KeptCode, ...]) -> Mapping[Path, bytes]:
     """The bytes by the paths of the files that they were read from. Raises DamagedError."""
-    found: dict[Path, bytes] = {}
-    for one in code:
-        above = one.file.resolve().parents
-        if one.up < len(above):
-            files = CodeStore(workspace).read(one.key)
-            found |= {above[one.up] / name: content for name, content in files.items()}
-    return found
+    contents: dict[Path, bytes] = {}
+    for snapshot in code:
+        above = snapshot.file.resolve().parents
+        if snapshot.up < len(above):
+            files = CodeStore(workspace).read(snapshot.key)
+            contents |= {above[snapshot.up] / name: content for name, content in files.items()}
+    return contents
 
 
 def _files(plan: Plan) -> dict[Path, list[Path]]:
     """By author's file as the job names it, which may be a link: itself and the local ones that it reaches."""
-    found = {}
+    files_of_entry = {}
     for url, name, group in dict.fromkeys(_authored(plan)):
         entry, files = _entry(plan.job, url, name, group)
         if entry is not None:
-            found[entry] = files
-    return found
+            files_of_entry[entry] = files
+    return files_of_entry
 
 
 def _entry(job: JobSpec, url: str | None, name: str, group: str) -> tuple[Path | None, list[Path]]:

@@ -63,11 +63,11 @@ def located(value: object, home: Path) -> Any:
         return type(value)(located(part, home) for part in value)
     if not isinstance(value, str) or not ("/" in value or _LIKE_A_FILE.fullmatch(value.rpartition(",")[2].strip())):
         return value
-    if _there(home, value) is not None:
+    if _existing_path(home, value) is not None:
         return str(home / Path(value).expanduser())
     parts = value.split(",")
-    there = [_LIKE_A_FILE.fullmatch(part.strip()) and _there(home, part.strip()) for part in parts]
-    return ",".join(str(path) if path else part for path, part in zip(there, parts, strict=True))
+    paths = [_LIKE_A_FILE.fullmatch(part.strip()) and _existing_path(home, part.strip()) for part in parts]
+    return ",".join(str(path) if path else part for path, part in zip(paths, parts, strict=True))
 
 
 def unfound_files(job: JobSpec) -> Iterator[ValidationError]:
@@ -95,17 +95,17 @@ def content(path: Path, cache: Path | None = None) -> str:
         names = [file.relative_to(path.parent).as_posix() for file in files]
         stats = [file.stat() for file in files]
         state = digest_of([[n, s.st_size, s.st_mtime_ns, s.st_ino] for n, s in zip(names, stats, strict=True)])
-        if memo is not None and (known := read_memo(memo)) is not None and known[0] == state:
-            return str(known[1])
+        if memo is not None and (stored := read_memo(memo)) is not None and stored[0] == state:
+            return str(stored[1])
         sha = hashlib.sha256()
         for name, file in zip(names, files, strict=True):
             sha.update(name.encode())
             with file.open("rb") as stream:
                 hashlib.file_digest(stream, lambda: sha)
     except OSError as error:
-        said = f"{shown_path(error.filename or path)} can't be read: {error.strerror}."
+        reason = f"{shown_path(error.filename or path)} can't be read: {error.strerror}."
         raise DataError(
-            f"{said} An algorithm names it, so its content is part of what is examined.", code="unreadable-file"
+            f"{reason} An algorithm names it, so its content is part of what is examined.", code="unreadable-file"
         ) from error
     if memo is not None and all(time.time_ns() - s.st_mtime_ns > SETTLED_NS for s in stats):
         with suppress(OSError):  # it only saves time
@@ -144,11 +144,11 @@ def _paths(home: Path, key: str, text: str) -> dict[str, Path]:
     if len(models) == 1:
         return {text: models[0]}
     parts = [part.strip() for part in text.split(",") if _LIKE_A_FILE.fullmatch(part.strip())]
-    found = {name: path for name in (text, *parts) if (path := _there(home, name)) is not None}
-    return {text: found[text]} if text in found else found
+    paths = {name: path for name in (text, *parts) if (path := _existing_path(home, name)) is not None}
+    return {text: paths[text]} if text in paths else paths
 
 
-def _there(home: Path, text: str) -> Path | None:
+def _existing_path(home: Path, text: str) -> Path | None:
     try:
         path = home / Path(text).expanduser()
         return path if text.strip() and (path.is_file() or path.is_dir()) else None

@@ -93,21 +93,25 @@ class Plan:
 
     def taking(self, resources: ResourcesSpec | None) -> Iterator[PlannedCase]:
         """Those whose algorithm asks for these."""
-        return self._looked_at((case, of) for case, of in self.cases() if of.spec.resources == resources)
+        return self._looked_at(
+            (case, algorithm) for case, algorithm in self.cases() if algorithm.spec.resources == resources
+        )
 
     def stored(self) -> Iterator[PlannedCase]:
         """Those of which something is stored, in the same order; all others, and there may be a million, are new."""
         if self._chosen:
             ids = stored_ids(self.store)
-            return self._looked_at((case, of) for case, of in self.cases() if case.id in ids or of.trial)
+            return self._looked_at(
+                (case, algorithm) for case, algorithm in self.cases() if case.id in ids or algorithm.trial
+            )
         return self._looked_at(stored_cases(self.algorithms, self.job.seeds, self.store))
 
     def _looked_at(self, cases: Iterable[tuple[TestCase, PlannedAlgorithm]]) -> Iterator[PlannedCase]:
         exams, damage = ExamStore(self.store.workspace), dict[str, str | None]()
-        kept = runner_of(self.job) is None  # else nothing of an exam is
+        has_exams = runner_of(self.job) is None  # else nothing of an exam is
         for case, algorithm in cases:
             if algorithm.exam_id not in damage:
-                damage[algorithm.exam_id] = exams.damage(algorithm.exam_id) if kept else None
+                damage[algorithm.exam_id] = exams.damage(algorithm.exam_id) if has_exams else None
             yield self._planned(case, algorithm, damage[algorithm.exam_id])
 
     def cases(self) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
@@ -115,14 +119,14 @@ class Plan:
         if not self._chosen:
             yield from self._all()
             return
-        ordinary = ((case, of) for case, of in self._all() if case.role in ("", REPEAT))
-        fitting = ((case, of) for case, of in ordinary if _fits(case, self.job.only or ""))
+        ordinary = ((case, algorithm) for case, algorithm in self._all() if case.role in ("", REPEAT))
+        fitting = ((case, algorithm) for case, algorithm in ordinary if _fits(case, self.job.only or ""))
         chosen = list(islice(fitting, self.job.limit))
         yield from chosen
-        needed = {id_ for case, of in chosen for id_ in self.references.of(case, of).values()}
+        needed = {id_ for case, algorithm in chosen for id_ in self.references.of(case, algorithm).values()}
         needed -= {case.id for case, _ in chosen}
         if needed:
-            yield from ((case, of) for case, of in self._all() if case.id in needed)
+            yield from ((case, algorithm) for case, algorithm in self._all() if case.id in needed)
 
     @property
     def _chosen(self) -> bool:
@@ -141,8 +145,8 @@ class Plan:
         if not algorithm.role:
             return self.scores[self.job.testenvs.index(algorithm.testenv)]
         alike = {self.job.testenvs.index(a.testenv) for a in self.algorithms if a.exam_id == algorithm.exam_id}
-        found = {key: (metric, key) for index in sorted(alike) for metric, key in self.scores[index]}
-        return tuple(found.values())
+        by_key = {key: (metric, key) for index in sorted(alike) for metric, key in self.scores[index]}
+        return tuple(by_key.values())
 
     def _planned(self, case: TestCase, algorithm: PlannedAlgorithm, exam_damage: str | None) -> PlannedCase:
         state, until = self.store.state(case.id), algorithm.until
@@ -165,20 +169,20 @@ class Plan:
             if exam_damage is not None:
                 damaged = (f"exams/{algorithm.exam_id}/{exam_damage}",)
                 return planned("unfinished", "prepare", f"{damaged[0]} {CHANGED}", damaged)
-            kept = self.accepted_sources.get(case.id)
-            reason = f"finished; kept, made by an earlier {one_line(kept, 3)}" if kept else "finished"
+            accepted = self.accepted_sources.get(case.id)
+            reason = f"finished; kept, made by an earlier {one_line(accepted, 3)}" if accepted else "finished"
             return planned("finished", "nothing", reason, stored=state)
         if status == "failed":
             failure = self.store.failure(case.id)
-            said = f"{failure.error}: {failure.message}" if failure else "no reason is known"
-            return planned("failed", "run", f"failed last time ({said.splitlines()[0]})")
+            why = f"{failure.error}: {failure.message}" if failure else "no reason is known"
+            return planned("failed", "run", f"failed last time ({why.splitlines()[0]})")
         done = len(self.store.trained_rounds(case.id)) - 1 if status == "unfinished" else 0
         if done > 0:
             return planned("unfinished", "resume", f"cut off after round {done}")
         if case.role == REPEAT:
             return planned("new", "run", "a repetition, never run")
-        found = self.earlier(case, algorithm)
-        changed = f"{CHANGED_SINCE} {found.case_id[:8]}: {'; '.join(found.differences)}" if found else "never run"
+        similar = self.earlier(case, algorithm)
+        changed = f"{CHANGED_SINCE} {similar.case_id[:8]}: {'; '.join(similar.differences)}" if similar else "never run"
         return planned("new", "run", changed)
 
     @cached_property
@@ -210,27 +214,32 @@ class Plan:
     @cached_property
     def accepted_sources(self) -> dict[str, tuple[str, ...]]:
         """By id of an accepted case of an earlier source, the files that have changed since."""
-        found: dict[str, tuple[str, ...]] = {}
+        changes: dict[str, tuple[str, ...]] = {}
         for algorithm in self.algorithms:
             now: Mapping[str, str] = algorithm.identity["source"]  # type: ignore[assignment]
-            for one in algorithm.accepted.values():
-                changed = [name for name in {**now, **one.source} if now.get(name) != one.source.get(name)]
-                found[one.id] = min(tuple(changed), found.get(one.id, tuple(changed)), key=len)
-        return found
+            for accepted in algorithm.accepted.values():
+                changed = [name for name in {**now, **accepted.source} if now.get(name) != accepted.source.get(name)]
+                changes[accepted.id] = min(tuple(changed), changes.get(accepted.id, tuple(changed)), key=len)
+        return changes
 
     def earlier_cases(self) -> Iterator[tuple[TestCase, EarlierCase]]:
         """Cases that have not run, of which the job has stored an earlier one in the same exam."""
         stored = stored_ids(self.store)
         for case, algorithm in self.cases() if stored else ():
-            if case.id not in stored and not case.role and (found := self.earlier(case, algorithm)) and found.same_exam:
-                yield case, found
+            if (
+                case.id not in stored
+                and not case.role
+                and (similar := self.earlier(case, algorithm))
+                and similar.same_exam
+            ):
+                yield case, similar
 
 
 def make_plan(
     job: JobSpec,
     inspector: Inspector,
     samples: Sequence[str | None] = (),
-    say: Callable[[DatasetSpec, str], object] = lambda dataset, said: None,
+    say: Callable[[DatasetSpec, str], object] = lambda dataset, progress: None,
 ) -> Plan:
     """Plan `job` against what its workspace holds. Raises ConfigError or DataError where the data can't be read.
 
@@ -242,8 +251,10 @@ def make_plan(
     scores = []
     accepted = accepted_cases(job.workspace, job.name)
     students = list(zip(job.algorithms, inspector.paradigms(job.algorithms), strict=True))
-    for exam, known in zip_longest(job.testenvs, samples):
-        fingerprint = data.fingerprint(exam.dataset, job.workspace / "cache", known, partial(say, exam.dataset))
+    for exam, known_fingerprint in zip_longest(job.testenvs, samples):
+        fingerprint = data.fingerprint(
+            exam.dataset, job.workspace / "cache", known_fingerprint, partial(say, exam.dataset)
+        )
         name = exam.name if len(job.testenvs) > 1 else ""
         for spec, paradigm in students:
             facts = exam_identity(exam, spec, paradigm, fingerprint)
@@ -269,9 +280,12 @@ def make_plan(
     _refuse_repeated(algorithms)
     studies = plan_studies(job, algorithms)
     trials = [trial for study in studies for trial in study.planned()]
-    algorithms = [replace(of, origin=SEARCHED) if job.search and is_searched(of.spec) else of for of in algorithms]
+    algorithms = [
+        replace(student, origin=SEARCHED) if job.search and is_searched(student.spec) else student
+        for student in algorithms
+    ]
     algorithms += trials
-    ranked = [of for of in algorithms if of.is_ranked]
+    ranked = [student for student in algorithms if student.is_ranked]
     repetitions = [repetition_of(planned, k, job.seeds) for k in range(1, job.repeat) for planned in ranked]
     references = plan_references(job, ranked, inspector)
     plan = Plan(
@@ -282,15 +296,16 @@ def make_plan(
         references,
         studies,
     )
-    for one in () if job.only is None else _alternatives(job.only):
-        if next(replace(plan, job=replace(job, only=one)).cases(), None) is not None:
+    for condition in () if job.only is None else _alternatives(job.only):
+        if next(replace(plan, job=replace(job, only=condition)).cases(), None) is not None:
             continue
-        known = one_line(list(dict.fromkeys(algorithm.name for algorithm in job.algorithms)))
-        message = f"--only '{one}' fits none of the job's cases. Write conditions such as 'ewc,seed=0'; its"
+        known_fingerprint = one_line(list(dict.fromkeys(algorithm.name for algorithm in job.algorithms)))
+        message = f"--only '{condition}' fits none of the job's cases. Write conditions such as 'ewc,seed=0'; its"
         raise ConfigError(
             [
                 ValidationError(
-                    f"{message} algorithms are: {known}. `ianvs plan` lists the cases.", code="no-matching-case"
+                    f"{message} algorithms are: {known_fingerprint}. `ianvs plan` lists the cases.",
+                    code="no-matching-case",
                 )
             ]
         )
@@ -315,7 +330,7 @@ def scored_metrics(exam: TestEnvSpec) -> tuple[MetricSpec, ...]:
     if not any(metric_header(metric).level in ("score", "reported") for metric in named):
         named.insert(0, MetricSpec("accuracy", dataset_columns=exam.dataset.columns_of_settings))
     for metric in exam.metrics:
-        if metric.of is not None and metric.of not in {known.name for known in named}:
+        if metric.of is not None and metric.of not in {other.name for other in named}:
             named.append(MetricSpec(metric.of, place=metric.place, dataset_columns=metric.dataset_columns))
     return tuple(named)
 
@@ -325,8 +340,8 @@ def job_columns(job: JobSpec, inspector: Inspector) -> dict[str, tuple[MetricCol
     metrics = []  # (spec, metric, key); what is wrong with any of them was told before
     for exam in job.testenvs:
         specs = scored_metrics(exam)
-        found = zip(specs, inspector.metrics(specs), metric_keys(specs), strict=True)
-        metrics.append(tuple((spec, one, key) for spec, one, key in found if isinstance(one, Metric)))
+        answers = zip(specs, inspector.metrics(specs), metric_keys(specs), strict=True)
+        metrics.append(tuple((spec, metric, key) for spec, metric, key in answers if isinstance(metric, Metric)))
     names = [exam.name if len(job.testenvs) > 1 else "" for exam in job.testenvs]
     return dict(zip(names, metric_columns(metrics), strict=True))
 
@@ -368,12 +383,12 @@ def _fits(case: TestCase, wanted: str, status: str | None = None) -> bool:
     facts = {"algorithm": case.algorithm, "seed": case.seed, "testenv": case.testenv, **case.hyperparameters}
     if status is not None:
         facts["status"] = status
-    return any(_all_hold(case, facts, one.split(",")) for one in _alternatives(wanted))
+    return any(_all_hold(case, facts, conditions.split(",")) for conditions in _alternatives(wanted))
 
 
 def _alternatives(wanted: str) -> Sequence[str]:
     """The lists of conditions, of which one has to hold as a whole."""
-    return [one.strip() for one in wanted.split(";") if one.strip()] or [wanted]
+    return [part.strip() for part in wanted.split(";") if part.strip()] or [wanted]
 
 
 def _all_hold(case: TestCase, facts: Mapping[str, object], parts: Sequence[str]) -> bool:

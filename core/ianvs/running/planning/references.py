@@ -41,13 +41,13 @@ class PlannedReferences:
 
     def of(self, case: TestCase, algorithm: PlannedAlgorithm) -> dict[str, str]:
         """{role: id of the reference case} of a case."""
-        found = {}
+        ids = {}
         for role in (*ROLES, STATELESS):
-            known = self.by_student.get(_key(algorithm, role))
-            if known is not None and algorithm.is_ranked and not case.role:
-                reference, taken = known
-                found[role] = reference.case(taken(case.hyperparameters), case.seed).id
-        return found
+            planned = self.by_student.get(_key(algorithm, role))
+            if planned is not None and algorithm.is_ranked and not case.role:
+                reference, taken = planned
+                ids[role] = reference.case(taken(case.hyperparameters), case.seed).id
+        return ids
 
 
 def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspector: Inspector) -> PlannedReferences:
@@ -70,24 +70,27 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspecto
                 only = next(grid(named.spec.modules))  # it has one choice: the scheduler's checks see to that
                 by_student[_key(student, role)] = (named, partial(_always, only))
                 continue
-            known = facts.get(student.spec.name)
-            if known is None or known.bound or known.reference is None:
+            plugin = facts.get(student.spec.name)
+            if plugin is None or plugin.bound or plugin.reference is None:
                 continue
-            made = _reference(job, student, known.reference, role)
+            made = _reference(job, student, plugin.reference, role)
             reference, choices = planned.setdefault((made.exam_id, made.identity_digest), (made, {}))
-            taken_by = partial(_taken, known.reference.takes, [module.type for module in student.spec.modules])
+            taken_by = partial(_taken, plugin.reference.takes, [module.type for module in student.spec.modules])
             by_student[_key(student, role)] = (reference, taken_by)
             for hyperparameters in student.hyperparameters():
                 taken = taken_by(hyperparameters)
                 choices.setdefault(digest(taken), taken)
-    algorithms = (replace(of, origin=Listed(tuple(choices.values()), of.role)) for of, choices in planned.values())
+    algorithms = (
+        replace(student_of, origin=Listed(tuple(choices.values()), student_of.role))
+        for student_of, choices in planned.values()
+    )
     return PlannedReferences(tuple(algorithms), by_student)
 
 
 def _needs_stateless(student: PlannedAlgorithm) -> bool:
     exam = student.testenv
-    asked = exam.prequential is not None and student.spec.paradigm.name in _HAVE_STATELESS
-    return asked and any(STATELESS in metric_header(metric).needs for metric in exam.metrics)
+    has_stream = exam.prequential is not None and student.spec.paradigm.name in _HAVE_STATELESS
+    return has_stream and any(STATELESS in metric_header(metric).needs for metric in exam.metrics)
 
 
 def _stateless(job: JobSpec, student: PlannedAlgorithm) -> PlannedAlgorithm:
@@ -127,8 +130,8 @@ def _facts(job: JobSpec, students: Sequence[PlannedAlgorithm], inspector: Inspec
     if not roles or not job.plans_references:
         return {}
     modules = {a.name: (a, module) for a in job.algorithms for module in a.modules if module.type == "basemodel"}
-    found = inspector.plugins([*modules.values()])
-    return {name: facts for name, facts in zip(modules, found, strict=True) if facts is not None}
+    answers = inspector.plugins([*modules.values()])
+    return {name: facts for name, facts in zip(modules, answers, strict=True) if facts is not None}
 
 
 def _reference(job: JobSpec, student: PlannedAlgorithm, facts: ReferenceFacts, role: str) -> PlannedAlgorithm:
@@ -157,8 +160,8 @@ def _reference(job: JobSpec, student: PlannedAlgorithm, facts: ReferenceFacts, r
 
 def _taken(takes: tuple[str, ...] | None, kinds: Sequence[str], hyperparameters: _Values) -> _Values:
     """Of the base model's those that the reference takes. kinds: of the algorithm's modules."""
-    own = own_hyperparameters(hyperparameters, "basemodel", kinds)
-    return {name: value for name, value in own.items() if takes is None or name in takes}
+    values = own_hyperparameters(hyperparameters, "basemodel", kinds)
+    return {name: value for name, value in values.items() if takes is None or name in takes}
 
 
 def _always(only: _Values, hyperparameters: _Values) -> _Values:

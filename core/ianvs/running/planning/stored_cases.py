@@ -27,35 +27,35 @@ def stored_cases(
 ) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
     """In the order of the plan. Trials of searches are among them whether or not something is stored of them."""
     ids = stored_ids(store)
-    told: dict[str, TestCase] = {}
+    by_id: dict[str, TestCase] = {}
     for case_id in ids:
         with suppress(DamagedError):
             if (case := store.case(case_id)) is not None and HIDDEN not in canonical(case.hyperparameters):
-                told[case_id] = case
-    all_told = len(told) == len(ids)  # else what one does not tell has to be looked for
+                by_id[case_id] = case
+    all_told = len(by_id) == len(ids)  # else what one does not tell has to be looked for
     for algorithm in algorithms:
         trials = algorithm.choices is not None
         if not trials and all_told and len(algorithm) * len(seeds) > 2 * len(ids):
-            yield from ((case, algorithm) for case in _of_grid(algorithm, algorithm.seeds(seeds), told))
+            yield from ((case, algorithm) for case in _of_grid(algorithm, algorithm.seeds(seeds), by_id))
         else:
             yield from ((case, algorithm) for case in algorithm.cases(seeds) if trials or case.id in ids)
 
 
-def _of_grid(algorithm: PlannedAlgorithm, seeds: Sequence[int], told: Mapping[str, TestCase]) -> list[TestCase]:
+def _of_grid(algorithm: PlannedAlgorithm, seeds: Sequence[int], by_id: Mapping[str, TestCase]) -> list[TestCase]:
     """Those of `told`, by id, that the algorithm's grid makes."""
     values: dict[str, Sequence[object]] = {"": seeds}
     for prefix, module in prefixed(algorithm.spec.modules):
         values |= {prefix + name: (value,) for name, value in module.constants.items()}
     values |= dict(axes(algorithm.spec.modules))
-    places = {name: {canonical(one): place for place, one in enumerate(of)} for name, of in values.items()}
-    found = []
-    for case_id, case in told.items():
+    places = {name: {canonical(option): place for place, option in enumerate(axis)} for name, axis in values.items()}
+    of_grid = []
+    for case_id, case in by_id.items():
         chosen = {"": case.seed, **case.hyperparameters}
         if chosen.keys() == places.keys():
-            where = [of.get(canonical(chosen[name]), -1) for name, of in places.items()]
+            where = [axis.get(canonical(chosen[name]), -1) for name, axis in places.items()]
             if -1 not in where and (mine := algorithm.case(case.hyperparameters, case.seed)).id == case_id:
-                found.append(([*where[1:], where[0]], mine))
-    return [case for _, case in sorted(found, key=lambda one: one[0])]
+                of_grid.append(([*where[1:], where[0]], mine))
+    return [case for _, case in sorted(of_grid, key=lambda option: option[0])]
 
 
 def accepted_cases(workspace: Path, job: str) -> dict[str, AcceptedCase]:
@@ -63,13 +63,13 @@ def accepted_cases(workspace: Path, job: str) -> dict[str, AcceptedCase]:
 
     Those that are damaged don't count: with the source of today they can't be made again.
     """
-    store, found = CaseStore(workspace), {}
+    store, accepted = CaseStore(workspace), {}
     for now, before in JobStore(workspace, job).accepted().items():
         with suppress(DamagedError):
             state, identity = store.state(before, thoroughly=True), store.identity(before)
             if state.status == "finished" and not state.damaged and identity and store.status(now) != "finished":
-                found[now] = AcceptedCase(before, identity["algorithm"]["source"])
-    return found
+                accepted[now] = AcceptedCase(before, identity["algorithm"]["source"])
+    return accepted
 
 
 def cases_of_other_source(
@@ -95,15 +95,20 @@ def cases_of_other_source(
                 source = identity["algorithm"]["source"]
                 sources.setdefault(identity["exam_id"], {})[canonical(source)] = source
     earlier = {
-        (of.exam_id, of.identity_digest): [of.with_source(one) for one in sources.get(of.exam_id, {}).values()]
-        for of in algorithms
+        (algorithm.exam_id, algorithm.identity_digest): [
+            algorithm.with_source(variant) for variant in sources.get(algorithm.exam_id, {}).values()
+        ]
+        for algorithm in algorithms
     }
-    found = {}
-    for case, of in cases:
-        ids = {one.case(case.hyperparameters, case.seed).id for one in earlier[of.exam_id, of.identity_digest]}
-        if case.id not in finished and (stored := [one for one in ids if one in finished]):
-            found[case.id] = max(stored, key=finished.__getitem__)
-    return found
+    matches = {}
+    for case, algorithm in cases:
+        ids = {
+            variant.case(case.hyperparameters, case.seed).id
+            for variant in earlier[algorithm.exam_id, algorithm.identity_digest]
+        }
+        if case.id not in finished and (stored := [variant for variant in ids if variant in finished]):
+            matches[case.id] = max(stored, key=finished.__getitem__)
+    return matches
 
 
 @dataclass(frozen=True)
@@ -120,18 +125,23 @@ class EarlierCase:
     @property
     def other_source_alone(self) -> bool:
         """Whether nothing has changed but source files, of the algorithm or of ianvs."""
-        return all(one.startswith(("source ", "ianvs itself", "the way that ianvs counts")) for one in self.differences)
+        return all(
+            difference.startswith(("source ", "ianvs itself", "the way that ianvs counts"))
+            for difference in self.differences
+        )
 
     @property
     def said(self) -> str:
         """As in "made by an earlier plugin.py"."""
-        sources = [one.removeprefix("source ") for one in self.differences if one.startswith("source ")]
-        others = [one for one in self.differences if not one.startswith("source ")]
-        by = [f"by an earlier {one_line(one.split(', '), 3)}" for one in sources]
+        sources = [
+            difference.removeprefix("source ") for difference in self.differences if difference.startswith("source ")
+        ]
+        others = [difference for difference in self.differences if not difference.startswith("source ")]
+        by = [f"by an earlier {one_line(difference.split(', '), 3)}" for difference in sources]
         return " and ".join([*by, *([f"before these changed: {', '.join(others)}"] if others else [])])
 
 
-def said_of_earlier(found: Iterable[EarlierCase]) -> list[str]:
+def said_of_earlier(cases: Iterable[EarlierCase]) -> list[str]:
     """A sentence for each change, as "12 cases were made by an earlier plugin.py"."""
-    counts = Counter(one.said for one in found)
-    return [f"{count} case{' was' if count == 1 else 's were'} made {said}" for said, count in counts.items()]
+    counts = Counter(case.said for case in cases)
+    return [f"{count} case{' was' if count == 1 else 's were'} made {sentence}" for sentence, count in counts.items()]

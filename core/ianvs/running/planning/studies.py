@@ -40,7 +40,10 @@ class PlannedStudy:
                 "algorithm": base.identity_digest,
                 "name": base.spec.name,
                 "fixed": {name: value for name, value in self.hyperparameters({}).items() if name not in space},
-                "space": {name: [one.kind, one.low, one.high, list(one.choices)] for name, one in space.items()},
+                "space": {
+                    name: [space_range.kind, space_range.low, space_range.high, list(space_range.choices)]
+                    for name, space_range in space.items()
+                },
                 "metrics": metrics,
                 "metric": self.metric,
                 "how": {name: value for name, value in vars(spec).items() if name not in _APART},
@@ -97,9 +100,9 @@ class PlannedStudy:
         """Every trial that it has asked for, and the winner with all seeds of the job."""
         if self.stored is None:
             return
-        found = self.stored.winner if self.ended else None
+        winner = self.stored.winner if self.ended else None
         for trial in self.stored.trials:
-            if trial.number == found:
+            if trial.number == winner:
                 choice = self.hyperparameters(trial.drawn)
                 for base in {id(base): base for base in self.bases.values()}.values():
                     yield replace(base, origin=OfTrial(self.key, trial.number, choice))
@@ -128,7 +131,7 @@ def plan_studies(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> tuple[Pl
     for bases in groups.values():
         study = PlannedStudy(spec, search_metric(job), bases)
         with suppress(DamagedError):  # then it is asked for once more, and finds its trials done
-            choices = {name: one.choices for name, one in study.space.items()}
+            choices = {name: space_range.choices for name, space_range in study.space.items()}
             study = replace(study, stored=store.read(study.key, choices))
         studies.append(study)
     return tuple(studies)

@@ -27,9 +27,9 @@ class Listener:
     """Is told what happens. This one shows nothing; others show some of it."""
 
     def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None: ...
-    def noticed(self, said: str) -> None: ...
-    def preparing(self, what: str, fraction: float) -> None: ...
-    def said_of(self, what: str, said: str) -> None: ...
+    def noticed(self, message: str) -> None: ...
+    def preparing(self, subject: str, fraction: float) -> None: ...
+    def said_of(self, subject: str, message: str) -> None: ...
     def more(self, to_do: int, studies: Sequence[Study] = ()) -> None: ...
     def queued(self, case: PlannedCase, reason: str) -> None: ...
     def started(self, case: PlannedCase) -> None: ...
@@ -37,7 +37,7 @@ class Listener:
     def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None: ...
     def retried(self, case: PlannedCase, failure: Failure) -> None: ...
     def lost(self, case: PlannedCase, reason: str) -> None: ...
-    def warned(self, case: PlannedCase, said: str) -> None: ...
+    def warned(self, case: PlannedCase, message: str) -> None: ...
     def stopping(self, running: int) -> None: ...
 
 
@@ -78,7 +78,7 @@ class CaseLoop:
         trains_first: bool = False,
     ) -> None:
         self._engine, self._plan, self._slots, self._listener = engine, plan, slots, listener
-        sharing = (one.sharing for one in slots.values() if one.sharing is not None)
+        sharing = (slot.sharing for slot in slots.values() if slot.sharing is not None)
         self._sharing = next(sharing, Sharing(engine.gpus, {}))  # the latter nobody asks
         self._request, self._scorer, self._clock = request, scorer, clock
         self._trains_first = trains_first  # until all are trained
@@ -105,7 +105,7 @@ class CaseLoop:
 
         Raises IanvsError when results can't be stored: whatever would run after that would be lost, too.
         """
-        fresh = {kind: (one for one in self._plan.taking(kind) if one.runs) for kind in self._slots}
+        fresh = {kind: (case for case in self._plan.taking(kind) if case.runs) for kind in self._slots}
         more = True
         while more:
             try:
@@ -265,8 +265,8 @@ class CaseLoop:
         elif running.lost and not self._stopping:
             if self._goes_on_elsewhere(planned, running.lost):
                 return
-            said = f"{running.lost}; it was lost {MOST_LOSSES} times without completing a round"
-            failure = self._failure(planned, "lost", "Lost", said)
+            reason = f"{running.lost}; it was lost {MOST_LOSSES} times without completing a round"
+            failure = self._failure(planned, "lost", "Lost", reason)
         elif code == EXIT_INTERRUPTED or (self._stopping and (code < 0 or running.result == ANSWERED)):
             self._listener.ended(planned, "unfinished", None)
             return
@@ -323,13 +323,13 @@ class CaseLoop:
     def _ended_early(self, running: _Running, code: int) -> Failure:
         planned = running.planned
         if running.unwritable:
-            said = "its results can't be stored: the disk is full, or the workspace can't be written"
-            return self._failure(planned, "exception", "OSError", said)
+            reason = "its results can't be stored: the disk is full, or the workspace can't be written"
+            return self._failure(planned, "exception", "OSError", reason)
         after = "; what the case has answered is stored" if running.scoring else ""
         if code < 0:
             return self._failure(planned, "killed", signal_name(code), self._why_killed(running, -code) + after)
-        said = f"the process of {'its scores' if running.scoring else 'the case'} ended by itself{after}"
-        return self._failure(planned, "exception", f"exit status {code}", said)
+        reason = f"the process of {'its scores' if running.scoring else 'the case'} ended by itself{after}"
+        return self._failure(planned, "exception", f"exit status {code}", reason)
 
     def _why_killed(self, running: _Running, number: int) -> str:
         return why_killed(number, "a metric" if running.scoring else "the plugin", self._oom_kills)
@@ -350,8 +350,8 @@ class CaseLoop:
     def _check_limits(self) -> None:
         limits, now = self._job.limits, self._clock()
         for key, running in self._running.items():
-            if not running.overrun and (said := _overrun(limits, running, now)):
-                running.overrun, running.told = said, now
+            if not running.overrun and (overrun := _overrun(limits, running, now)):
+                running.overrun, running.told = overrun, now
                 self._cancel(key, running)
             elif running.overrun and not running.forced and now - running.told > limits.grace_seconds:
                 running.forced = True
@@ -380,7 +380,7 @@ def _files_of(request: CaseRequest) -> Files:
         root=workspace,
         reads=(
             ExamStore(workspace).folder(request.exam_id),
-            *(CodeStore(workspace).folder(one.key) for one in request.code),
+            *(CodeStore(workspace).folder(snapshot.key) for snapshot in request.code),
         ),
         writes=(store.folder(case),),
         notes=(store.root / ".names",),
@@ -393,8 +393,8 @@ def _overrun(limits: LimitsSpec, running: _Running, now: float) -> str:
     for name, limit in (("case", limits.case_seconds), ("round", limits.round_seconds)):
         began = running.clocks.get(name)
         if limit is not None and began is not None and now - began > limit:
-            what = (
+            subject = (
                 f"round {running.round}" if name == "round" else "scoring the case" if running.scoring else "the case"
             )
-            return f"{what} took longer than limits.{name}_seconds: {limit:g}"
+            return f"{subject} took longer than limits.{name}_seconds: {limit:g}"
     return ""

@@ -85,9 +85,9 @@ class Preflight:
     def plan(self) -> Plan:
         return make_plan(self.job, self.inspector, self.samples, self.said_of)
 
-    def said_of(self, dataset: DatasetSpec, said: str) -> None:
+    def said_of(self, dataset: DatasetSpec, message: str) -> None:
         """How the reading of files goes on."""
-        self.listener.said_of(dataset.name or "data", said)
+        self.listener.said_of(dataset.name or "data", message)
 
     @property
     def engine(self) -> Engine:
@@ -103,15 +103,15 @@ class Preflight:
     def columns(self) -> list[list[str]]:
         """Of each exam the names of the columns that it lists."""
         return [
-            [one.name for one in metrics if one.spec in exam.metrics and not one.metric.mapping]
+            [column.name for column in metrics if column.spec in exam.metrics and not column.metric.mapping]
             for exam, metrics in self.metrics
         ]
 
     @cached_property
     def levels(self) -> dict[str, str]:
         """Of metrics, by name; "mapping" of one that yields several numbers."""
-        every = (one for _, metrics in self.metrics for one in metrics)
-        return {one.spec.name: "mapping" if one.metric.mapping else one.metric.level for one in every}
+        every = (column for _, metrics in self.metrics for column in metrics)
+        return {column.spec.name: "mapping" if column.metric.mapping else column.metric.level for column in every}
 
 
 def paradigm_problems(flight: Preflight) -> Iterator[ValidationError]:
@@ -123,13 +123,13 @@ def paradigm_problems(flight: Preflight) -> Iterator[ValidationError]:
             yield ValidationError(message, spec.places.get(option, spec.place), code="invalid-option")
         if not facts.methods:
             continue  # nothing is known of it
-        known = dict.fromkeys([*facts.methods, *MODULE_TYPES])
+        types = dict.fromkeys([*facts.methods, *MODULE_TYPES])
         listed = {module.type: module for module in algorithm.modules}
-        misspelt = [module for kind, module in listed.items() if kind not in known]
+        misspelt = [module for kind, module in listed.items() if kind not in types]
         for module in misspelt:
-            message = f"type should be one of {', '.join(known)}, found the text '{module.type}'."
+            message = f"type should be one of {', '.join(types)}, found the text '{module.type}'."
             yield ValidationError(
-                message + closest(module.type, known), module.places.get("type", module.place), code="invalid-choice"
+                message + closest(module.type, types), module.places.get("type", module.place), code="invalid-choice"
             )
         for kind in facts.needed:
             if kind not in listed and not closest(kind, [module.type for module in misspelt]):
@@ -148,10 +148,12 @@ def data_problems(flight: Preflight) -> Iterator[ValidationError]:
     """
     job = flight.job
     cache, seconds = job.workspace / "cache", job.limits.check_seconds
-    found = [data.checked(exam.dataset, cache, seconds, partial(flight.said_of, exam.dataset)) for exam in job.testenvs]
-    flight.samples = tuple(one.samples for one in found)
-    for one in found:
-        yield from one.problems
+    results = [
+        data.checked(exam.dataset, cache, seconds, partial(flight.said_of, exam.dataset)) for exam in job.testenvs
+    ]
+    flight.samples = tuple(result.samples for result in results)
+    for result in results:
+        yield from result.problems
 
 
 def scenario_problems(flight: Preflight) -> Iterator[ValidationError]:
@@ -199,17 +201,17 @@ def quantity_problems(flight: Preflight) -> Iterator[ValidationError]:
 def link_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What is wrong with names that point at each other, within one exam."""
     for exam in flight.job.testenvs:
-        asked = {one.name for one in exam.asked}
-        for spec, own in zip(exam.metrics, flight.inspector.metrics(exam.metrics), strict=True):
+        names = {question.name for question in exam.asked}
+        for spec, answer in zip(exam.metrics, flight.inspector.metrics(exam.metrics), strict=True):
             if spec.of is not None and flight.levels.get(spec.of, "score") != "score":
                 yield ValidationError(
                     f"'{spec.of}' is not a score that {spec.name} can be computed from.",
                     spec.place,
                     code="unfit-metric",
                 )
-            for metric in (own, find(spec.of) if spec.of else None):
+            for metric in (answer, find(spec.of) if spec.of else None):
                 for key in metric.asks if isinstance(metric, Metric) else ():
-                    if isinstance(metric, Metric) and key not in asked:
+                    if isinstance(metric, Metric) and key not in names:
                         how = f"{key}: true" if hasattr(exam, key) else f"questions: [{key}]"
                         message = f"{metric.name} needs `{how}` in the testenv: it is asked for while a case runs."
                         yield ValidationError(message, spec.place, code="missing-request")
@@ -231,7 +233,7 @@ def link_problems(flight: Preflight) -> Iterator[ValidationError]:
 def forced_problems(flight: Preflight) -> Iterator[ValidationError]:
     """Paradigms whose answers are not those of their base model, where a testenv asks this for more than answers."""
     job = flight.job
-    shown = [one.name for exam in job.testenvs for one in questions_found(exam) if one.shows_labels]
+    shown = [question.name for exam in job.testenvs for question in questions_found(exam) if question.shows_labels]
     if not shown:
         return
     for algorithm, facts in zip(job.algorithms, flight.inspector.paradigms(job.algorithms), strict=True):
@@ -249,8 +251,8 @@ def question_problems(flight: Preflight) -> Iterator[ValidationError]:
     for exam in flight.job.testenvs:
         wanted: list[tuple[DataTypeSpec | QuestionSpec, Callable[..., object]]]
         wanted = [(spec, partial(question, spec)) for spec in exam.questions]
-        if (of := exam.dataset.data_type) is not None:
-            wanted.append((of, partial(data_type, of.name, of)))
+        if (type_spec := exam.dataset.data_type) is not None:
+            wanted.append((type_spec, partial(data_type, type_spec.name, type_spec)))
         for spec, find_it in wanted:
             try:
                 find_it()
@@ -286,15 +288,15 @@ def reference_problems(flight: Preflight) -> Iterator[ValidationError]:
     if not job.references:
         return
     facts = flight.inspector.paradigms(job.algorithms)
-    known = {algorithm.name: (algorithm, of) for algorithm, of in zip(job.algorithms, facts, strict=True)}
+    by_name = {algorithm.name: (algorithm, facts_of) for algorithm, facts_of in zip(job.algorithms, facts, strict=True)}
     for role, name in job.references.items():
-        algorithm, paradigm = known.get(name, (None, None))
+        algorithm, paradigm = by_name.get(name, (None, None))
         if algorithm is None or paradigm is None:
-            said = f"is not an algorithm of this job.{closest(name, known)} There are: {', '.join(known)}."
+            reason = f"is not an algorithm of this job.{closest(name, by_name)} There are: {', '.join(by_name)}."
         elif cells(algorithm.modules) > 1:
-            said = "has several choices of hyperparameters; a reference needs one value of each."
+            reason = "has several choices of hyperparameters; a reference needs one value of each."
         elif paradigm.as_one:
-            said = "learns everything in one round; a reference is asked after each round, like the others."
+            reason = "learns everything in one round; a reference is asked after each round, like the others."
         else:
             continue
-        yield ValidationError(f"'{name}' {said}", job.places.get(f"references.{role}"), code="invalid-reference-run")
+        yield ValidationError(f"'{name}' {reason}", job.places.get(f"references.{role}"), code="invalid-reference-run")

@@ -19,9 +19,9 @@ def sort_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What is wrong with `sort_by`."""
     job = flight.job
     names = [name for name, _ in job.rank.sort_by]
-    wrong = [(said, name) for name in names if (said := _wrong_column(flight, "sort_by names", name))]
-    for said, name in wrong:
-        yield ValidationError(said, job.rank.places.get(name) or Location(job.file), code="unknown-column")
+    wrong = [(problem, name) for name in names if (problem := _wrong_column(flight, "sort_by names", name))]
+    for problem, name in wrong:
+        yield ValidationError(problem, job.rank.places.get(name) or Location(job.file), code="unknown-column")
     for exam in [] if wrong else _without_column(flight, names)[:1]:
         message = f"nothing ranks this exam: sort_by names {', '.join(sorted(set(names)))}. Add one to its metrics."
         yield ValidationError(message, exam.places.get("metrics", exam.place), code="unknown-column")
@@ -49,21 +49,21 @@ def published_problems(flight: Preflight) -> Iterator[ValidationError]:
                 yield ValidationError(message, spec.places.get("mean", spec.place), warning=True, code="doubtful-unit")
 
 
-def _wrong_column(flight: Preflight, said: str, name: str, what: str = "is not a column") -> str:
+def _wrong_column(flight: Preflight, subject: str, name: str, otherwise: str = "is not a column") -> str:
     """Why `name` means no column, or more than one, of an exam; "" where it means one.
 
     said: who names it, as in "sort_by names". what: what it is if no exam has such a column.
     """
-    found = [columns_named(name, of_exam) for of_exam in flight.columns]
-    if not any(found):
+    matches = [columns_named(name, of_exam) for of_exam in flight.columns]
+    if not any(matches):
         shown = list(dict.fromkeys(column for of_exam in flight.columns for column in of_exam))
         listed = f"The testenv's metrics are: {', '.join(shown)}." if shown else "The testenv has no metrics."
         same = [column for column in shown if _same_metric(name, column)]
         hint = f" It is the column '{same[0]}' here." if same else closest(name, shown)
-        return f"{said} '{name}', which {what}.{hint} {listed}"
-    several = next((columns for columns in found if len(columns) > 1), ())
+        return f"{subject} '{name}', which {otherwise}.{hint} {listed}"
+    several = next((columns for columns in matches if len(columns) > 1), ())
     listed = " or ".join(f"'{column}'" for column in several)
-    return f"{said} '{name}', which exists for several scores: write {listed}." if several else ""
+    return f"{subject} '{name}', which exists for several scores: write {listed}." if several else ""
 
 
 def renamed_problems(flight: Preflight) -> Iterator[ValidationError]:
@@ -122,16 +122,18 @@ def select_problems(flight: Preflight, select: SelectSpec | None, metric: str) -
                 select.places.get("exam", place),
                 code="unknown-reference",
             )
-    metrics = (one for exam in job.testenvs for one in exam.metrics)
-    if select.by == "first_rounds" and any(one.url and one.of and one.name == metric for one in metrics):
-        told = f"`by: first_rounds` cuts score matrices, and '{metric}' of a `url` is computed of whole ones alone."
+    metrics = (each for exam in job.testenvs for each in exam.metrics)
+    if select.by == "first_rounds" and any(each.url and each.of and each.name == metric for each in metrics):
+        reason = f"`by: first_rounds` cuts score matrices, and '{metric}' of a `url` is computed of whole ones alone."
         yield ValidationError(
-            f"{told} Sort by a score first, or bring it with a package.", place, code="invalid-selection"
+            f"{reason} Sort by a score first, or bring it with a package.", place, code="invalid-selection"
         )
     if select.by == "validation" and flight.levels.get(metric) not in (None, "score"):
-        told = f"`by: validation` splits the samples of each test set, and '{metric}' is not a score of samples."
+        reason = f"`by: validation` splits the samples of each test set, and '{metric}' is not a score of samples."
         yield ValidationError(
-            f"{told} Sort by a score first, or choose by first_rounds, seeds or exam.", place, code="invalid-selection"
+            f"{reason} Sort by a score first, or choose by first_rounds, seeds or exam.",
+            place,
+            code="invalid-selection",
         )
 
 
@@ -143,15 +145,15 @@ def search_problems(flight: Preflight) -> Iterator[ValidationError]:
             for module in algorithm.modules:
                 for name in (name for name, values in module.grid if isinstance(values[0], Range)):
                     place = next(iter(module.value_places.get(name, ())), module.places.get(name))
-                    told = f"{name} of {algorithm.name} has a range, and the job has no `search` that would draw"
+                    reason = f"{name} of {algorithm.name} has a range, and the job has no `search` that would draw"
                     remedy = "Add `search: {name: random, trials: 50}` to the job, or write values."
-                    yield ValidationError(f"{told} from it. {remedy}", place, code="invalid-search")
+                    yield ValidationError(f"{reason} from it. {remedy}", place, code="invalid-search")
         return
     searched = [algorithm for algorithm in job.algorithms if is_searched(algorithm)]
     if not searched:
-        told = "`search` has nothing to search for: no hyperparameter of the job's algorithms has a range."
+        reason = "`search` has nothing to search for: no hyperparameter of the job's algorithms has a range."
         yield ValidationError(
-            f"{told} Write one, such as learning_rate: {{log_uniform: [1e-4, 1e-1]}}.",
+            f"{reason} Write one, such as learning_rate: {{log_uniform: [1e-4, 1e-1]}}.",
             spec.place,
             code="invalid-search",
         )
@@ -160,23 +162,25 @@ def search_problems(flight: Preflight) -> Iterator[ValidationError]:
             "`search` needs the package optuna: pip install 'ianvs-bench[search]'", spec.place, code="missing-package"
         )
     if job.only is not None or job.limit is not None:
-        told = "--only and --limit take a part of the cases, and a search goes by all of its trials."
+        reason = "--only and --limit take a part of the cases, and a search goes by all of its trials."
         yield ValidationError(
-            f"{told} Leave them out; `trials` says how many there are.", spec.place, code="conflicting-keys"
+            f"{reason} Leave them out; `trials` says how many there are.", spec.place, code="conflicting-keys"
         )
     yield from _search_metric_problems(flight)
     yield from select_problems(flight, spec.select, search_metric(job))
     for algorithm in searched:
         for role, name in job.references.items():
             if name == algorithm.name:
-                told = f"'{name}' is the reference for {role}, of which there has to be one choice, and it has a range."
+                reason = (
+                    f"'{name}' is the reference for {role}, of which there has to be one choice, and it has a range."
+                )
                 yield ValidationError(
-                    told, job.places.get(f"references.{role}", spec.place), code="invalid-reference-run"
+                    reason, job.places.get(f"references.{role}", spec.place), code="invalid-reference-run"
                 )
         if algorithm.name in job.published:
-            told = f"`published` of {algorithm.name} is of one setting, and a search would find another."
+            reason = f"`published` of {algorithm.name} is of one setting, and a search would find another."
             yield ValidationError(
-                f"{told} Take it out.",
+                f"{reason} Take it out.",
                 next(iter(job.published[algorithm.name].values())).place,
                 code="invalid-published",
             )
@@ -189,26 +193,26 @@ def _search_metric_problems(flight: Preflight) -> Iterator[ValidationError]:
     if wrong := _wrong_column(flight, "search goes by", name, "is not a metric of the testenv"):
         yield ValidationError(wrong, place, code="unknown-column")
         return
-    base, told = name.partition(" of ")[0], f"search goes by '{name}', which"
+    base, subject = name.partition(" of ")[0], f"search goes by '{name}', which"
     for exam in _without_column(flight, [name]):
         yield ValidationError(
-            f"{told} the testenv {exam.name} does not ask for. Add it to its metrics.", place, code="missing-request"
+            f"{subject} the testenv {exam.name} does not ask for. Add it to its metrics.", place, code="missing-request"
         )
     if flight.levels.get(base) == "stream":
         yield ValidationError(
-            f"{told} is of a whole stream, and trials pause within it. Name a score.", place, code="invalid-search"
+            f"{subject} is of a whole stream, and trials pause within it. Name a score.", place, code="invalid-search"
         )
     if flight.levels.get(base) == "system":
         remedy = "Name a score, or what is computed from one, such as accuracy."
         yield ValidationError(
-            f"{told} says what a case costs, not what it is worth. {remedy}", place, code="invalid-search"
+            f"{subject} says what a case costs, not what it is worth. {remedy}", place, code="invalid-search"
         )
-    metrics = [one for exam in job.testenvs for one in exam.metrics if one.name == base]
-    if any(one.of is not None and one.url is not None for one in metrics):
+    metrics = [metric for exam in job.testenvs for metric in exam.metrics if metric.name == base]
+    if any(metric.of is not None and metric.url is not None for metric in metrics):
         why = "is given by `url` and works on a score matrix: it can be computed for whole cases only"
         yield ValidationError(
-            f"{told} {why}. Search by a score, or bring it with a package.", place, code="invalid-search"
+            f"{subject} {why}. Search by a score, or bring it with a package.", place, code="invalid-search"
         )
-    if any(need in ROLES for one in metrics for need in metric_header(one).needs):
+    if any(need in ROLES for metric in metrics for need in metric_header(metric).needs):
         remedy = f"Search by a score, and keep '{name}' for the winner."
-        yield ValidationError(f"{told} needs reference runs for every trial. {remedy}", place, code="invalid-search")
+        yield ValidationError(f"{subject} needs reference runs for every trial. {remedy}", place, code="invalid-search")

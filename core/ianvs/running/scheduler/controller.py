@@ -54,8 +54,8 @@ def run_job(
         inspector.close()  # its processes would only take memory from the cases
         work = engines.work(plan)
         listener.planned(plan, work.tasks, tuple(work.damaged))
-        for said in said_of_earlier(found for _, found in plan.earlier_cases()) if work.tasks else ():
-            listener.noticed(f"{said}; they run anew")
+        for sentence in said_of_earlier(earlier_case for _, earlier_case in plan.earlier_cases()) if work.tasks else ():
+            listener.noticed(f"{sentence}; they run anew")
         if not (work.tasks or plan.searches):
             return Outcome(plan, 0, 0, interrupted=False, states=work.states)
         engine, scorer, ran, failed = engines.runner(plan), engines.scorer(plan), 0, 0
@@ -92,7 +92,11 @@ def _loop(
         return Slots(engine.slots, engine.gpus, per_gpu, sharing, cpus=cpus, memory=memory, threads=threads)
 
     # Who needs most chooses first. Elsewhere the engine finds each a place, and none waits for those of another kind.
-    kinds = sorted({of.spec.resources for of in plan.algorithms}, key=lambda one: _need(one, engine), reverse=True)
+    kinds = sorted(
+        {algorithm.spec.resources for algorithm in plan.algorithms},
+        key=lambda resources: _need(resources, engine),
+        reverse=True,
+    )
     all_of_them = places()
     slots = {kind: Slots(engine.slots) if engine.elsewhere else all_of_them for kind in kinds}
 
@@ -169,10 +173,10 @@ class _Engines:
         """None where cases are scored in the process that has run them. It works on this machine, where results are."""
         runner = self.runner(plan)
         if self._scorer is None and runner.isolates:
-            own = not isinstance(runner, LocalEngine)
-            if own and self._checker is None:
+            separate = not isinstance(runner, LocalEngine)
+            if separate and self._checker is None:
                 self._checker = open_checker(self._job, opened=True)
-            self._scorer = Scorer(self._checker if own and self._checker else runner, own=own)
+            self._scorer = Scorer(self._checker if separate and self._checker else runner, own=separate)
         return self._scorer
 
     def close(self) -> None:

@@ -47,8 +47,8 @@ def exam_problems(flight: Preflight) -> Iterator[ValidationError]:
                 yield ValidationError(f"{STREAMS}. Take one of them out.", place, code="conflicting-keys")
             place = algorithm.testenv.dataset.place or algorithm.testenv.place
             yield from (
-                ValidationError(said, place, warning=True, code="doubtful-data")
-                for said in data_doubts(plan, algorithm, record)
+                ValidationError(doubt, place, warning=True, code="doubtful-data")
+                for doubt in data_doubts(plan, algorithm, record)
             )
 
 
@@ -63,13 +63,13 @@ def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[Validat
         f"exam-{algorithm.exam_id}", PREPARE_EXAM, request, log, files=_files_of(request, log), secrets=request.secrets
     )
 
-    def told(payload: Any) -> None:
+    def on_progress(payload: Any) -> None:
         if isinstance(payload, str):
             listener.said_of(name, payload)
         else:
             listener.preparing(name, float(payload))
 
-    code, problems = run_alone(flight.engine, task, told)
+    code, problems = run_alone(flight.engine, task, on_progress)
     if code != 0:
         raise IanvsError(f"reading the data failed; the reason is at the end of {log}.", code="unreadable-data")
     return list(problems or ())
@@ -80,7 +80,7 @@ def _files_of(request: CaseRequest, log: Path) -> Files:
     workspace, store = request.workspace, ExamStore(request.workspace)
     return Files(
         root=workspace,
-        reads=tuple(CodeStore(workspace).folder(one.key) for one in request.code),
+        reads=tuple(CodeStore(workspace).folder(snapshot.key) for snapshot in request.code),
         writes=(store.folder(request.exam_id), log),
         notes=tuple(workspace / "cache" / folder for folder in (DOUBTS, FITS)),
         lock=Path(store.lock(request.exam_id).lock_file),
@@ -142,7 +142,7 @@ def chosen_round_problems(flight: Preflight) -> Iterator[ValidationError]:
     if select is None and flight.job.search is None:
         return
     exams = ExamStore(flight.job.workspace)
-    records = {of.exam_id: exams.record(of.exam_id) for of in flight.plan.algorithms}
+    records = {algorithm.exam_id: exams.record(algorithm.exam_id) for algorithm in flight.plan.algorithms}
     for record in filter(None, records.values()):
         yield from _round_problems(record, select)
     for study in flight.plan.studies:
@@ -152,11 +152,11 @@ def chosen_round_problems(flight: Preflight) -> Iterator[ValidationError]:
         yield from _round_problems(exam, spec.select)
         first, last = spec.first_rung or FIRST_RUNG, last_round(study, exam)
         if spec.name == "asha" and first >= last:
-            told = f"no trial of {study.any_base.spec.name} can be stopped: the first rung is round {first}"
+            reason = f"no trial of {study.any_base.spec.name} can be stopped: the first rung is round {first}"
             remedy = "Take an exam of more rounds, or `name: random` or `tpe`"
             place = spec.places.get("first_rung", spec.place)
             yield ValidationError(
-                f"{told}, and the search sees {last}. {remedy}.", place, warning=True, code="doubtful-search"
+                f"{reason}, and the search sees {last}. {remedy}.", place, warning=True, code="doubtful-search"
             )
 
 
@@ -169,5 +169,5 @@ def _round_problems(exam: ExamRecord, select: SelectSpec | None) -> Iterator[Val
         message = f"`by: first_rounds` needs a test set for each round, and {lacks}. Choose by seeds or validation."
         yield ValidationError(message, select.place, code="invalid-selection")
     elif select.rounds >= len(exam.rounds):
-        told = f"{select.rounds} rounds to choose on leave none to report: the exam has {len(exam.rounds)}."
-        yield ValidationError(f"{told} Take fewer.", place, code="invalid-selection")
+        reason = f"{select.rounds} rounds to choose on leave none to report: the exam has {len(exam.rounds)}."
+        yield ValidationError(f"{reason} Take fewer.", place, code="invalid-selection")

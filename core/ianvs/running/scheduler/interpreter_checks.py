@@ -19,7 +19,7 @@ def interpreter_problems(preflight: Preflight) -> Iterator[ValidationError]:
             try:
                 lock = lock_of(algorithm)
                 users.setdefault(lock, []).append(algorithm.name)
-                if not any(one.startswith("numpy==") for one in lock.packages):
+                if not any(package.startswith("numpy==") for package in lock.packages):
                     message = f"the interpreter of {algorithm.name} has no numpy, in which data are handed over. "
                     message += "Add numpy to its list." if key == "environment" else "Install it there."
             except IanvsError as error:

@@ -36,29 +36,31 @@ def engine_problems(job: JobSpec) -> list[ValidationError]:
     except PluginError as error:
         return [ValidationError(str(error), spec.place, code="invalid-engine")]
     takes = constructor_parameters(kind)
-    known = takes.names[1:]  # the first is the workload
-    what = f"engine {spec.name}"
-    listed = f"It takes: {', '.join(known)}." if known else "It takes none."
+    options_known = takes.names[1:]  # the first is the workload
+    engine_name = f"engine {spec.name}"
+    listed = f"It takes: {', '.join(options_known)}." if options_known else "It takes none."
     problems = [
         ValidationError(
-            f"{what} has no option '{name}'.{closest(name, known)} {listed}",
+            f"{engine_name} has no option '{name}'.{closest(name, options_known)} {listed}",
             spec.places.get(name, spec.place),
             code="unknown-option",
         )
         for name in spec.options
-        if name not in known
+        if name not in options_known
     ]
     missing = [name for name in takes.required[1:] if name not in spec.options]
     problems += [
-        ValidationError(f"{what} needs the option '{name}'. {listed}", spec.place, code="missing-option")
+        ValidationError(f"{engine_name} needs the option '{name}'. {listed}", spec.place, code="missing-option")
         for name in missing
     ]
     if job.cases_per_gpu == "auto" and spec.name == "ray":
-        told = "cases_per_gpu: auto watches this machine's cards, and Ray gives out its own: set the option `gpu_share`"
-        problems.append(
-            ValidationError(f"{told} of engine ray, or write a number.", spec.place, code="conflicting-keys")
+        reason = (
+            "cases_per_gpu: auto watches this machine's cards, and Ray gives out its own: set the option `gpu_share`"
         )
-    options = ModuleSpec("engine", what, None, constants=spec.options, places=spec.places)
+        problems.append(
+            ValidationError(f"{reason} of engine ray, or write a number.", spec.place, code="conflicting-keys")
+        )
+    options = ModuleSpec("engine", engine_name, None, constants=spec.options, places=spec.places)
     return [*problems, *type_problems(options, takes, spec.place)]
 
 
@@ -112,7 +114,7 @@ def open_engine(job: JobSpec, tasks: int | None, *, for_cases: bool = True) -> E
         cases_per_gpu=1 if job.cases_per_gpu == "auto" else job.cases_per_gpu,
         code=tuple(dict.fromkeys(authors_files(job))),
         workspace=job.workspace,
-        resources=tuple(dict.fromkeys([*(of.resources for of in job.algorithms), None])),
+        resources=tuple(dict.fromkeys([*(algorithm.resources for algorithm in job.algorithms), None])),
     )
     spec = job.engine
     try:
@@ -122,8 +124,8 @@ def open_engine(job: JobSpec, tasks: int | None, *, for_cases: bool = True) -> E
         raise
     except Exception as error:
         where = None if spec.url is None else spec.url.resolve()
-        said = hide_secrets(cause(error, where), spec.options, environment=os.environ)
-        raise IanvsError(f"engine {spec.name} can't be opened: {said}", code="invalid-engine") from error
+        reason = hide_secrets(cause(error, where), spec.options, environment=os.environ)
+        raise IanvsError(f"engine {spec.name} can't be opened: {reason}", code="invalid-engine") from error
     return engine
 
 

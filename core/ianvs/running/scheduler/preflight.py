@@ -52,20 +52,20 @@ def preflight(
     Its job has the warnings of all of them. runs: whether anything of the plan will run; where nothing will, no code of
     an author is looked at.
     """
-    found = Preflight(job, inspector, engine, listener)
-    found.make(FILES + PLAN)
-    if found.problems or runs(found.plan):
+    flight = Preflight(job, inspector, engine, listener)
+    flight.make(FILES + PLAN)
+    if flight.problems or runs(flight.plan):
         runner = runner_of(job)
-        found.make(CODE + (ROUNDS if runner is None else contract_checks.of_code(runner)))
-    return found.checked_plan()
+        flight.make(CODE + (ROUNDS if runner is None else contract_checks.of_code(runner)))
+    return flight.checked_plan()
 
 
 def require_files(job: JobSpec, inspector: Inspector, listener: Listener | None = None) -> Preflight:
     """Make those checks that cost no more than reading. Raises ConfigError with all slips."""
-    found = Preflight(job, inspector, listener=listener or Listener())
-    found.make(FILES)
-    found.insist()
-    return found
+    flight = Preflight(job, inspector, listener=listener or Listener())
+    flight.make(FILES)
+    flight.insist()
+    return flight
 
 
 def _workspace(flight: Preflight) -> Iterable[ValidationError]:
@@ -99,14 +99,14 @@ def _resource_problems(flight: Preflight) -> Iterator[ValidationError]:
     if engine_class(job).elsewhere:
         return
     cards = len(job.gpus or visible_gpus())
-    there = {"cpus": cores_of(job), "gpus": cards, "memory": psutil.virtual_memory().total}
+    available = {"cpus": cores_of(job), "gpus": cards, "memory": psutil.virtual_memory().total}
     for algorithm in job.algorithms:
-        for name, most in there.items():
+        for name, most in available.items():
             wanted = getattr(algorithm.resources, name, None) or 0
             if wanted > most and (name != "gpus" or cards):  # without any card, cases compute on the host
-                told = f"each case of {algorithm.name} takes {algorithm.resources}, and this machine has {most:.3g}"
+                reason = f"each case of {algorithm.name} takes {algorithm.resources}, and this machine has {most:.3g}"
                 yield ValidationError(
-                    f"{told} ({name}). Lower its `resources`, or take another engine.",
+                    f"{reason} ({name}). Lower its `resources`, or take another engine.",
                     algorithm.place,
                     code="insufficient-resources",
                 )
@@ -125,9 +125,9 @@ def _plugin_problems(flight: Preflight) -> Iterator[ValidationError]:
         planned = {_looked_at(each): each for each in flight.plan.algorithms}.values()
         subjects = [_subjects(job, each.spec, each.paradigm, each.choices) for each in planned]
     for subject in chain.from_iterable(subjects):
-        found = _check(flight, subject)
-        yield from found.problems
-        if found.asks:
+        result = _check(flight, subject)
+        yield from result.problems
+        if result.asks:
             flight.asking.add(_key(subject.algorithm, subject.module))
 
 
@@ -169,8 +169,8 @@ def _fit_problems(flight: Preflight) -> Iterator[ValidationError]:
 def _check(flight: Preflight, subject: Subject) -> Checked:
     _ = flight.engine  # opened before: meanwhile it imports what cases need
     # Another machine may have other cards; each case looks for itself.
-    here = not engine_class(flight.job).elsewhere
-    return flight.inspector.check(subject if here else replace(subject, device="auto"))
+    is_local = not engine_class(flight.job).elsewhere
+    return flight.inspector.check(subject if is_local else replace(subject, device="auto"))
 
 
 def _subjects(
@@ -181,11 +181,11 @@ def _subjects(
     exam: Mapping[str, object] | None = None,
 ) -> Iterator[Subject]:
     """A subject for each module. choices: of the hyperparameters of an algorithm without a grid."""
-    asked = dict.fromkeys(
-        Needed(one.name, one.method, one.wanted, one.shows_labels)
+    needed = dict.fromkeys(
+        Needed(question.name, question.method, question.wanted, question.shows_labels)
         for testenv in job.testenvs
-        for one in checks.questions_found(testenv)
-        if not one.may_lack
+        for question in checks.questions_found(testenv)
+        if not question.may_lack
     )
     if is_searched(algorithm):
         choices = None  # its trials are within the ends of its ranges
@@ -198,7 +198,7 @@ def _subjects(
         methods = paradigm.methods.get(module.type, ())
         if job.sealing == "strict" and module.type == "basemodel" and methods:
             methods = tuple(dict.fromkeys((*methods, "save", "load")))
-        more = tuple(asked) if module.type == "basemodel" else ()
+        more = tuple(needed) if module.type == "basemodel" else ()
         yield Subject(algorithm, module, methods, built, job.device, job.places.get("device"), exam, more)
 
 
@@ -222,7 +222,7 @@ def _looked_at(planned: PlannedAlgorithm) -> tuple[Any, ...]:
 
 
 def _taught_texts(
-    plan: Plan, algorithm: PlannedAlgorithm, record: ExamRecord, known: dict[str, _Rounds]
+    plan: Plan, algorithm: PlannedAlgorithm, record: ExamRecord, by_exam: dict[str, _Rounds]
 ) -> _Rounds | None:
     """The conversations of all rounds, for plugins of ianvs's own that look before training which they can take.
 
@@ -231,16 +231,20 @@ def _taught_texts(
     """
     if record.kind != "conversation" or not all(_is_own(module.url or "") for module in algorithm.spec.modules):
         return None
-    if algorithm.exam_id not in known:
+    if algorithm.exam_id not in by_exam:
         exam = exam_checks.any_request(plan, algorithm).exam()
         x, y = exam.dataset.train.x, exam.dataset.train.y
-        known[algorithm.exam_id] = tuple((_named(x[one.train]), y[one.train].tolist()) for one in exam.rounds)
-    return known[algorithm.exam_id]
+        by_exam[algorithm.exam_id] = tuple(
+            (_named(x[round_.train]), y[round_.train].tolist()) for round_ in exam.rounds
+        )
+    return by_exam[algorithm.exam_id]
 
 
-def _named(asked: Iterable[Any]) -> list[Any]:
+def _named(samples: Iterable[Any]) -> list[Any]:
     """Conversations without what is in their pictures."""
-    return [{**one, "pictures": one["pictures"].named()} if "pictures" in one else one for one in asked]
+    return [
+        {**sample, "pictures": sample["pictures"].named()} if "pictures" in sample else sample for sample in samples
+    ]
 
 
 def _is_own(url: str) -> bool:

@@ -73,8 +73,8 @@ class Scorer:
             else:
                 self._events.append(event)
         self._advance()
-        told, self._events = self._events, []
-        return told
+        due, self._events = self._events, []
+        return due
 
     def cancel(self, key: str, *, force: bool = False) -> None:
         """Drop the request of a case. What the process is at already is ended only with `force`."""

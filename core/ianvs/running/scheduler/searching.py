@@ -78,27 +78,27 @@ def outline(planned: PlannedStudy, plan: Plan) -> str:
     """What a search will do, or what it has found, in a few sentences."""
     spec, base, stored = planned.spec, planned.any_base, planned.stored
     exam = f" in {base.testenv_name}" if base.testenv_name else ""
-    space = "; ".join(f"{name} {_shown(name, one)}" for name, one in planned.space.items())
-    said = f"search for {base.spec.name}{exam}: {spec.name}, {spec.trials} trials of {space}; by {planned.metric} "
-    said += f"{seen_by(spec.select, planned.seeds)}."
+    space = "; ".join(f"{name} {_shown(name, space_range)}" for name, space_range in planned.space.items())
+    text = f"search for {base.spec.name}{exam}: {spec.name}, {spec.trials} trials of {space}; by {planned.metric} "
+    text += f"{seen_by(spec.select, planned.seeds)}."
     if planned.ended and stored is not None:
         won = None if stored.winner is None else stored.trials[stored.winner - 1]
         ending = f"trial {won.number} won ({drawn_text(won)})." if won else "no trial came to an end."
-        return f"{said} It has ended: {ending}"
+        return f"{text} It has ended: {ending}"
     record = ExamStore(plan.job.workspace).record(base.exam_id)
     if record is not None:
         first, *above = map(str, _rungs(planned, record))
         best = f"Trials go to round {first}, the best of them to {' and '.join(above)}."
-        said += f" {best}" if above else f" Every trial goes to round {first}."
+        text += f" {best}" if above else f" Every trial goes to round {first}."
     elif spec.name == "asha":
-        said += " Where trials are stopped depends on the rounds of the exam, which is not prepared yet."
-    asked = 0 if stored is None else len(stored.trials)
-    return f"{said} {asked} asked for so far; the winner is run with all {len(planned.bases)} seeds."
+        text += " Where trials are stopped depends on the rounds of the exam, which is not prepared yet."
+    trials = 0 if stored is None else len(stored.trials)
+    return f"{text} {trials} asked for so far; the winner is run with all {len(planned.bases)} seeds."
 
 
-def _shown(name: str, one: Range) -> Range:
+def _shown(name: str, space_range: Range) -> Range:
     """Its choices without secrets."""
-    return replace(one, choices=tuple(without_secrets({name: choice})[name] for choice in one.choices))
+    return replace(space_range, choices=tuple(without_secrets({name: choice})[name] for choice in space_range.choices))
 
 
 def _rounds(planned: PlannedStudy, exam: ExamRecord) -> int:
@@ -119,7 +119,7 @@ def _begun(planned: PlannedStudy, plan: Plan, columns: Mapping[str, Sequence[Met
     assert exam is not None, "every exam is prepared before a case runs"
     of_exam = columns[base.testenv_name]
     name = columns_named(planned.metric, [column.name for column in of_exam])[0]
-    column = next(one for one in of_exam if one.name == name)
+    column = next(entry for entry in of_exam if entry.name == name)
     how: dict[str, object] = {"name": spec.name, "batch": spec.batch, "seed": spec.seed}
     if spec.name == "asha":
         how |= {"sampler": spec.sampler or "random", "reduction": spec.reduction or REDUCTION}
@@ -134,7 +134,9 @@ def _begun(planned: PlannedStudy, plan: Plan, columns: Mapping[str, Sequence[Met
         seeds=planned.seeds,
         rungs=_rungs(planned, exam),
         rounds=_rounds(planned, exam),
-        axes=tuple(Axis(name, one.kind, one.low, one.high, one.choices) for name, one in planned.space.items()),
+        axes=tuple(
+            Axis(name, entry.kind, entry.low, entry.high, entry.choices) for name, entry in planned.space.items()
+        ),
     )
     return _Search(planned, study, exam, column, of_exam)
 
@@ -144,15 +146,15 @@ def _tell(search: _Search, trial: Trial, plan: Plan) -> None:
     worth: list[float | None] = []
     for stage in search.planned.stage(trial):
         for case in stage.cases(plan.job.seeds):
-            found = worth_after(
+            value_now = worth_after(
                 plan.store, case.id, search.column, search.columns, search.exam, stage.until, search.planned.spec.select
             )
             ended = plan.store.status(case.id) in ("failed", "finished")
             paused = stage.until is not None and plan.store.has_score(case.id, search.column.key, stage.until)
-            if found is None and not (ended or paused):
+            if value_now is None and not (ended or paused):
                 return
-            worth.append(found)
-    known = [value for value in worth if value is not None]
+            worth.append(value_now)
+    values = [value for value in worth if value is not None]
     search.study = record_value(
-        search.study, trial.number, sum(known) / len(known) if len(known) == len(worth) else None
+        search.study, trial.number, sum(values) / len(values) if len(values) == len(worth) else None
     )

@@ -63,14 +63,14 @@ def _listed(text: str) -> tuple[Card, ...]:
     """Cards by index, and in place of a divided one its instances, from `nvidia-smi -L`."""
     cards: list[Card] = []
     whole: Card | None = None
-    for found in _LINE.finditer(text):
-        if found["index"] is not None:
-            whole = int(found["index"])
+    for match in _LINE.finditer(text):
+        if match["index"] is not None:
+            whole = int(match["index"])
             cards.append(whole)
         else:
             if whole is not None and cards[-1] == whole:
                 cards.pop()
-            cards.append(found["uuid"])
+            cards.append(match["uuid"])
     return tuple(cards)
 
 
@@ -78,23 +78,23 @@ def card_bytes(cards: Sequence[Card], ask: _Ask = _smi) -> dict[Card, int]:
     """Bytes of memory of those of `cards` of which nvidia-smi says it; of an instance, by the name of its profile."""
     if not cards:
         return {}
-    known: dict[Card, int] = {}
+    sizes: dict[Card, int] = {}
     uuids: dict[str, int] = {}
     for line in ask(["--query-gpu=index,uuid,memory.total", "--format=csv,noheader,nounits"]).splitlines():
         index, uuid, mebibytes = (*map(str.strip, line.split(",")), "", "")[:3]
         if index.isdigit() and mebibytes.isdigit():
-            known[int(index)] = uuids[uuid] = int(mebibytes) << 20
+            sizes[int(index)] = uuids[uuid] = int(mebibytes) << 20
     if any(isinstance(card, str) and card.startswith("MIG-") for card in cards):
-        for found in _LINE.finditer(ask(["-L"])):
-            size = re.search(r"\.(\d+)gb", found["profile"] or "")
+        for match in _LINE.finditer(ask(["-L"])):
+            size = re.search(r"\.(\d+)gb", match["profile"] or "")
             if size:
-                uuids[found["uuid"]] = int(size[1]) << 30
+                uuids[match["uuid"]] = int(size[1]) << 30
     for card in cards:
         if isinstance(card, str):
             fitting = [size for uuid, size in uuids.items() if uuid.startswith(card)]  # CUDA takes the beginning, too
             if len(fitting) == 1:
-                known[card] = fitting.pop()
-    return {card: known[card] for card in cards if card in known}
+                sizes[card] = fitting.pop()
+    return {card: sizes[card] for card in cards if card in sizes}
 
 
 GROWTH = 1.05  # of what a card gets done, that one more case has to bring
@@ -146,8 +146,8 @@ class Sharing:
         return count * (self._peak * SLACK + OWN_BYTES) <= ROOM * total
 
     def _gain(self, count: int) -> float:
-        found = self._ratios[count]
-        return count / (count - 1) * sum(found) / len(found)
+        ratios = self._ratios[count]
+        return count / (count - 1) * sum(ratios) / len(ratios)
 
     def started(self, card: Card | None, key: str) -> None:
         self._changed(card)

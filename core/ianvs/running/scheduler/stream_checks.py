@@ -24,33 +24,33 @@ def prequential_problems(flight: Preflight) -> Iterator[ValidationError]:
             yield from _without(flight, exam)
         else:
             if job.generation.engine == "server":
-                said = (
+                reason = (
                     "`generation: {engine: server}` writes replies of exams, and `prequential` asks the learner itself"
                 )
-                yield ValidationError(f"{said}. Take one of them out.", place, code="conflicting-keys")
+                yield ValidationError(f"{reason}. Take one of them out.", place, code="conflicting-keys")
             yield from _of_feedback(flight, exam)
             yield from _of_metrics(flight, exam)
     if not any(exam.prequential for exam in job.testenvs):
         for algorithm in job.algorithms:
             if algorithm.stream_cost != 1:
-                said = "'stream_cost' has no effect: no testenv of the job is `prequential`."
+                reason = "'stream_cost' has no effect: no testenv of the job is `prequential`."
                 yield ValidationError(
-                    said, algorithm.places.get("stream_cost", algorithm.place), warning=True, code="no-effect"
+                    reason, algorithm.places.get("stream_cost", algorithm.place), warning=True, code="no-effect"
                 )
 
 
 def _without(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
     for spec, metric in zip(exam.metrics, flight.inspector.metrics(exam.metrics), strict=True):
         if isinstance(metric, Metric) and metric.level == "stream":
-            said = f"{metric.name} is of answers that were given before labels were told"
-            yield ValidationError(f"{said}. {_ADD}", spec.place, code="missing-request")
+            reason = f"{metric.name} is of answers that were given before labels were told"
+            yield ValidationError(f"{reason}. {_ADD}", spec.place, code="missing-request")
     algorithms = flight.job.algorithms
     for algorithm, facts in zip(algorithms, flight.inspector.paradigms(algorithms), strict=True):
         if facts.hears:
-            said = (
+            reason = (
                 f"{algorithm.paradigm.name} tells a system how its answers were, and {exam.name} asks none of it first"
             )
-            yield ValidationError(f"{said}. {_ADD}", algorithm.paradigm.place, code="unfit-paradigm")
+            yield ValidationError(f"{reason}. {_ADD}", algorithm.paradigm.place, code="unfit-paradigm")
 
 
 def _of_feedback(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
@@ -60,34 +60,38 @@ def _of_feedback(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationErr
     algorithms = flight.job.algorithms
     for algorithm, facts in zip(algorithms, flight.inspector.paradigms(algorithms), strict=True):
         if not facts.hears and not facts.reference:
-            said = f"{_learner(algorithm)} learns by train(), which takes labels; this exam tells only"
+            reason = f"{_learner(algorithm)} learns by train(), which takes labels; this exam tells only"
             remedy = "Give it feedback(told, **context), and `paradigm_type: testtimelearning`."
             yield ValidationError(
-                f"{said} {_TOLD[exam.prequential.feedback]}. {remedy}", algorithm.paradigm.place, code="unfit-paradigm"
+                f"{reason} {_TOLD[exam.prequential.feedback]}. {remedy}",
+                algorithm.paradigm.place,
+                code="unfit-paradigm",
             )
 
 
 def _of_metrics(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
     assert exam.prequential is not None
-    found = flight.inspector.metrics(exam.metrics)
-    both = [(spec, one) for spec, one in zip(exam.metrics, found, strict=True) if isinstance(one, Metric)]
+    answers = flight.inspector.metrics(exam.metrics)
+    both = [(spec, answer) for spec, answer in zip(exam.metrics, answers, strict=True) if isinstance(answer, Metric)]
     shifts = exam.prequential.near_future
     for spec, metric in both:
         base, _, shift = metric.name.partition("@")
         if base == "near_future_accuracy" and not (shifts if not shift else int(shift) in shifts):
-            asked = f"[{', '.join(map(str, [*shifts, *([int(shift)] if shift else [0])]))}]"
-            said = f"{metric.name} needs copies that are asked ahead. Write `near_future: {asked}` in `prequential`."
-            yield ValidationError(said, spec.place, code="missing-request")
+            wanted = f"[{', '.join(map(str, [*shifts, *([int(shift)] if shift else [0])]))}]"
+            reason = f"{metric.name} needs copies that are asked ahead. Write `near_future: {wanted}` in `prequential`."
+            yield ValidationError(reason, spec.place, code="missing-request")
         if metric.name == "stability_gain" and not exam.prequential.second_pass:
             yield ValidationError(
                 "stability_gain needs `second_pass: true` in `prequential`.", spec.place, code="missing-request"
             )
     first = flight.job.rank.sort_by[0][0]
     if first == "online_accuracy" and all(metric.level in ("stream", "system") for _, metric in both):
-        said = "online_accuracy alone ranks a learner that forgets everything above one that doesn't, where what comes"
+        reason = (
+            "online_accuracy alone ranks a learner that forgets everything above one that doesn't, where what comes"
+        )
         remedy = "Add a score of the test sets, such as accuracy, to the metrics."
         yield ValidationError(
-            f"{said} next is like what came last. {remedy}", flight.job.place, warning=True, code="doubtful-ranking"
+            f"{reason} next is like what came last. {remedy}", flight.job.place, warning=True, code="doubtful-ranking"
         )
 
 

@@ -18,7 +18,7 @@ class AskedSession(Protocol):
 
     seed: int
     kind: DataType
-    who: str
+    caller: str
     paradigm: Paradigm
     modules: Modules
 
@@ -41,27 +41,27 @@ NO_RESET = "it has no reset(): the reference that remembers nothing was built an
 def asked_chunks(session: AskedSession, stream: StreamKeeper) -> Iterator[ToldChunk]:
     """What is told, one chunk after the other; between them the session answers."""
     paradigm, first = session.paradigm, True
-    while (asked := stream.question()) is not None:
-        session.tell_chunk(asked.number)
+    while (chunk := stream.question()) is not None:
+        session.tell_chunk(chunk.number)
 
-        def answered(asked: AskedChunk = asked) -> Any:
-            start_generators(session.seed, "answer", asked.number)
+        def answered(question: AskedChunk = chunk) -> Any:
+            start_generators(session.seed, "answer", question.number)
             return checked_answers(
                 session.kind,
                 session.classes,
-                asked.x,
-                asked.name,
-                asked.label_shape,
+                question.x,
+                question.name,
+                question.label_shape,
                 lambda data: answer_of(session)(data, {}, session),
-                lambda: session.who,
+                lambda: session.caller,
                 f"{paradigm.name}.answer()",
                 unseen=session.rules.unseen != "none",
             ).labels
 
-        labels = _remembering_nothing(session, answered, asked.number, first) if paradigm.stateless else answered()
+        labels = _remembering_nothing(session, answered, chunk.number, first) if paradigm.stateless else answered()
         first = False
-        if (told := stream.answered(asked.number, labels, session.who)) is not None:
-            yield told
+        if (reply := stream.answered(chunk.number, labels, session.caller)) is not None:
+            yield reply
 
 
 def answer_of(session: AskedSession) -> Callable[..., object]:
@@ -80,24 +80,24 @@ def _remembering_nothing(session: AskedSession, answered: Callable[[], Any], chu
         learns |= not callable(reset) and callable(getattr(module.plugin, "answer", None))
     if learns:
         session.modules.remarks.add(NO_RESET)
-        return _anew(session, answered)
+        return _rebuilt(session, answered)
     for module in resets:
         session.call(module, "reset")
     labels = answered()
     if resets and compare:
-        fresh = _anew(session, answered)
+        fresh = _rebuilt(session, answered)
         if not alike(labels, fresh):
-            who = type(session.module("basemodel").plugin).__name__
+            name = type(session.module("basemodel").plugin).__name__
             odd = next(i for i, pair in enumerate(zip(labels, fresh, strict=True)) if not alike(*pair))
             raise PluginError(
-                f"{who}.reset() does not bring back the beginning: {labels[odd]!r} instead of {fresh[odd]!r} to "
+                f"{name}.reset() does not bring back the beginning: {labels[odd]!r} instead of {fresh[odd]!r} to "
                 f"question {odd + 1} of chunk {chunk}.",
                 code="broken-contract",
             )
     return labels
 
 
-def _anew(session: AskedSession, answered: Callable[[], Any]) -> Any:
+def _rebuilt(session: AskedSession, answered: Callable[[], Any]) -> Any:
     for module in list(session.modules):
         session.module(module.kind, module.instance, fresh=True)
     return answered()

@@ -97,7 +97,7 @@ def _answer(request: CaseRequest, store: CaseStore, report: Reporter, memory: Me
         return
     exam = request.exam()
     report({"round": 0, "doing": "start"})  # ready: the clocks of the limits begin
-    brief, own = brief_of(exam), store.files(case.id)
+    brief, folder = brief_of(exam), store.files(case.id)
     if phase == "train" and len(store.trained_rounds(case.id)) > len(brief.rounds):
         return
     began, started = spent_so_far(), _now()
@@ -105,12 +105,12 @@ def _answer(request: CaseRequest, store: CaseStore, report: Reporter, memory: Me
         learner: CaseLearner
         if phase == "all":
             learner = LocalLearner(request, brief, memory)
-            for context in (working_in(own), importable_by_others(), _one_cache_of_compiled_code(request.workspace)):
+            for context in (working_in(folder), importable_by_others(), _one_cache_of_compiled_code(request.workspace)):
                 stack.enter_context(context)
         else:
             learner = stack.enter_context(_in_sandboxes(request, brief, memory, store))
         try:
-            learner.prepare(own)
+            learner.prepare(folder)
             rounds, source = _rounds_of(request, exam, learner, store, report, began, phase)
             run_rounds(rounds)
         except SystemExit as error:  # Python's own report of it is lost where a fork ends
@@ -129,7 +129,7 @@ def _answer(request: CaseRequest, store: CaseStore, report: Reporter, memory: Me
     facts = {
         "bound": source.bound,
         "basemodel": learner.state.basemodel,
-        "measures": {name: vars(one) for name, one in ready.measures.items()},
+        "measures": {name: vars(measure) for name, measure in ready.measures.items()},
         "finished_at": _now(),
         "provenance": provenance,
     }

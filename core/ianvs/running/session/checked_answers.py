@@ -24,23 +24,25 @@ def checked_answers(
     name: str,
     label_shape: tuple[int, ...],
     ask: Asking,
-    who: Callable[[], str],
-    asked: str,
+    caller: Callable[[], str],
+    method: str,
     *,
     unseen: bool,
 ) -> Predictions:
-    """What `ask` says of `x`. name: what errors call the samples; asked: the paradigm's method; who: the module's, once
+    """What `ask` says of `x`. name: what errors call the samples; method: the paradigm's; caller: the module's, once
     it was asked. classes: how many the exam has. Raises PluginError."""
     count = len(x)
     samples = _of_shape(count) if x.lazy else x.gather()
     asked_for = Samples(samples, _of_shape(count, *label_shape), np.empty(0, str))
     check = kind.checker(Part(asked_for, np.arange(count)), classes, unseen=unseen)
     data = TestView(x, name=name)
-    said = ask(data)
+    output = ask(data)
     data.close()
-    if not isinstance(said, Predictions):
-        raise PluginError(f"{asked} returned {type(said).__name__}: return Predictions(labels).", code="invalid-result")
-    extras = {extra: np.asarray(values) for extra, values in said.extras.items()}
+    if not isinstance(output, Predictions):
+        raise PluginError(
+            f"{method} returned {type(output).__name__}: return Predictions(labels).", code="invalid-result"
+        )
+    extras = {extra: np.asarray(values) for extra, values in output.extras.items()}
     for extra, array in extras.items():
         if not extra.isidentifier() or array.dtype == object or array.shape[:1] != (count,):
             form = f"{array.dtype} {array.shape}"
@@ -52,7 +54,7 @@ def checked_answers(
                 f"the extra '{extra}' of predict() has NaN in it, which can't be compared: return numbers.",
                 code="invalid-result",
             )
-    checked: Any = check(said.labels, who())
+    checked: Any = check(output.labels, caller())
     return Predictions(checked.cpu().numpy() if hasattr(checked, "cpu") else checked, extras)
 
 
@@ -61,13 +63,13 @@ def _of_shape(*shape: int) -> NDArray[np.uint8]:
     return np.ndarray(shape, np.uint8, b"\0", strides=(0,) * len(shape))
 
 
-def alike(one: Any, other: Any) -> bool:
+def alike(value: Any, other: Any) -> bool:
     """Whether two answers, or all answers to some samples, are the same: numbers, texts, or what holds such."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(alike(one[name], other[name]) for name in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(alike, one, other))
-    return bool(np.array_equal(one, other))
+    if isinstance(value, dict) and isinstance(other, dict):
+        return value.keys() == other.keys() and all(alike(value[name], other[name]) for name in value)
+    if isinstance(value, list | tuple) and isinstance(other, list | tuple):
+        return len(value) == len(other) and all(map(alike, value, other))
+    return bool(np.array_equal(value, other))
 
 
 def picked(answers: Any, rows: Any) -> Any:

@@ -49,16 +49,16 @@ def score_contract_case(contract: Contract, request: CaseRequest, store: CaseSto
     for last in result["rounds"][-1:]:
         last["peak_memory_bytes"] = facts["peak_memory_bytes"]
     named = ("warnings", "notes", "test_labels", "matrices", "metric", "R", "parts", "untrained", "rounds", "dataset")
-    handed = {
+    reported = {
         **{key: result[key] for key in (*named, "trained")},
         "contract": contract.name,
         "scores": {key: result["scores"].get(spec.name) for spec, key in request.scores},
     }
     if result["dataset"] is None:
-        handed["dataset"] = request.testenv.dataset.name or ""
+        reported["dataset"] = request.testenv.dataset.name or ""
     provenance = {**request.provenance, "threads": request.threads}
     finished = {"measures": result["measures"], "finished_at": facts["finished_at"], "provenance": provenance}
-    return {"bound": False, "basemodel": "", **finished, "handed": handed}
+    return {"bound": False, "basemodel": "", **finished, "handed": reported}
 
 
 def _case(request: CaseRequest, store: CaseStore) -> ContractCase:

@@ -33,7 +33,7 @@ _PROBED = 20_000  # training samples that are asked too, of a question that fits
 
 @dataclass(frozen=True)
 class _Call:
-    """Samples that are asked in one call. of: what about them; None: their labels.
+    """Samples that are asked in one call. question: what about them; None: their labels.
 
     order: in which they are, out of all parts; None: one after the other.
     """
@@ -44,7 +44,7 @@ class _Call:
     order: NDArray[np.int64] | None = None
     adapted: TestSet | None = None  # what a copy learns before it answers
     round: tuple[int, tuple[int, ...], tuple[int, ...]] | None = None  # of a held-out part: number, seen, new
-    of: Question | None = None
+    question: Question | None = None
 
 
 _MANY = 16  # samples of a try
@@ -90,8 +90,8 @@ class Examination:
         An exam that asks ahead leaves out the test sets of rounds that the model was taught.
         """
         only_future = self._exam.rules.asked == "future"
-        asked = [j for j in range(len(self._exam.sheets)) if not (only_future and j < taught)]
-        tests = {j: self._exam.sheets[j].asked for j in asked}
+        chosen = [j for j in range(len(self._exam.sheets)) if not (only_future and j < taught)]
+        tests = {j: self._exam.sheets[j].asked for j in chosen}
         parts = {j: (Part(self._exam.dataset.test, test.test, test.transform),) for j, test in tests.items()}
         labels = self._arranged(parts, f"{taught} {samples}")
         steps: list[tuple[Question | None, _Arranged]] = [(None, labels)]
@@ -99,14 +99,14 @@ class Examination:
             steps += [(question, self._calls_of(question, labels, parts, taught)) for question in self._questions]
         calls = [call for _, arranged in steps for _, call in arranged]
         with self._learner.examined(model, apart=samples is not None):
-            said = iter(list(self._asked(calls, model, taught, when=f"{taught} {samples}")))
-        found: dict[Asked, Predictions] = {}
+            answers = iter(list(self._answers(calls, model, taught, when=f"{taught} {samples}")))
+        results: dict[Asked, Predictions] = {}
         for question, arranged in steps:
             for which, call in arranged:
-                answer = next(said)
+                answer = next(answers)
                 if question is None:
                     for j, part, rows in zip(which, call.parts, _rows(call), strict=True):
-                        found[Asked(j, samples)] = self._kept(part, answer, rows)
+                        results[Asked(j, samples)] = self._stored(part, answer, rows)
                     continue
                 values = _split(call, answer.labels)
                 for number, j in enumerate(which):
@@ -114,33 +114,35 @@ class Examination:
                     if question.fits:
                         fitted = call.parts[2 * number]
                         about = replace(about, fitted=next(values), labels=fitted.samples.y[fitted.positions])
-                    extras = {**found[Asked(j)].extras, **question.kept(next(values), about)}
-                    found[Asked(j)] = replace(found[Asked(j)], extras=extras)
-        return found
+                    extras = {**results[Asked(j)].extras, **question.kept(next(values), about)}
+                    results[Asked(j)] = replace(results[Asked(j)], extras=extras)
+        return results
 
     def held_out(self, model: Model, index: int) -> EvaluationRecord:
         """What the model answers to the part that is held out of the training of round `index`; untimed."""
         dataset, rounds = self._exam.dataset, self._exam.rounds
         round_, positions = rounds[index - 1], self._feed.held_out(index)
-        seen = tuple(sorted({c for one in rounds[:index] for c in one.classes}))
-        told = (index, seen, tuple(round_.classes))
+        seen = tuple(sorted({c for r in rounds[:index] for c in r.classes}))
+        facts = (index, seen, tuple(round_.classes))
         part = Part(dataset.train, positions, round_.transform)
         name = f"the held-out part of round {index}"
-        question = _Call((part,), name, self._context(index - 1, round_.classes), round=told)
+        question = _Call((part,), name, self._context(index - 1, round_.classes), round=facts)
         when = f"held out of {index}"
         with self._learner.examined(model):
-            [answer] = self._asked([question], model, index, timed=False, when=when)
-        said = self._kept(part, answer, np.arange(len(positions)))
-        earlier = tuple(sorted({label for one in rounds[: index - 1] for label in one.classes}))
-        known = None if self._exam.rules.unseen == "none" else np.zeros(len(positions), bool)
+            [answer] = self._answers([question], model, index, timed=False, when=when)
+        predictions = self._stored(part, answer, np.arange(len(positions)))
+        earlier = tuple(sorted({label for r in rounds[: index - 1] for label in r.classes}))
+        unseen = None if self._exam.rules.unseen == "none" else np.zeros(len(positions), bool)
         columns: dict[str, object] = {name: values[positions] for name, values in dataset.train.columns.items()}
         columns |= self._testenv.dataset.columns_of_settings
-        about = EvaluationRecord(dataset.classes, labels=round_.classes, earlier=earlier, unseen=known, columns=columns)
+        about = EvaluationRecord(
+            dataset.classes, labels=round_.classes, earlier=earlier, unseen=unseen, columns=columns
+        )
         every = self._kind.every_truth(dataset.train, positions)
         truth = self._kind.truth(dataset.train, positions) if every is None else every
-        return self._kind.record(about, truth, said)
+        return self._kind.record(about, truth, predictions)
 
-    def known(self, model: Model, taught: int) -> list[Predictions]:
+    def probe_answers(self, model: Model, taught: int) -> list[Predictions]:
         """Answers to a few training samples of each round so far, with the same random numbers every time; untimed."""
         calls = []
         for index in range(1, taught + 1):
@@ -150,26 +152,26 @@ class Examination:
                 context = self._context(index - 1, self._exam.rounds[index - 1].classes)
                 calls.append(_Call((few,), f"samples of round {index}", context))
         with self._learner.examined(model):
-            return list(self._asked(calls, model, taught, timed=False, tried=True))
+            return list(self._answers(calls, model, taught, timed=False, tried=True))
 
     def ahead(self, parts: Sequence[Part], model: Model, taught: int) -> list[Any]:
         """Answers of a second object to training samples that were not told yet, or again to such that were, part
         after part; untimed."""
         questions = [_Call((part,), "questions of the stream") for part in parts]
         with self._learner.examined(model, apart=True):
-            return [one.labels for one in self._asked(questions, model, taught, timed=False, tried=True)]
+            return [answer.labels for answer in self._answers(questions, model, taught, timed=False, tried=True)]
 
     def broken_down(self, predictions: Mapping[Asked, Predictions], taught: int) -> str:
         """A sentence where each answer is the same class, though round `taught` has taught several; else ""."""
         if not predictions or self._kind.name != "classification" or len(self._exam.rounds[taught - 1].classes) < 2:
             return ""
         sheets = self._exam.sheets
-        asked = [np.unique(p.labels) for key, p in predictions.items() if len(sheets[key.test].asked.classes) > 1]
-        if not self._exam.rules.task_in_testing and asked:
-            asked = [np.unique(np.concatenate(asked))]
-        if not asked or any(len(answers) != 1 or answers[0] < 0 for answers in asked):
+        labels = [np.unique(p.labels) for key, p in predictions.items() if len(sheets[key.test].asked.classes) > 1]
+        if not self._exam.rules.task_in_testing and labels:
+            labels = [np.unique(np.concatenate(labels))]
+        if not labels or any(len(answers) != 1 or answers[0] < 0 for answers in labels):
             return ""
-        names = ", ".join(dict.fromkeys(f"'{self._exam.dataset.classes[int(answers[0])]}'" for answers in asked))
+        names = ", ".join(dict.fromkeys(f"'{self._exam.dataset.classes[int(answers[0])]}'" for answers in labels))
         return f"all answers after round {taught} are {names}: of a network this says that its training broke down"
 
     @property
@@ -178,22 +180,24 @@ class Examination:
 
     # --- questions ----------------------------------------------------------------------------------------------
 
-    def _arranged(self, parts: Mapping[int, tuple[Part, ...]], when: str, of: Question | None = None) -> _Arranged:
+    def _arranged(
+        self, parts: Mapping[int, tuple[Part, ...]], when: str, question: Question | None = None
+    ) -> _Arranged:
         """(which sheets, the call): one for all where the task is hidden, else one each. parts: by sheet."""
         tests = [sheet.asked for sheet in self._exam.sheets]
-        adapted = {j: tests[j] for j in parts if tests[j].adapt is not None and of is None}
+        adapted = {j: tests[j] for j in parts if tests[j].adapt is not None and question is None}
         alone = [j for j in parts if j in adapted or self._exam.rules.task_in_testing]
         mixed = tuple(j for j in parts if j not in alone)
-        found = []
+        calls = []
         if mixed:
             chosen = tuple(part for j in mixed for part in parts[j])
-            name = "the test sets" if of is None else f"the {of.method}"
-            found.append((mixed, _Call(chosen, name, order=self._order(chosen, when), of=of)))
+            name = "the test sets" if question is None else f"the {question.method}"
+            calls.append((mixed, _Call(chosen, name, order=self._order(chosen, when), question=question)))
         for j in alone:
-            name = f"{'test set' if of is None else f'the {of.method} of'} {tests[j].name}"
+            name = f"{'test set' if question is None else f'the {question.method} of'} {tests[j].name}"
             context = self._context(j, tests[j].classes)
-            found.append(((j,), _Call(parts[j], name, context, adapted=adapted.get(j), of=of)))
-        return found
+            calls.append(((j,), _Call(parts[j], name, context, adapted=adapted.get(j), question=question)))
+        return calls
 
     def _calls_of(
         self, question: Question, labels: _Arranged, parts: Mapping[int, tuple[Part, ...]], taught: int
@@ -206,12 +210,12 @@ class Examination:
             return []
         if question.shows_labels and self._learner.adapts:
             raise PluginError(
-                f"{self._learner.state.who.partition('.')[0]} learns while it is tested, so the replies can't be "
+                f"{self._learner.state.caller.partition('.')[0]} learns while it is tested, so the replies can't be "
                 f"shown to it. Take `{question.name}: true` out of the testenv, or the algorithm out of the job.",
                 code="unfit-paradigm",
             )
         if not question.fits:
-            return [(which, replace(call, of=question)) for which, call in labels if call.adapted is None]
+            return [(which, replace(call, question=question)) for which, call in labels if call.adapted is None]
         fitted = self._fitted(question, list(parts))
         return self._arranged({j: (part, *parts[j]) for j, part in fitted.items()}, f"{taught} probe", question)
 
@@ -220,14 +224,14 @@ class Examination:
         """What the learner is not asked, which it may lack, and why."""
         return self._learner.state.unscored
 
-    def _fitted(self, question: Question, asked: Sequence[int]) -> dict[int, Part]:
+    def _fitted(self, question: Question, sheets: Sequence[int]) -> dict[int, Part]:
         """[j] the training samples that are asked with sheet j."""
         if len(self._exam.sheets) != len(self._exam.rounds) or not self._kind.probes:
             raise PluginError(
                 f"`{question.name}: true` needs one test set of classes for each round.", code="unfit-exam"
             )
-        found = {j: self._feed.probed(j + 1) for j in asked}
-        return {j: replace(part, positions=part.positions[:_PROBED]) for j, part in found.items()}
+        parts = {j: self._feed.probed(j + 1) for j in sheets}
+        return {j: replace(part, positions=part.positions[:_PROBED]) for j, part in parts.items()}
 
     def _order(self, parts: Sequence[Part], when: str) -> NDArray[np.int64]:
         """By the case's seed and the true labels: a learner that knows the seed can't draw it again."""
@@ -244,7 +248,7 @@ class Examination:
 
     # --- answers ------------------------------------------------------------------------------------------------
 
-    def _asked(
+    def _answers(
         self,
         calls: Sequence[_Call],
         model: Model,
@@ -257,61 +261,61 @@ class Examination:
         """Checked answers, in the order of the calls. timed: what they take, and lose of their length, is `spent`.
         tried: nothing hangs on them. when: which examination it is, for replies that were kept."""
         for call in calls:
-            shows = call.of is not None and call.of.shows_labels
-            adapted, labels = call.adapted, call.of is None
+            shows = call.question is not None and call.question.shows_labels
+            adapted, labels = call.adapted, call.question is None
             pieces = list[Predictions]()
-            with ExitStack() as lent:
+            with ExitStack() as stack:
                 by = None
                 if when and labels:  # later it is shown what nobody shall find among its replies
-                    by = lent.enter_context(self._replies.given(when))
-                asked = Asking(
+                    by = stack.enter_context(self._replies.given(when))
+                query = Asking(
                     x=columns_of(call.parts, ("x",), call.order)["x"],
                     name=call.name,
                     label_shape=call.parts[0].samples.y.shape[1:],
                     context=call.context,
                     replies=columns_of(call.parts, ("y",), call.order)["y"] if shows else None,
                     round=call.round,
-                    question=None if call.of is None else call.of.name,
+                    question=None if call.question is None else call.question.name,
                     adapt=None if adapted is None else (self._feed.adaptation(adapted), adapted.name, adapted.classes),
                     taught=taught > 0,
                     tried=tried,
                     replies_by=by,
                 )
-                answers = self._learner.answers(asked, model)
-                while (said := self._next(answers, timed=timed)) is not None:
+                answers = self._learner.answers(query, model)
+                while (piece := self._next(answers, timed=timed)) is not None:
                     if labels:
-                        answered, cut = self._shortened(said, packed=not tried)
-                        said, self.spent = answered, self.spent + Spent(cut=cut if timed else 0)
-                    pieces.append(said)
+                        answered, cut = self._shortened(piece, packed=not tried)
+                        piece, self.spent = answered, self.spent + Spent(cut=cut if timed else 0)
+                    pieces.append(piece)
             yield pieces[0] if len(pieces) == 1 else _joined(pieces)
 
     def _next(self, answers: Iterator[Predictions], *, timed: bool) -> Predictions | None:
         if not timed:
             return next(answers, None)
         began = spent_so_far()
-        said = next(answers, None)
-        if said is not None:
+        answer = next(answers, None)
+        if answer is not None:
             self.spent += spent_so_far() - began
-        return said
+        return answer
 
-    def _shortened(self, said: Predictions, *, packed: bool) -> tuple[Predictions, int]:
+    def _shortened(self, predictions: Predictions, *, packed: bool) -> tuple[Predictions, int]:
         """Answers no longer than they may be, and how many were cut. packed: in the form that waits for others."""
-        answers, cut = self._kind.shortened(said.labels)
-        return replace(said, labels=self._kind.packed(answers) if packed else answers), cut
+        answers, cut = self._kind.shortened(predictions.labels)
+        return replace(predictions, labels=self._kind.packed(answers) if packed else answers), cut
 
-    def _kept(self, part: Part, answer: Predictions, rows: NDArray[np.int64]) -> Predictions:
+    def _stored(self, part: Part, answer: Predictions, rows: NDArray[np.int64]) -> Predictions:
         size = self._kind.batch_limit or max(1, len(rows))
 
         def pieces() -> Iterator[tuple[Part, Any]]:
             for start in range(0, max(1, len(rows)), size):
-                said = picked(answer.labels, rows[start : start + size])
-                yield replace(part, positions=part.positions[start : start + size]), said
+                labels = picked(answer.labels, rows[start : start + size])
+                yield replace(part, positions=part.positions[start : start + size]), labels
 
-        kept = self._kind.kept(pieces(), self._classes)
+        stored = self._kind.kept(pieces(), self._classes)
         ours = {extra for question in self._questions for extra in question.extras}
-        if taken := answer.extras.keys() & {*kept.extras, *self._kind.own_extras, *ours}:
+        if taken := answer.extras.keys() & {*stored.extras, *self._kind.own_extras, *ours}:
             raise PluginError(f"predict() returned an extra '{min(taken)}', a name of ours.", code="invalid-result")
-        return replace(kept, extras={**kept.extras, **{name: v[rows] for name, v in answer.extras.items()}})
+        return replace(stored, extras={**stored.extras, **{name: v[rows] for name, v in answer.extras.items()}})
 
 
 def _joined(pieces: Sequence[Predictions]) -> Predictions:
@@ -321,7 +325,7 @@ def _joined(pieces: Sequence[Predictions]) -> Predictions:
             "predict() returned extras with some of its answers, and not with others", code="invalid-result"
         )
     extras = {name: np.concatenate([piece.extras[name] for piece in pieces]) for name in pieces[0].extras}
-    return Predictions([one for piece in pieces for one in piece.labels], extras)
+    return Predictions([label for piece in pieces for label in piece.labels], extras)
 
 
 def _few(part: Part) -> NDArray[np.int64]:

@@ -55,7 +55,7 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Va
     data.find_doubts(exam.dataset, cache)
     if store.damage(request.exam_id, thoroughly=True) is not None:
         kind, samples = data_type(exam.dataset.kind, request.testenv.dataset.data_type), exam.dataset.test
-        of = {j: number for number, sheet in enumerate(exam.sheets) for j in sheet.tests}
+        sheet_of = {j: number for number, sheet in enumerate(exam.sheets) for j in sheet.tests}
         record = ExamRecord(
             dataset=exam.dataset.name,
             kind=exam.dataset.kind,
@@ -68,15 +68,15 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Va
             test_earlier=tuple(exam.taught_before(j) for j in range(len(exam.tests))),
             notes=tuple(exam.dataset.notes),
             shape=tuple(int(length) for length in exam.dataset.train.x.shape[1:]),
-            sheets=tuple(of[j] for j in range(len(exam.tests))),
+            sheets=tuple(sheet_of[j] for j in range(len(exam.tests))),
             shows=kind.shows,
         )
-        asked = [sheet.asked for sheet in exam.sheets]
-        truth = [kind.truth(samples, test.test) for test in asked]
-        shown = [kind.shown(Part(samples, test.test, test.transform)) for test in asked]
+        tests = [sheet.asked for sheet in exam.sheets]
+        truth = [kind.truth(samples, test.test) for test in tests]
+        shown = [kind.shown(Part(samples, test.test, test.transform)) for test in tests]
         pictures = [picture for picture in shown if picture is not None]
         rows = {j: rows for sheet in exam.sheets for j, rows in zip(sheet.tests, sheet.rows, strict=False)}
-        columns = [_columns(samples, test.test) for test in asked]
+        columns = [_columns(samples, test.test) for test in tests]
         store.write(request.exam_id, record, truth, manifest(exam), pictures, rows, columns)
     return []
 
@@ -88,7 +88,7 @@ def _misfits(exam: Exam, spec: TestEnvSpec) -> list[ValidationError]:
     if of_settings := spec.dataset.misfits(exam.dataset.classes):
         return of_settings
     seen = _perfect(kind, exam, spec.dataset.columns_of_settings)
-    answered = {one.name for one in spec.questions}  # by a learner alone
+    answered = {question.name for question in spec.questions}  # by a learner alone
     for metric_spec in _tried(spec):
         metric = resolve(metric_spec)
         if lacking := [name for name in metric.columns if metric.level == "score" and name not in seen.columns]:
@@ -117,12 +117,12 @@ def _perfect(kind: DataType, exam: Exam, columns: Mapping[str, object]) -> Evalu
     samples, test, classes = exam.dataset.test, exam.tests[0], exam.dataset.classes
     few = test.test[:_FEW]
     truth = np.asarray(samples.y[few])
-    names = tuple(one.name for one in exam.tests)
+    names = tuple(each.name for each in exam.tests)
     columns = {**_columns(samples, few), **kind.columns(kind.shown(Part(samples, few))), **columns}
     about = EvaluationRecord(classes, labels=test.classes, earlier=(), columns=columns, test=test.name, tests=names)
-    said = kind.kept([(Part(samples, few), kind.packed(kind.perfect(truth)))], len(classes))
+    predictions = kind.kept([(Part(samples, few), kind.packed(kind.perfect(truth)))], len(classes))
     every = kind.every_truth(samples, few)
-    seen = kind.record(about, kind.truth(samples, few) if every is None else every, said)
+    seen = kind.record(about, kind.truth(samples, few) if every is None else every, predictions)
     return replace(seen, probe=truth) if kind.probes else seen
 
 

@@ -33,8 +33,8 @@ def failing(store: CaseStore, request: CaseRequest, report: Reporter) -> Iterato
     except Exception as error:
         with contextlib.suppress(OSError):  # the log may be on the disk that is full
             traced = not isinstance(error, IanvsError | RemoteError)  # of the latter the traceback is there already
-            said = traceback.format_exc() if traced else f"{error_kind(error)}: {error}\n"
-            sys.stderr.write(Redactor(request.secrets)(said))  # without a process of its own this is the terminal
+            text = traceback.format_exc() if traced else f"{error_kind(error)}: {error}\n"
+            sys.stderr.write(Redactor(request.secrets)(text))  # without a process of its own this is the terminal
         try:
             if _is_of_storage(error, store.workspace):
                 raise error
@@ -69,8 +69,8 @@ def _is_of_storage(error: Exception, workspace: Path) -> bool:
 def _failure(error: Exception, store: CaseStore, request: CaseRequest) -> Failure:
     kind: FailureKind = "memory" if error_kind(error) in ("MemoryError", "OutOfMemoryError") else "exception"
     log = Path(os.path.relpath(store.log(request.case.id), store.workspace))
-    said = error_text(error) + missing_file_hint(error, store.files(request.case.id), request.started_in)
-    message = said or "(no message)"
+    text = error_text(error) + missing_file_hint(error, store.files(request.case.id), request.started_in)
+    message = text or "(no message)"
     if isinstance(error, FileNotFoundError | PluginError | RemoteError) and store.status(request.case.id) is None:
         message = (
             f"the folder {store.folder(request.case.id)} was removed while the case ran; the next run does it again"

@@ -90,14 +90,14 @@ class DataFeed:
         y = _plain(self._type.told(train.y))
         self._train = replace(train, x=_plain(train.x), y=y, ids=_plain(train.ids))
         train_ratio = 1.0 if self.streams else train_ratio
-        self._kept: list[Part] = []
+        self._parts: list[Part] = []
         self._held_out: list[NDArray[np.int64]] = []
         for round_ in exam.rounds:
-            kept, held_out = hold_out(round_, exam.dataset, train_ratio, seed)
-            labels = None if round_.labels is None else round_.labels[_where(round_.train, kept)]
+            positions, held_out = hold_out(round_, exam.dataset, train_ratio, seed)
+            labels = None if round_.labels is None else round_.labels[_where(round_.train, positions)]
             if round_.limited and round_.background is None:
-                labels = self._type.limited(self._train.y[kept], round_.classes)
-            self._kept.append(Part(self._train, kept, round_.transform, labels))
+                labels = self._type.limited(self._train.y[positions], round_.classes)
+            self._parts.append(Part(self._train, positions, round_.transform, labels))
             self._held_out.append(held_out)
         self._chunks = self._cut()  # of each round
 
@@ -112,7 +112,7 @@ class DataFeed:
 
     def _of_round(self, index: int, positions: NDArray[np.int64] | None = None) -> Part:
         """Round `index`, or other `positions`, as it is told. Masks are limited only now: all at once are too large."""
-        part, round_ = self._kept[index - 1], self._exam.rounds[index - 1]
+        part, round_ = self._parts[index - 1], self._exam.rounds[index - 1]
         if positions is not None:
             part = Part(part.samples, positions, part.transform)
         if round_.background is None:
@@ -125,8 +125,8 @@ class DataFeed:
 
         They are mixed: one after the other, a learner that goes over them in order would still learn them in turn.
         """
-        told = self._without_rules(first, last)
-        parts = tuple(self._shared(part, share, skew, index) for index, part in enumerate(told, first))
+        whole_rounds = self._without_rules(first, last)
+        parts = tuple(self._shared(part, share, skew, index) for index, part in enumerate(whole_rounds, first))
         order = None
         if len(parts) > 1:
             order = generator(self._seed, last, "joint").permutation(sum(map(len, parts)))
@@ -134,8 +134,8 @@ class DataFeed:
 
     def past_rounds(self, last: int) -> list[Handout]:
         """Rounds 1 to `last`, one by one, for a bound: no rule but that of hidden labels is for it."""
-        told = self._without_rules(1, last)
-        return [self._view((part,), f"round {k}", None) for k, part in enumerate(told, 1)]
+        whole_rounds = self._without_rules(1, last)
+        return [self._view((part,), f"round {k}", None) for k, part in enumerate(whole_rounds, 1)]
 
     def _without_rules(self, first: int, last: int) -> list[Part]:
         """Rounds `first` to `last` for a learner that sees them together.
@@ -149,7 +149,7 @@ class DataFeed:
         classes = tuple(sorted({c for round_ in rounds for c in round_.classes}))
         parts: list[Part] = []
         later = np.zeros(0, np.int64)
-        for part in reversed(self._kept[first - 1 : last]):
+        for part in reversed(self._parts[first - 1 : last]):
             positions = part.positions[~np.isin(part.positions, later)]
             labels = self._type.limited(self._train.y[positions], classes, rounds[-1].background)
             parts.insert(0, replace(part, positions=positions, labels=labels))
@@ -185,7 +185,7 @@ class DataFeed:
     def arrived(self, index: int) -> int:
         """Training samples that have been handed over when round `index` is over."""
         last = next((chunks[-1] for chunks in reversed(self._chunks[:index]) if chunks), None)
-        return last.samples if last is not None else sum(map(len, self._kept[:index]))
+        return last.samples if last is not None else sum(map(len, self._parts[:index]))
 
     def adaptation(self, test: TestSet) -> Handout:
         """What a copy of the learner is adapted on before it answers `test`."""
@@ -196,7 +196,7 @@ class DataFeed:
 
     def probed(self, index: int) -> Part:
         """What a linear probe for the test set of round `index` is fitted on: its samples with their own labels."""
-        part = self._kept[index - 1]
+        part = self._parts[index - 1]
         return Part(part.samples, part.positions, part.transform)
 
     def _view(
@@ -210,12 +210,12 @@ class DataFeed:
         if n == 1:
             return part
         labels = part.told
-        told = labels if labels.ndim == 1 and labels.dtype.kind in "iu" else None
+        classes = labels if labels.ndim == 1 and labels.dtype.kind in "iu" else None
         draws = generator(self._seed, number, f"share of {n}")
         if skew is None:
-            hands = stratified_deal(told, len(part), n, draws)
+            hands = stratified_deal(classes, len(part), n, draws)
         else:
-            hands = dirichlet_deal(told, len(part), n, skew, draws)
+            hands = dirichlet_deal(classes, len(part), n, skew, draws)
         return part.part(np.sort(hands[k]))
 
     def _cut(self) -> list[tuple[Chunk, ...]]:
@@ -225,25 +225,25 @@ class DataFeed:
         """
         stream = self._exam.stream
         if stream is None:
-            return [() for _ in self._kept]
-        chunks: list[list[Chunk]] = [[] for _ in self._kept]
-        flow = self._kept
+            return [() for _ in self._parts]
+        chunks: list[list[Chunk]] = [[] for _ in self._parts]
+        flow = self._parts
         if stream.shuffled:
             draws = [generator(self._seed, index + 1, "stream") for index in range(len(flow))]
-            flow = [part.part(one.permutation(len(part))) for part, one in zip(flow, draws, strict=True)]
+            flow = [part.part(draw.permutation(len(part))) for part, draw in zip(flow, draws, strict=True)]
         labels = [_labels(part) for part in flow]
         ends = np.cumsum([*map(len, flow)]).tolist()
         starts = [0, *ends[:-1]]
         for number, start in enumerate(range(0, ends[-1], stream.batch), start=1):
             end = min(start + stream.batch, ends[-1])
             first, begun = bisect_right(ends, start), bisect_left(starts, end)
-            parts, told = [], set()
+            parts, taught = [], set()
             for index in range(first, begun):
                 if ends[index] > starts[index]:
                     where = slice(max(start, starts[index]) - starts[index], end - starts[index])
                     parts.append(flow[index].part(where))
-                    told.update(labels[index][where])
-            classes = tuple(sorted(label for label in told if label >= 0))
+                    taught.update(labels[index][where])
+            classes = tuple(sorted(label for label in taught if label >= 0))
             chunks[first].append(Chunk(number, end, begun, bisect_right(ends, end), classes, tuple(parts)))
         return [*map(tuple, chunks)]
 
@@ -254,13 +254,13 @@ def joined(parts: Sequence[Part]) -> list[Part]:
     def kind(part: Part) -> tuple[int, int, bool]:
         return id(part.samples), id(part.transform), part.labels is None
 
-    found = []
+    merged = []
     for _, some in itertools.groupby(parts, kind):
         first, *_ = same = list(some)
-        told = [part.labels for part in same if part.labels is not None]
-        labels = np.concatenate(told) if told else None
-        found.append(replace(first, positions=np.concatenate([part.positions for part in same]), labels=labels))
-    return found
+        given = [part.labels for part in same if part.labels is not None]
+        labels = np.concatenate(given) if given else None
+        merged.append(replace(first, positions=np.concatenate([part.positions for part in same]), labels=labels))
+    return merged
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:

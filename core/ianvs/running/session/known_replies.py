@@ -24,17 +24,17 @@ from ianvs.store.keys import digest
 class Replies:
     """Of one case (ianvs.plugins.contract.Generation). All is kept in the cache of the workspace.
 
-    engine: who writes what is not known. asked: whether the learner has asked, since the examination began.
+    engine: who writes what is not known. called: whether the learner has called it, since the examination began.
     """
 
     def __init__(self, request: CaseRequest) -> None:
         self._request, self._cache, self.engine = request, request.workspace / "cache", request.generation.engine
         self._server = None if request.generation.url is None else ReplyServer(request.generation.url)
-        self._asked_server = self.asked = False
+        self._asked_server = self.called = False
         self._salt = secrets.token_urlsafe(32)
         self._when: object = None
         self._file = Path()  # of what was said under the conditions of the last call
-        self._known: dict[str, str] = {}  # token ids with blanks between them, which are written in no time
+        self._by_prompt: dict[str, str] = {}  # token ids with blanks between them, which are written in no time
 
     @contextmanager
     def given(self, when: object) -> Iterator["Replies"]:
@@ -42,7 +42,7 @@ class Replies:
 
         Replies count for that one alone, and for the same algorithm, hyperparameters and seed.
         """
-        self._when, self.asked = when, False
+        self._when, self.called = when, False
         try:
             yield self
         finally:
@@ -61,21 +61,21 @@ class Replies:
         """One reply to each prompt, in token ids. See ianvs.plugins.contract.Generation."""
         if self._when is None:
             raise PluginError("replies are given to who is examined", code="invalid-request")
-        self.asked = True
+        self.called = True
         lists = [[int(token) for token in prompt] for prompt in prompts]
         keys = [_digest(np.array(prompt, np.int64).tobytes()) for prompt in lists]
         files = {} if self._server is None else _files(adapter())
         said_by: object = weights if self._server is None else [*map(_digest, files.values())]
         self._turn_to([said_by, tuple(stops), longest])
-        missing = {key: number for number, key in enumerate(keys) if key not in self._known}
+        missing = {key: number for number, key in enumerate(keys) if key not in self._by_prompt}
         if missing:
             numbers = sorted(missing.values())
             if self._server is None:
-                said = [[int(token) for token in one] for one in generate(numbers)]
+                replies = [[int(token) for token in reply] for reply in generate(numbers)]
             else:
-                said = self._served(self._server, files, [lists[number] for number in numbers], stops, longest)
-            self._note([keys[number] for number in numbers], said)
-        return [[*map(int, self._known[key].split())] for key in keys]
+                replies = self._served(self._server, files, [lists[number] for number in numbers], stops, longest)
+            self._note([keys[number] for number in numbers], replies)
+        return [[*map(int, self._by_prompt[key].split())] for key in keys]
 
     def _served(
         self,
@@ -96,8 +96,8 @@ class Replies:
     def _require_planned(self, server: ReplyServer) -> None:
         planned = self._request.generation.version
         if not self._asked_server and (now := server.served().version) != planned:
-            said = f"is {now!r} now, and was {planned!r} when the job was planned"
-            raise ReplyServerError(f"the server at {server.url} {said}. Run it again.", code="unreachable-server")
+            change = f"is {now!r} now, and was {planned!r} when the job was planned"
+            raise ReplyServerError(f"the server at {server.url} {change}. Run it again.", code="unreachable-server")
         self._asked_server = True
 
     def _turn_to(self, said_by: list[object]) -> None:
@@ -107,20 +107,20 @@ class Replies:
         versions = [version(name) for name in ("transformers", "torch") if find_spec(name)]
         file = self._cache / "replies" / f"{digest([case, versions, said_by])}.json"
         if file != self._file:
-            self._file, self._known = file, read_memo(file) or {}
+            self._file, self._by_prompt = file, read_memo(file) or {}
 
-    def _note(self, keys: list[str], said: list[list[int]]) -> None:
-        if len(said) != len(keys):
-            raise PluginError(f"{len(said)} replies came to {len(keys)} prompts", code="invalid-result")
-        self._known |= {key: " ".join(map(str, one)) for key, one in zip(keys, said, strict=True)}
+    def _note(self, keys: list[str], replies: list[list[int]]) -> None:
+        if len(replies) != len(keys):
+            raise PluginError(f"{len(replies)} replies came to {len(keys)} prompts", code="invalid-result")
+        self._by_prompt |= {key: " ".join(map(str, reply)) for key, reply in zip(keys, replies, strict=True)}
         with suppress(OSError):  # it only saves time
-            write_memo(self._file, self._known)
+            write_memo(self._file, self._by_prompt)
 
 
 def _files(adapter: Adapter) -> dict[str, bytes]:
     """As peft writes them."""
-    said = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": adapter.rank, "lora_alpha": adapter.alpha}
-    config: dict[str, Any] = {**said, "bias": "none", "target_modules": adapter.modules}
+    options = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": adapter.rank, "lora_alpha": adapter.alpha}
+    config: dict[str, Any] = {**options, "bias": "none", "target_modules": adapter.modules}
     config |= {"lora_dropout": 0.0, "inference_mode": True}
     return {"adapter_config.json": json.dumps(config).encode(), "adapter_model.safetensors": adapter.tensors}
 

@@ -75,12 +75,12 @@ class LocalLearner:
             if (hears or stateless) and session.has("memory"):
                 session.module("memory")
         self.built = spent[0]
-        own = declared_measures(session.modules, paradigm.measures)
+        declared = declared_measures(session.modules, paradigm.measures)
         self.ready = Ready(
             steps=steps,
             reference=paradigm.reference,
-            measures={**paradigm.measures, **own},
-            measured=bool(own),
+            measures={**paradigm.measures, **declared},
+            measured=bool(declared),
             hears=hears,
             stateless=stateless,
             device="cuda" if device == "cuda" else "cpu",
@@ -115,25 +115,25 @@ class LocalLearner:
             start_generators(session.seed, "measured")
             for module in session.modules:
                 if isinstance(getattr(module.plugin, "measures", None), Mapping):
-                    said = session.call(module, "measured")
-                    session.step.measures |= checked_measures(module, said)
+                    values = session.call(module, "measured")
+                    session.step.measures |= checked_measures(module, values)
         self._look()
 
     def _network_size(self) -> NetworkSize:
-        step, last, plugins = self.session.step, self._last, [one.plugin for one in self.session.modules]
+        step, last, plugins = self.session.step, self._last, [module.plugin for module in self.session.modules]
         if last is None or self._kind.shows == "replies" or self.is_apart:  # slow, or it may learn from it
             return network_size(plugins, None)
         before = generator_states(), dict(step.measures), step.passes
-        one = replace(last, x=last.x.take(np.arange(1)), tried=True)
-        size = network_size(plugins, lambda: list(self.answers(one, Model())))
+        single = replace(last, x=last.x.take(np.arange(1)), tried=True)
+        size = network_size(plugins, lambda: list(self.answers(single, Model())))
         states, step.measures, step.passes = before
         restore_generators(states)
         return size
 
     def instantiate(self, modules: Sequence[StoredModule]) -> int:
         """Make those modules, as they were before they were taught anything; how many there are now."""
-        for one in modules:
-            self.session.module(one.kind, one.instance)
+        for module in modules:
+            self.session.module(module.kind, module.instance)
         self._look()
         return self.state.modules
 
@@ -157,9 +157,9 @@ class LocalLearner:
         measure.saved_bytes(folder, self._request.saved_mb)
         return Model(modules, folder)
 
-    def restore(self, model: Model, *, taught: bool = True, anew: bool = False) -> None:
-        """Bring back what was saved. anew: in new objects of the author's classes."""
-        self.session.modules.restore(tuple(model.modules), taught=taught, anew=anew)
+    def restore(self, model: Model, *, taught: bool = True, fresh: bool = False) -> None:
+        """Bring back what was saved. fresh: in new objects of the author's classes."""
+        self.session.modules.restore(tuple(model.modules), taught=taught, fresh=fresh)
         self._look()
 
     def apart(self) -> AbstractContextManager[None]:
@@ -203,82 +203,84 @@ class LocalLearner:
                 self.changed = self.changed or changed_between(was, state_digest(plugins, most))
         session.step.measures, session.step.passes = measures, passes
 
-    def answers(self, asked: Asking, model: Model) -> Iterator[Predictions]:
+    def answers(self, query: Asking, model: Model) -> Iterator[Predictions]:
         """Checked answers, as many at a time as the data type allows. model: from which a copy is made to adapt."""
-        session, context = self.session, self._context(asked)
-        if asked.question is None:
-            context["generation"] = asked.replies_by
-            self._last = asked if asked.adapt is None else None
-        x = presented(asked.x, self._request.threads)
-        if asked.tried:
+        session, context = self.session, self._context(query)
+        if query.question is None:
+            context["generation"] = query.replies_by
+            self._last = query if query.adapt is None else None
+        x = presented(query.x, self._request.threads)
+        if query.tried:
             start_generators(session.seed, "tried")
-        if asked.question is not None:
-            yield Predictions(self._beside_labels(asked, x, context))
-        elif asked.adapt is None:
-            yield from self._pieces(asked, x, context)
+        if query.question is not None:
+            yield Predictions(self._beside_labels(query, x, context))
+        elif query.adapt is None:
+            yield from self._pieces(query, x, context)
         else:
-            handout, name, classes = asked.adapt
+            handout, name, classes = query.adapt
             start_generators(session.seed, f"adapt to {name}")
-            stored = list(model.modules) if asked.taught else None
+            stored = list(model.modules) if query.taught else None
             with session.replaced(session.modules.copied(stored), pretraining=False):
                 for data in session.adaptation(session.view(handout), context, classes):
                     session.paradigm.adapt(data, session)
-                yield from self._pieces(asked, x, context)
+                yield from self._pieces(query, x, context)
 
-    def _pieces(self, asked: Asking, x: Column, context: Mapping[str, Any]) -> Iterator[Predictions]:
+    def _pieces(self, query: Asking, x: Column, context: Mapping[str, Any]) -> Iterator[Predictions]:
         count = max(1, len(x))
         size = self._kind.batch_limit or count
         for start in range(0, count, size):
             piece = x if size >= count else x.take(np.arange(start, min(start + size, count)))
-            yield self._piece(asked, piece, context)
+            yield self._piece(query, piece, context)
 
-    def _piece(self, asked: Asking, x: Column, context: Mapping[str, Any]) -> Predictions:
+    def _piece(self, query: Asking, x: Column, context: Mapping[str, Any]) -> Predictions:
         session = self.session
-        found = checked_answers(
+        predictions = checked_answers(
             self._kind,
             session.classes,
             x,
-            asked.name,
-            asked.label_shape,
+            query.name,
+            query.label_shape,
             lambda data: session.paradigm.predict(data, context, session),
-            lambda: session.who,
+            lambda: session.caller,
             f"{session.paradigm.name}.predict()",
             unseen=self._brief.rules.unseen != "none",
         )
         measure.synchronise()
-        by = asked.replies_by
-        if by is not None and by.engine == "server" and not by.asked:
+        by = query.replies_by
+        if by is not None and by.engine == "server" and not by.called:
             raise ReplyServerError(
-                f"{session.who} does not have its replies written by `generation`. Take it out of the job.",
+                f"{session.caller} does not have its replies written by `generation`. Take it out of the job.",
                 code="unfit-module",
             )
-        return replace(found, labels=copy.deepcopy(found.labels))  # a learner may change what it has said later
+        return replace(
+            predictions, labels=copy.deepcopy(predictions.labels)
+        )  # a learner may change what it has said later
 
-    def _beside_labels(self, asked: Asking, x: Column, context: Mapping[str, Any]) -> NDArray[Any]:
+    def _beside_labels(self, query: Asking, x: Column, context: Mapping[str, Any]) -> NDArray[Any]:
         """Checked, what a method of the base model says of all samples."""
-        question, learner = self._questions[str(asked.question)], self.session.module("basemodel")
+        question, learner = self._questions[str(query.question)], self.session.module("basemodel")
         if why := question.lacks(learner.plugin):
             raise PluginError(f"`{question.name}: true` asks for {question.wanted}, and {why}.", code="broken-contract")
-        data: TestView | TrainView = TestView(x, name=asked.name)
-        if asked.replies is not None:
-            data = TrainView({"x": x, "y": presented(asked.replies, self._request.threads)}, name=asked.name)
+        data: TestView | TrainView = TestView(x, name=query.name)
+        if query.replies is not None:
+            data = TrainView({"x": x, "y": presented(query.replies, self._request.threads)}, name=query.name)
         try:
-            found = self.session.call(learner, question.method, data, **context)
+            answers = self.session.call(learner, question.method, data, **context)
         finally:
             data.close()
-        return question.checked(found, len(x), self.session.classes, f"{learner.name}.{question.method}()")
+        return question.checked(answers, len(x), self.session.classes, f"{learner.name}.{question.method}()")
 
-    def _context(self, asked: Asking) -> dict[str, Any]:
+    def _context(self, query: Asking) -> dict[str, Any]:
         """What is told with a question: the task where the rules show it, the round of its held-out part."""
-        told = dict(asked.context)
-        return told if asked.round is None else told | self.session.round_context(*asked.round)
+        context = dict(query.context)
+        return context if query.round is None else context | self.session.round_context(*query.round)
 
     def _second(self, model: Model) -> Modules:
         """Other objects of the same classes that begin from `model`. Raises PluginError where they can't."""
-        for one in model.modules:
-            if one.path is None and (one.calls or one.kind == "basemodel"):
+        for m in model.modules:
+            if m.path is None and (m.calls or m.kind == "basemodel"):
                 raise PluginError(
-                    f"the {one.kind} has no save(). It learns while it is tested, or is asked within a round, which is "
+                    f"the {m.kind} has no save(). It learns while it is tested, or is asked within a round, which is "
                     "asked of a second object that loads what was saved: give it save() and load().",
                     code="broken-contract",
                 )
@@ -299,7 +301,7 @@ class LocalLearner:
             peak_gpu_bytes=measure.peak_gpu_bytes(),
             past=session.modules.sees_past_rounds,
             modules=len(plugins),
-            who=session.who,
+            caller=session.caller,
             unscored=self._unscored(),
             **self._size.numbers,
         )

@@ -40,14 +40,14 @@ def spent_so_far() -> Spent:
 @contextmanager
 def spending() -> Iterator[list[Spent]]:
     """Context manager: the list has what was spent within, once it is over, with what an accelerator had to do."""
-    found: list[Spent] = []
+    spent: list[Spent] = []
     synchronise()
     began = spent_so_far()
     try:
-        yield found
+        yield spent
     finally:
         synchronise()
-        found.append(spent_so_far() - began)
+        spent.append(spent_so_far() - began)
 
 
 class Meter:
@@ -135,5 +135,5 @@ def compiled_code() -> str:
     """How much of what torch.compile needed in this process was compiled before, in words; "": it needed nothing."""
     utils = sys.modules.get("torch._dynamo.utils")
     counted = utils.counters["inductor"] if utils is not None else {}
-    hits, misses = (counted.get(f"fxgraph_cache_{what}", 0) for what in ("hit", "miss"))
+    hits, misses = (counted.get(f"fxgraph_cache_{event}", 0) for event in ("hit", "miss"))
     return f"{hits} of {hits + misses} compiled graphs came from the cache" if hits or misses else ""

@@ -161,19 +161,19 @@ class Modules:
             stored.append(StoredModule(module.kind, module.instance, path, **vars(module.taught)))
         return stored
 
-    def restore(self, stored: tuple[StoredModule, ...], *, taught: bool, anew: bool) -> None:
+    def restore(self, stored: tuple[StoredModule, ...], *, taught: bool, fresh: bool) -> None:
         """Bring every stored module to where it was. taught: what it was taught since is not counted any more.
 
-        anew: in new objects, to which only what was saved comes back.
+        fresh: in new objects, to which only what was saved comes back.
         """
-        before = set() if anew else {(one.kind, one.instance) for one in stored}
+        before = set() if fresh else {(entry.kind, entry.instance) for entry in stored}
         self._made = {key: module for key, module in self._made.items() if key in before}
-        for one in stored:
-            module = self.get(one.kind, one.instance)
-            if one.path is not None:
-                module.load(one.path)
+        for entry in stored:
+            module = self.get(entry.kind, entry.instance)
+            if entry.path is not None:
+                module.load(entry.path)
             if taught:
-                module.taught = Taught(one.calls, one.seen, one.new)
+                module.taught = Taught(entry.calls, entry.seen, entry.new)
 
     def none_yet(self) -> Modules:
         """Those of the same case before any was made."""
@@ -183,7 +183,7 @@ class Modules:
         """Other objects of the same classes, with what `save` has written; new ones where that is None."""
         copy = self.none_yet()
         copy._loaded = self._loaded
-        paths = {(one.kind, one.instance): one.path for one in stored or ()}
+        paths = {(entry.kind, entry.instance): entry.path for entry in stored or ()}
         for key, module in self._made.items():
             copy._made[key] = self._build(*key, paths.get(key))
             copy._made[key].taught = module.taught
@@ -192,8 +192,8 @@ class Modules:
     @property
     def adapt(self) -> bool:
         """Whether one of them learns while it is tested. Every one is asked: each may raise PluginError."""
-        said = [module.adapts for module in self]
-        return any(said)
+        adapting = [module.adapts for module in self]
+        return any(adapting)
 
     @property
     def sees_past_rounds(self) -> bool:
@@ -210,8 +210,8 @@ class Modules:
     @property
     def remark(self) -> str:
         """What the plugins say of how it went, in one line."""
-        said = dict.fromkeys(" ".join(str(getattr(m.plugin, "remark", "") or "").split()) for m in self)
-        return "; ".join(filter(None, [*said, *sorted(self.remarks)]))
+        remarks = dict.fromkeys(" ".join(str(getattr(m.plugin, "remark", "") or "").split()) for m in self)
+        return "; ".join(filter(None, [*remarks, *sorted(self.remarks)]))
 
     def _build(self, kind: str, instance: str, path: Path | None = None) -> AuthorsModule:
         """A new object with what was saved at `path`; without it, a base model begins with the initial model."""
@@ -227,55 +227,55 @@ class Modules:
         return made
 
     def _class(self, kind: str) -> Loaded:
-        known = {module.type: module for module in self._algorithm.modules}
-        if kind not in known:
-            listed = f"It lists: {', '.join(known)}."
+        types = {module.type: module for module in self._algorithm.modules}
+        if kind not in types:
+            listed = f"It lists: {', '.join(types)}."
             raise PluginError(
-                f"the algorithm {self._algorithm.name} has no module of type '{kind}'.{closest(kind, known)} {listed}",
+                f"the algorithm {self._algorithm.name} has no module of type '{kind}'.{closest(kind, types)} {listed}",
                 code="missing-module",
             )
         if kind not in self._loaded:
-            self._loaded[kind] = load_in(surroundings(self._algorithm), known[kind].url, known[kind].name)
+            self._loaded[kind] = load_in(surroundings(self._algorithm), types[kind].url, types[kind].name)
             place_for_others(str(getattr(self._loaded[kind].target, "__module__", "")))
         return self._loaded[kind]
 
 
 def declared_measures(modules: Iterable[AuthorsModule], taken: Iterable[str]) -> dict[str, Measure]:
     """What the modules say that they measure. taken: names of the paradigm's. Raises PluginError."""
-    found: dict[str, Measure] = {}
+    declared: dict[str, Measure] = {}
     for module in modules:
-        said = getattr(module.plugin, "measures", None)
-        if said is None or callable(said):
+        measures = getattr(module.plugin, "measures", None)
+        if measures is None or callable(measures):
             continue
-        if not isinstance(said, Mapping) or not all(isinstance(one, Measure) for one in said.values()):
+        if not isinstance(measures, Mapping) or not all(isinstance(measure, Measure) for measure in measures.values()):
             raise PluginError(
                 f"{module.name}.measures must be a dict: name -> ianvs.base.types.Measure.", code="broken-contract"
             )
-        if twice := sorted(set(said) & {*taken, *found}):
+        if twice := sorted(set(measures) & {*taken, *declared}):
             raise PluginError(
                 f"{module.name}.measures has '{twice[0]}', which is measured already. Rename it.",
                 code="duplicate-column",
             )
-        found |= said
-    return found
+        declared |= measures
+    return declared
 
 
-def checked_measures(module: AuthorsModule, said: object) -> dict[str, float]:
+def checked_measures(module: AuthorsModule, values: object) -> dict[str, float]:
     """What `measured` of a module has returned: a finite number for each name, of those that it declares."""
-    known = module.plugin.measures
-    who = f"{module.name}.measured()"
-    if not isinstance(said, Mapping):
+    declared = module.plugin.measures
+    caller = f"{module.name}.measured()"
+    if not isinstance(values, Mapping):
         raise PluginError(
-            f"{who} returned {type(said).__name__}: return a dict, name -> number.", code="invalid-result"
+            f"{caller} returned {type(values).__name__}: return a dict, name -> number.", code="invalid-result"
         )
-    for name, value in said.items():
-        if name not in known:
+    for name, value in values.items():
+        if name not in declared:
             raise PluginError(
-                f"{who} returned '{name}', which is not in its `measures`.{closest(str(name), known)}",
+                f"{caller} returned '{name}', which is not in its `measures`.{closest(str(name), declared)}",
                 code="invalid-result",
             )
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise PluginError(
-                f"{who} returned {value!r} as '{name}': a finite number is needed.", code="invalid-result"
+                f"{caller} returned {value!r} as '{name}': a finite number is needed.", code="invalid-result"
             )
-    return {name: float(value) for name, value in said.items()}
+    return {name: float(value) for name, value in values.items()}

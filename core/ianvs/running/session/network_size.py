@@ -63,9 +63,11 @@ def network_size(plugins: Iterable[object], predict_one: Callable[[], object] | 
             networks = called or networks
             if not called:
                 flops, note = None, "FLOPs are blank: predict() calls no torch.nn.Module"
-    parameters = {id(one): one for network in networks for one in network.parameters()}.values()
-    total = sum(one.numel() for one in parameters)
-    return NetworkSize(total, sum(one.numel() for one in parameters if one.requires_grad), flops, note)
+    parameters = {id(parameter): parameter for network in networks for parameter in network.parameters()}.values()
+    total = sum(parameter.numel() for parameter in parameters)
+    return NetworkSize(
+        total, sum(parameter.numel() for parameter in parameters if parameter.requires_grad), flops, note
+    )
 
 
 def _forward(predict_one: Callable[[], object]) -> tuple[list["nn.Module"], int]:
@@ -89,23 +91,23 @@ def _forward(predict_one: Callable[[], object]) -> tuple[list["nn.Module"], int]
 
 def _networks(plugins: Iterable[object], network_type: type["nn.Module"]) -> list["nn.Module"]:
     """Networks among the attributes, also in containers and in the attributes of other objects."""
-    found: list[nn.Module] = []
+    networks: list[nn.Module] = []
     seen: set[int] = set()
     waiting: list[Any] = list(plugins)
     while waiting and len(seen) < _MOST:
-        one = waiting.pop()
-        if id(one) in seen or isinstance(one, str | bytes | int | float | type):
+        value = waiting.pop()
+        if id(value) in seen or isinstance(value, str | bytes | int | float | type):
             continue
-        seen.add(id(one))
-        if isinstance(one, network_type):
-            found.append(one)
-        elif isinstance(one, Mapping):
-            waiting += one.values()
-        elif isinstance(one, list | tuple):
-            waiting += one[:_MOST]
-        elif not callable(one):
-            waiting += getattr(one, "__dict__", {}).values()
-    return found
+        seen.add(id(value))
+        if isinstance(value, network_type):
+            networks.append(value)
+        elif isinstance(value, Mapping):
+            waiting += value.values()
+        elif isinstance(value, list | tuple):
+            waiting += value[:_MOST]
+        elif not callable(value):
+            waiting += getattr(value, "__dict__", {}).values()
+    return networks
 
 
 def _imports_torch(plugin: type) -> bool:

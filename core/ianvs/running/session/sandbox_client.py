@@ -192,7 +192,7 @@ class SandboxClient:
                 )
         for path in self.model_folder.iterdir():
             shutil.move(path, folder / path.name)
-        return [replace(one, path=None if one.path is None else folder / one.path) for one in modules]
+        return [replace(stored, path=None if stored.path is None else folder / stored.path) for stored in modules]
 
     def _answer(self, name: str, message: Message) -> Message:
         if name != "piece":
@@ -234,5 +234,5 @@ def _plain(value: Any) -> Any:
             raise RemoteError("ProtocolError", f"the sandbox returned a text of {len(value)} characters")
         return visible(value)
     if isinstance(value, dict):
-        return {_plain(key): _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, list) else value
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value

@@ -19,7 +19,7 @@ import numpy as np
 
 from ianvs.base.errors import IanvsError
 from ianvs.exam.data.parts import Column
-from ianvs.plugins.authors_files import kept
+from ianvs.plugins.authors_files import imports_from
 from ianvs.plugins.loader import importable_by_others
 from ianvs.processes.interpreters.wire import Gone, Message, Peer, RemoteError, error_kind, error_text, packed
 from ianvs.running.loop import Model
@@ -117,12 +117,14 @@ class _Worker:
         self._peer.serve()
 
     def prepare(self, start: WorkerInput) -> Message:
-        for context in (kept(start.files), working_in(start.folder), importable_by_others()):
+        for context in (imports_from(start.files), working_in(start.folder), importable_by_others()):
             self._stack.enter_context(context)
         self._learner = LocalLearner(start.request, start.brief, _Memory(self._peer))
         ready = self._learner.prepare(start.folder)
         self._learner.learn_from(_Source(self._peer))
-        return self._reply({"ready": {**vars(ready), "measures": {n: vars(one) for n, one in ready.measures.items()}}})
+        return self._reply(
+            {"ready": {**vars(ready), "measures": {n: vars(measure) for n, measure in ready.measures.items()}}}
+        )
 
     def restore(self, model: Model) -> Message:
         self._model = model
@@ -145,9 +147,9 @@ class _Worker:
         self._learner.measure()
         return self._reply()
 
-    def answers(self, asked: Asking) -> Message:
+    def answers(self, query: Asking) -> Message:
         """The answers are sent one piece after the other: all of them may be large."""
-        for answer in self._learner.answers(asked, self._model):
+        for answer in self._learner.answers(query, self._model):
             held = bytearray()
             extras = {name: packed(np.asarray(values), held, files=False) for name, values in answer.extras.items()}
             labels = packed(answer.labels, held, files=False)

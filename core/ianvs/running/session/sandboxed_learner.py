@@ -135,11 +135,14 @@ class SandboxedLearner:
             trainer.close()
         return Model(self._saved_last, folder)
 
-    def restore(self, model: Model, *, taught: bool = True, anew: bool = False) -> None:
+    def restore(self, model: Model, *, taught: bool = True, fresh: bool = False) -> None:
         """Each sandbox begins with a stored model; only one that takes the place of a rejected one is remembered."""
         if not taught:  # its files, with the counts of what was saved last
-            counts = {(one.kind, one.instance): one for one in self._saved_last}
-            modules = [replace(counts.get((one.kind, one.instance), one), path=one.path) for one in model.modules]
+            counts = {(module.kind, module.instance): module for module in self._saved_last}
+            modules = [
+                replace(counts.get((module.kind, module.instance), module), path=module.path)
+                for module in model.modules
+            ]
             self._rejected = Model(modules, model.folder)
 
     def apart(self) -> AbstractContextManager[None]:
@@ -178,55 +181,55 @@ class SandboxedLearner:
             self._examiner.close()
             self._examiner = None
 
-    def answers(self, asked: Asking, model: Model) -> Iterator[Predictions]:
+    def answers(self, query: Asking, model: Model) -> Iterator[Predictions]:
         """Checked answers, as many at a time as the data type allows.
 
         A question that shows labels, or that fits something, is asked in a sandbox of its own.
         """
-        if asked.question is None:
+        if query.question is None:
             assert self._examiner is not None, "within `examined`"
-            yield from self._checked(asked, self._asked(self._examiner, asked))
+            yield from self._checked(query, self._answers_of(self._examiner, query))
             return
         other = self._open(model, trains=False)
         try:
-            yield from self._asked(other, asked)
+            yield from self._answers_of(other, query)
         finally:
             other.close()
 
-    def _asked(self, client: SandboxClient, asked: Asking) -> list[Predictions]:
+    def _answers_of(self, client: SandboxClient, query: Asking) -> list[Predictions]:
         sent = replace(
-            asked,
-            x=client.serve_column(asked.x),
-            replies=None if asked.replies is None else client.serve_column(asked.replies),
+            query,
+            x=client.serve_column(query.x),
+            replies=None if query.replies is None else client.serve_column(query.replies),
             replies_by=None,
         )
-        if asked.adapt is not None:
-            sent = replace(sent, adapt=(client.serve_samples(asked.adapt[0]), *asked.adapt[1:]))  # type: ignore[arg-type]
-        client.call("answers", asked=sent)
+        if query.adapt is not None:
+            sent = replace(sent, adapt=(client.serve_samples(query.adapt[0]), *query.adapt[1:]))  # type: ignore[arg-type]
+        client.call("answers", query=sent)
         self.state = client.state
         return client.pieces
 
-    def _checked(self, asked: Asking, pieces: Sequence[Predictions]) -> Iterator[Predictions]:
+    def _checked(self, query: Asking, pieces: Sequence[Predictions]) -> Iterator[Predictions]:
         """The same checks as in a process of the case: a sandbox may return anything."""
         end = 0
         for piece in pieces:
             begin, end = end, end + len(piece.labels)
-            if end > len(asked.x):
+            if end > len(query.x):
                 break
             rows = np.arange(begin, end)
             yield checked_answers(
                 self._type,
                 len(self._brief.classes),
-                Column(asked.x.gather(rows)),
-                asked.name,
-                asked.label_shape,
+                Column(query.x.gather(rows)),
+                query.name,
+                query.label_shape,
                 partial(_returned, piece),
-                lambda: self.state.who,
+                lambda: self.state.caller,
                 "predict()",
                 unseen=self._brief.rules.unseen != "none",
             )
-        if end != len(asked.x):
-            raise PluginError(f"the sandbox returned {end} answers to {len(asked.x)} samples.", code="invalid-result")
+        if end != len(query.x):
+            raise PluginError(f"the sandbox returned {end} answers to {len(query.x)} samples.", code="invalid-result")
 
     # --- within -------------------------------------------------------------------------------------------------
 

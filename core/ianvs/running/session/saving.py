@@ -27,22 +27,22 @@ def lost_by_saving(examination: Examination, learner: CaseLearner, model: Model,
     if learner.is_apart or not model.modules:
         return ""  # who was examined had loaded it
     try:
-        was = examination.known(model, taught)
+        was = examination.probe_answers(model, taught)
     except ReplyServerError:
         raise
     except Exception:
         return ""  # it can't answer to these: nothing is known
     try:
-        learner.restore(model, anew=True)
-        back = examination.known(model, taught)
+        learner.restore(model, fresh=True)
+        back = examination.probe_answers(model, taught)
     except Exception as error:
         traceback.print_exc()
         return f"load() does not bring back the model ({error_kind(error)}: {error_text(error)})"
-    others, count = _others(was, back), sum(len(one.labels) for one in was)
+    others, count = _others(was, back), sum(len(answers.labels) for answers in was)
     if not others:
         return ""
     with suppress(Exception):
-        if _others(back, examination.known(model, taught)):
+        if _others(back, examination.probe_answers(model, taught)):
             return "predict() draws random numbers that save() does not keep"
     return f"new objects that loaded what save() wrote answer {others} of {count} training samples otherwise"
 

@@ -28,14 +28,14 @@ def serve(folder: Path, report: Reporter) -> None:
         write_note(folder / SCORER_ADDRESS, {"address": listener.address})
         report({"scorer": "ready"})
         channel = listener.accept()
-    here = Path.cwd()
+    started_in = Path.cwd()
     while True:
         try:
             request: CaseRequest = channel.recv()
         except EOFError:
             return
         # A metric that moves to another folder, or draws random numbers, changes nothing for the next case.
-        os.chdir(here)
+        os.chdir(started_in)
         random.seed(request.case.seed)
         np.random.seed(request.case.seed % 2**32)
         reply = _reply(request, report)

@@ -80,12 +80,12 @@ class FeedCall:
 
 @dataclass(frozen=True)
 class Whole:
-    """Rounds as they are handed over. classes: that they teach. told: what a learner is told with them. free: no rule
+    """Rounds as they are handed over. classes: that they teach. context: what a learner gets with them. free: no rule
     on passes is for it."""
 
     views: tuple[Handout, ...]
     classes: tuple[int, ...]
-    told: Mapping[str, Any]
+    context: Mapping[str, Any]
     free: bool
 
 
@@ -128,7 +128,7 @@ class CaseSession:
         self.step = Step()
         self.modules = Modules(request.algorithm, request.case, brief.rules, request.started_in)
         self.valid: TrainView | None = None  # the held-out part of the round
-        self.who = f"{paradigm.name}.predict()"  # whose answers came last, for errors
+        self.caller = f"{paradigm.name}.predict()"  # whose answers came last, for errors
         self.source: Source
         self.paradigm, self._brief = paradigm, brief
         self._device, self._folder, self._threads = device, folder, request.threads
@@ -138,7 +138,7 @@ class CaseSession:
         self._context: dict[str, Any] = {}  # what is told in every call of this step
         budget = None if paradigm.reference else request.testenv.budget
         limits = (brief.rules.passes, None if budget is None else budget.passes)
-        self._said = -math.inf  # when progress was told last
+        self._reported_at = -math.inf  # when progress was told last
         self._cells: dict[tuple[str, ...], tuple[int, int]] = {}  # by names of numbers, the hundredth they were told in
         self._passes = min((limit for limit in limits if limit is not None), default=None)
 
@@ -168,17 +168,19 @@ class CaseSession:
     ) -> Iterator[Any]:
         last, past = first if last is None else last, self.modules.sees_past_rounds
         synchronise()
-        found = self.source.serve(FeedCall(first, last, share, skew, past))
-        if isinstance(found, Whole):
-            fed = self._whole(found, first, share)
+        served = self.source.serve(FeedCall(first, last, share, skew, past))
+        if isinstance(served, Whole):
+            fed = self._whole(served, first, share)
             if len(fed.view):
                 yield from self._handed_out(fed)
-        elif isinstance(found, StreamKeeper):
-            for told in asked_chunks(self, found):
-                number = told.number
-                yield from self._handed_out(_Fed(told.view, number, number, classes=told.classes, in_stream=True))
+        elif isinstance(served, StreamKeeper):
+            for told_chunk in asked_chunks(self, served):
+                number = told_chunk.number
+                yield from self._handed_out(
+                    _Fed(told_chunk.view, number, number, classes=told_chunk.classes, in_stream=True)
+                )
         else:
-            for index, chunk, handout, done in found:
+            for index, chunk, handout, done in served:
                 if len(handout):
                     view = self.view(handout, self._gone_over(chunk.number, share))
                     number = chunk.number
@@ -198,14 +200,14 @@ class CaseSession:
         taught = module.taught if module.taught.calls else self._common()
         of_data = {"valid_data": None, **fed.context} if fed is not None else {}
         offered = {**self._always(), **self.round_context(taught.calls, taught.seen, taught.new), **of_data, **context}
-        self.who = f"{module.name}.{method}()"
+        self.caller = f"{module.name}.{method}()"
         return module.call(method, arguments, offered)
 
     def measure(self, name: str, value: float) -> None:
-        known = self.paradigm.measures
-        if name not in known:
+        declared = self.paradigm.measures
+        if name not in declared:
             raise PluginError(
-                f"the paradigm measures '{name}', which is not in its `measures`.{closest(name, known)}",
+                f"the paradigm measures '{name}', which is not in its `measures`.{closest(name, declared)}",
                 code="invalid-result",
             )
         if not math.isfinite(value):
@@ -213,8 +215,8 @@ class CaseSession:
                 f"the paradigm measures {value} as '{name}': a finite number is needed.", code="invalid-result"
             )
         before = self.step.measures.get(name)
-        if before is not None and known[name].reduce != "last":
-            value = before + value if known[name].reduce == "sum" else max(before, value)
+        if before is not None and declared[name].reduce != "last":
+            value = before + value if declared[name].reduce == "sum" else max(before, value)
         self.step.measures[name] = float(value)
 
     # --- what the learner uses ---------------------------------------------------------------------------------
@@ -262,12 +264,12 @@ class CaseSession:
 
     # --- within -------------------------------------------------------------------------------------------------
 
-    def _whole(self, found: Whole, first: int, share: Share) -> _Fed:
+    def _whole(self, whole: Whole, first: int, share: Share) -> _Fed:
         """Rounds from `first` on as one view; the rounds before beside it, for who sees them."""
-        passed = 0 if found.free else self._gone_over(first, share)
-        views = [self.view(view, passed) for view in found.views]
-        context: dict[str, Any] = dict(found.told)
-        if found.free:
+        passed = 0 if whole.free else self._gone_over(first, share)
+        views = [self.view(view, passed) for view in whole.views]
+        context: dict[str, Any] = dict(whole.context)
+        if whole.free:
             context["passes"] = None
         else:
             context["valid_data"] = self.valid if share == ALL else None
@@ -275,7 +277,7 @@ class CaseSession:
             context["train_rounds"] = tuple(views)
             if not self.paradigm.reference:
                 context["valid_data"] = self.valid
-        return _Fed(views[-1], self.step.index, first, share, found.classes, context=context)
+        return _Fed(views[-1], self.step.index, first, share, whole.classes, context=context)
 
     def _fed_as(self, argument: object) -> _Fed | None:
         """What is told with `argument`, if it is training data that were handed out, or a part of them."""
@@ -314,8 +316,8 @@ class CaseSession:
     def _common(self) -> Taught:
         """What the modules were taught together: for one that learns from others instead of data."""
         taught = [module.taught for module in self.modules]
-        seen, new = {c for one in taught for c in one.seen}, {c for one in taught for c in one.new}
-        return Taught(max((one.calls for one in taught), default=0), tuple(sorted(seen)), tuple(sorted(new)))
+        seen, new = {c for each in taught for c in each.seen}, {c for each in taught for c in each.new}
+        return Taught(max((each.calls for each in taught), default=0), tuple(sorted(seen)), tuple(sorted(new)))
 
     def _always(self) -> dict[str, Any]:
         if self._context:
@@ -338,16 +340,16 @@ class CaseSession:
         """Numbers become curves: once for each hundredth of a round, however fast it goes."""
         if self._brief.streams:  # the chunks of a stream are too short to tell how far each is
             return
-        known = {name: float(value) for name, value in numbers.items() if math.isfinite(value)}
-        names, cell = tuple(known), (index, int(100 * fraction + 1e-9))
-        if known and self._cells.get(names) != cell:
-            self._cells[names], self._said = cell, -math.inf
+        finite = {name: float(value) for name, value in numbers.items() if math.isfinite(value)}
+        names, cell = tuple(finite), (index, int(100 * fraction + 1e-9))
+        if finite and self._cells.get(names) != cell:
+            self._cells[names], self._reported_at = cell, -math.inf
         else:
-            known = {}
-        self._say(index, float(fraction), len(self._brief.rounds), known)
+            finite = {}
+        self._say(index, float(fraction), len(self._brief.rounds), finite)
 
     def _say(self, round_: int, fraction: float, rounds: int | None = None, numbers: Any = None) -> None:
         """For eyes: not more often than they can see."""
-        if (now := time.monotonic()) - self._said >= _PERIOD:
-            self._said = now
+        if (now := time.monotonic()) - self._reported_at >= _PERIOD:
+            self._reported_at = now
             self.source.progress(round_, fraction, rounds, numbers or {})

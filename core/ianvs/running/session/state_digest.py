@@ -27,27 +27,27 @@ def state_digest(plugins: Iterable[object], most: int = 1 << 30) -> Digest:
         most: Bytes of tensors and arrays that are looked at; of more those at even distances.
     """
     arrays: dict[str, Any] = {}
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     seen: set[int] = set()
     waiting: list[tuple[str, Any]] = [(type(plugin).__name__, plugin) for plugin in plugins]
     while waiting and len(seen) < _MOST:
-        place, one = waiting.pop()
-        if isinstance(one, _PLAIN) or id(one) in seen:
+        place, item = waiting.pop()
+        if isinstance(item, _PLAIN) or id(item) in seen:
             continue
-        seen.add(id(one))
-        if isinstance(one, np.ndarray) or _is_tensor(one):
-            arrays[place] = one
-        elif isinstance(one, Mapping):
-            found[place] = len(one)
-            waiting += [(f"{place}[{key!r}]", value) for key, value in list(one.items())]
-        elif isinstance(one, list | tuple | set | frozenset):
-            found[place] = len(one)
-            if not isinstance(one, set | frozenset) and len(one) <= _MOST and not _all_plain(one):
-                waiting += [(f"{place}[{number}]", value) for number, value in enumerate(one)]
-        elif not callable(one) or hasattr(one, "state_dict"):
-            waiting += [(f"{place}.{name}", value) for name, value in list(getattr(one, "__dict__", {}).items())]
-    every = -(-sum(int(one.nbytes) for one in arrays.values()) // most)
-    return found | {place: _checksum(one, max(1, every)) for place, one in arrays.items()}
+        seen.add(id(item))
+        if isinstance(item, np.ndarray) or _is_tensor(item):
+            arrays[place] = item
+        elif isinstance(item, Mapping):
+            sizes[place] = len(item)
+            waiting += [(f"{place}[{key!r}]", value) for key, value in list(item.items())]
+        elif isinstance(item, list | tuple | set | frozenset):
+            sizes[place] = len(item)
+            if not isinstance(item, set | frozenset) and len(item) <= _MOST and not _all_plain(item):
+                waiting += [(f"{place}[{number}]", value) for number, value in enumerate(item)]
+        elif not callable(item) or hasattr(item, "state_dict"):
+            waiting += [(f"{place}.{name}", value) for name, value in list(getattr(item, "__dict__", {}).items())]
+    every = -(-sum(int(item.nbytes) for item in arrays.values()) // most)
+    return sizes | {place: _checksum(item, max(1, every)) for place, item in arrays.items()}
 
 
 def changed_between(before: Digest, after: Digest) -> str:
@@ -61,28 +61,28 @@ def changed_between(before: Digest, after: Digest) -> str:
     return ""
 
 
-def _is_tensor(one: object) -> bool:
-    return hasattr(one, "untyped_storage") and hasattr(one, "detach")
+def _is_tensor(value: object) -> bool:
+    return hasattr(value, "untyped_storage") and hasattr(value, "detach")
 
 
 def _all_plain(values: Any) -> bool:
     return all(isinstance(value, _PLAIN) for value in values)
 
 
-def _checksum(one: Any, every: int) -> int:
+def _checksum(value: Any, every: int) -> int:
     """Of each `every`-th number."""
-    if _is_tensor(one):
-        one = one.detach()
-        if one.is_sparse or one.is_quantized or one.device.type == "meta":
-            return int(one.numel())
+    if _is_tensor(value):
+        value = value.detach()
+        if value.is_sparse or value.is_quantized or value.device.type == "meta":
+            return int(value.numel())
         import torch
 
-        flat = one.reshape(-1)
+        flat = value.reshape(-1)
         if every > 1:
             flat = flat[torch.arange(0, len(flat), every, device=flat.device)]
-        one = flat.contiguous().view(torch.uint8).cpu().numpy()
-    elif one.dtype == object:
-        return int(one.size)
+        value = flat.contiguous().view(torch.uint8).cpu().numpy()
+    elif value.dtype == object:
+        return int(value.size)
     elif every > 1:
-        one = one.reshape(-1)[::every]
-    return zlib.crc32(np.ascontiguousarray(one).reshape(-1).view(np.uint8).data)
+        value = value.reshape(-1)[::every]
+    return zlib.crc32(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)

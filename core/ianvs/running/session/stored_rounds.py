@@ -78,11 +78,11 @@ class StoredRounds:
         megabytes = size * self._rounds * cases / 1e6
         free = shutil.disk_usage(request.workspace).free / 1e6
         limit = free if request.models_mb is None else request.models_mb
-        told = models_text(self._rounds, cases, size, request.workspace)
-        self._reporter.tell_disk(told)
+        text = models_text(self._rounds, cases, size, request.workspace)
+        self._reporter.tell_disk(text)
         if megabytes > limit:
             raise PluginError(
-                f"{told}, and the limit is {mb_text(limit)}. Save less, raise `limits: {{models_mb: ...}}`, or write "
+                f"{text}, and the limit is {mb_text(limit)}. Save less, raise `limits: {{models_mb: ...}}`, or write "
                 "`examine: after each case`, which keeps the models of one case at a time.",
                 code="insufficient-resources",
             )

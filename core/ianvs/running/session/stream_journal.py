@@ -25,19 +25,19 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: FileIO | None = None
-        self._found: dict[int, Any] = {}
+        self._answers: dict[int, Any] = {}
         whole = 0
         if path.exists():
             held = path.read_bytes()
             for chunk, answers, end in _entries(held):
-                self._found[chunk], whole = answers, end
+                self._answers[chunk], whole = answers, end
             if whole < len(held):  # cut off by the kill: of that answer nothing was told
                 with path.open("r+b") as file:
                     file.truncate(whole)
 
     def first(self, chunk: int) -> Any | None:
         """The answers that count; None: when this was opened there were none."""
-        return self._found.get(chunk)
+        return self._answers.get(chunk)
 
     def add(self, chunk: int, answers: Any) -> None:
         """Write down the first answers to a chunk: an array, or a list of what JSON can hold or of arrays by name."""
@@ -61,9 +61,9 @@ def _entries(held: bytes) -> Iterator[tuple[int, Any, int]]:
         end = start + words + size
         if end > len(held) or zlib.crc32(held[start:end]) != checksum:
             return
-        told: Mapping[str, Any] = json.loads(held[start : start + words])
+        entry: Mapping[str, Any] = json.loads(held[start : start + words])
         try:
-            yield told["chunk"], unpacked(bytearray(held[start + words : end]), told["labels"]), end
+            yield entry["chunk"], unpacked(bytearray(held[start + words : end]), entry["labels"]), end
         except RemoteError:
             return
         at = end

@@ -140,7 +140,7 @@ class StreamKeeper:
         self._since, self._cpu_since = time.perf_counter(), self._cpu()
         return AskedChunk(chunk.number, x, chunk.name, chunk.parts[0].samples.y.shape[1:])
 
-    def answered(self, number: int, labels: Any, who: str) -> ToldChunk | None:
+    def answered(self, number: int, labels: Any, caller: str) -> ToldChunk | None:
         """Take the checked answers to the chunk that was asked, and tell what is to be told by now."""
         self.times.answering += time.perf_counter() - self._since
         self.times.cpu += max(0.0, self._cpu() - self._cpu_since)
@@ -154,14 +154,14 @@ class StreamKeeper:
         if first is None:
             self._journal.add(t, answers)
         else:
-            first = self._checked(chunk, first, who)
+            first = self._checked(chunk, first, caller)
             if not alike(first, answers):
                 self.differing.append(chunk.number)
             answers = first
         self._answers[t] = answers
         self._is_asked, self._next = False, t + 1
-        told = self._order.told_after(t) if self._tells else None
-        reply = None if told is None else self._told(told)
+        due = self._order.told_after(t) if self._tells else None
+        reply = None if due is None else self._told_chunk(due)
         self._since = time.perf_counter()
         return reply
 
@@ -174,16 +174,16 @@ class StreamKeeper:
         numbers = range(begin, end)
         of_round = slice(self._starts[begin], self._starts[end])
         where, sizes = self._flow[of_round], np.diff(self._starts[begin : end + 1])
-        told = [self._order.told_at(index, len(self._chunks)) if self._tells else -1 for index in numbers]
+        tellings = [self._order.told_at(index, len(self._chunks)) if self._tells else -1 for index in numbers]
         answers = _as_one([self._answers[index] for index in numbers])
         stored: dict[str, NDArray[Any]] = {
             "episode": np.arange(of_round.start, of_round.stop),
             "sample": where,
             "chunk": np.repeat(np.array(numbers, np.int64), sizes),
-            "told_at": np.repeat(np.array(told, np.int64), sizes),
-            "scores": self._scores.of(where, answers),
+            "told_at": np.repeat(np.array(tellings, np.int64), sizes),
+            "scores": self._scores.of_answers(where, answers),
             "truth": self._scores.truth[of_round],
-            "said": self._scores.said(answers),
+            "said": self._scores.answer_numbers(answers),
         }
         for name, values in (("topic", self._scores.topics), ("fact", self._scores.facts)):
             if values is not None:
@@ -195,14 +195,14 @@ class StreamKeeper:
         if last and self._tells and self._spec.second_pass:
             parts = [part for _, chunk in self._chunks for part in chunk.parts]
             again = zip(parts, self._ahead(parts), strict=True)
-            stored["second"] = _joined([self._scores.of(part.positions, said) for part, said in again])
+            stored["second"] = _joined([self._scores.of_answers(part.positions, labels) for part, labels in again])
         return stored
 
     def end(self) -> None:
         """The round is stored: answers that nothing is told of any more are forgotten."""
         self._journal.close()
         waiting = {index for index in self._answers if self._order.told_at(index, len(self._chunks)) >= self._end}
-        for index in [one for one in self._answers if one not in waiting or not self._tells]:
+        for index in [chunk for chunk in self._answers if chunk not in waiting or not self._tells]:
             del self._answers[index]
         needed = {self._chunks[index][0] for index in self._answers}
         for number in range(1, self._round + 1):
@@ -221,7 +221,7 @@ class StreamKeeper:
 
     def _bounds(self, step: int) -> tuple[int, int]:
         """The first chunk of a round, and the one after its last; (0, 0) where it has none."""
-        numbers = [index for index, (of, _) in enumerate(self._chunks) if of == step]
+        numbers = [index for index, (round_, _) in enumerate(self._chunks) if round_ == step]
         return (numbers[0], numbers[-1] + 1) if numbers else (0, 0)
 
     def _remember(self, before: int) -> None:
@@ -234,8 +234,8 @@ class StreamKeeper:
         for number in sorted({self._chunks[index][0] for index in lacking}):
             journal = Journal(self._journals(number))
             for index in lacking:
-                if self._chunks[index][0] == number and (found := journal.first(index)) is not None:
-                    self._answers[index] = found
+                if self._chunks[index][0] == number and (answers := journal.first(index)) is not None:
+                    self._answers[index] = answers
         if gone := lacking - self._answers.keys():
             raise PluginError(f"the answers to chunk {min(gone) + 1} of the stream are gone", code="missing-file")
 
@@ -248,47 +248,47 @@ class StreamKeeper:
         if not shifts:
             return
         parts = [self._chunks[chunk + 1 + shift][1].parts for shift in shifts]
-        said = iter(self._ahead([part for of in parts for part in of]))
-        for shift, of in zip(shifts, parts, strict=True):
-            self._near[shift] += [self._scores.of(part.positions, next(said)) for part in of]
+        answers = iter(self._ahead([part for chunk_parts in parts for part in chunk_parts]))
+        for shift, chunk_parts in zip(shifts, parts, strict=True):
+            self._near[shift] += [self._scores.of_answers(part.positions, next(answers)) for part in chunk_parts]
 
-    def _told(self, chunk: int) -> ToldChunk:
-        of = self._chunks[chunk][1]
-        view = self._feed.chunk(of)
+    def _told_chunk(self, chunk: int) -> ToldChunk:
+        piece = self._chunks[chunk][1]
+        view = self._feed.chunk(piece)
         if not self._hears:
-            self.samples += of.size
-            given = {name: presented(one, 1) for name, one in view.columns.items()}
-            return ToldChunk(of.number, TrainView(given, name=view.name, passes=view.passes), of.classes)
-        answers, rows = self._answers[chunk], np.arange(of.size)
-        labels = self._labels(of)
+            self.samples += piece.size
+            given = {name: presented(values, 1) for name, values in view.columns.items()}
+            return ToldChunk(piece.number, TrainView(given, name=view.name, passes=view.passes), piece.classes)
+        answers, rows = self._answers[chunk], np.arange(piece.size)
+        labels = self._labels(piece)
         kind = self._spec.feedback
         if kind != "label" and labels.ndim == 1 and labels.dtype.kind in "iu":
             rows = np.flatnonzero(labels >= 0)  # of what is withheld nothing else is told
         self.samples += len(rows)
-        told = labels if kind == "label" else self._judged(chunk, labels, answers)
+        feedback = labels if kind == "label" else self._judged(chunk, labels, answers)
         columns = {
-            "x": in_hand(columns_of(of.parts, ("x",))["x"].gather(rows)),
+            "x": in_hand(columns_of(piece.parts, ("x",))["x"].gather(rows)),
             "answers": in_hand(copy.deepcopy(picked(answers, rows))),
-            "told": in_hand(copy.deepcopy(told[rows])),
+            "told": in_hand(copy.deepcopy(feedback[rows])),
         }
         episodes = np.asarray(self._starts[chunk] + rows, np.int64)
         heard = Told(columns, kind=kind, name=view.name, episodes=episodes, delay=self._spec.delay)
-        return ToldChunk(of.number, heard, of.classes if kind == "label" else ())
+        return ToldChunk(piece.number, heard, piece.classes if kind == "label" else ())
 
     def _judged(self, chunk: int, labels: NDArray[Any], answers: Any) -> NDArray[Any]:
         """(n,) whether each answer is right, what it is worth, or that in words."""
         positions = self._positions(chunk)
-        scores = self._scores.of(positions, answers, labels)
+        scores = self._scores.of_answers(positions, answers, labels)
         if self._spec.feedback == "correctness":
             return np.asarray(scores >= self._spec.r_max)
         if self._spec.feedback == "score":
             return scores
-        return column([self._scores.in_words(*one) for one in zip(positions, labels, scores, strict=True)])
+        return column([self._scores.in_words(*triple) for triple in zip(positions, labels, scores, strict=True)])
 
-    def _checked(self, chunk: Chunk, answers: Any, who: str) -> Any:
+    def _checked(self, chunk: Chunk, answers: Any, caller: str) -> Any:
         part = chunk.parts[0] if len(chunk.parts) == 1 else _asked_for(chunk)
         unseen = self._exam.rules.unseen != "none"
-        checked = self._kind.checker(part, len(self._exam.dataset.classes), unseen=unseen)(answers, who)
+        checked = self._kind.checker(part, len(self._exam.dataset.classes), unseen=unseen)(answers, caller)
         return self._kind.shortened(checked)[0]
 
     def _labels(self, chunk: Chunk) -> NDArray[Any]:
@@ -304,12 +304,12 @@ def _joined(pieces: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
 
 def _as_one(answers: Sequence[Any]) -> Any:
     """Checked answers to several chunks, one after the other."""
-    shapes = {one.shape[1:] if isinstance(one, np.ndarray) else None for one in answers}
+    shapes = {answer.shape[1:] if isinstance(answer, np.ndarray) else None for answer in answers}
     alone = len(shapes) != 1 or None in shapes
-    return [one for of_chunk in answers for one in of_chunk] if alone else np.concatenate(answers)
+    return [answer for of_chunk in answers for answer in of_chunk] if alone else np.concatenate(answers)
 
 
 def _asked_for(chunk: Chunk) -> Part:
     """What answers to a chunk over the end of a round are checked against."""
     [part, *more] = joined(chunk.parts)
-    return part if not more else Part(part.samples, np.concatenate([one.positions for one in (part, *more)]))
+    return part if not more else Part(part.samples, np.concatenate([piece.positions for piece in (part, *more)]))

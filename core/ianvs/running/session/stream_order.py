@@ -16,8 +16,8 @@ class StreamOrder:
 
     def told_after(self, chunk: int) -> int | None:
         """The chunk that is told once `chunk` was answered, both from 0; None: none is."""
-        told = chunk - self.delay - (self.cost - 1)
-        return told if told >= 0 and told % self.cost == 0 else None
+        number = chunk - self.delay - (self.cost - 1)
+        return number if number >= 0 and number % self.cost == 0 else None
 
     def told_at(self, chunk: int, chunks: int) -> int:
         """The chunk after whose answers `chunk`, of so many, is told; -1: never."""
@@ -32,6 +32,6 @@ class StreamOrder:
         rounds = list(enumerate(ends, start=1))
         for chunk in range(ends[-1] if ends else 0):
             yield "ask", chunk
-            if (told := self.told_after(chunk)) is not None:
-                yield "tell", told
+            if (due := self.told_after(chunk)) is not None:
+                yield "tell", due
             yield from (("exam", number) for number, end in rounds if end == chunk + 1)

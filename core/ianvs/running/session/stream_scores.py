@@ -24,7 +24,9 @@ class StreamScores:
     def __init__(self, dataset: Dataset, kind: DataType, spec: PrequentialSpec, flow: NDArray[np.int64]) -> None:
         self._dataset, self._kind, self._spec, self._flow = dataset, kind, spec, flow
 
-    def of(self, positions: NDArray[np.int64], answers: Any, labels: NDArray[Any] | None = None) -> NDArray[np.float64]:
+    def of_answers(
+        self, positions: NDArray[np.int64], answers: Any, labels: NDArray[Any] | None = None
+    ) -> NDArray[np.float64]:
         """(n,) what `answers` to the samples at `positions` are worth. labels: to hold them against, in place of the
         dataset's own."""
         train = self._dataset.train
@@ -32,40 +34,42 @@ class StreamScores:
         if self._spec.score is None:
             return np.asarray(self._kind.sample_scores(truth, answers), np.float64)
         metric, classes = resolve(MetricSpec(self._spec.score)), self._dataset.classes
-        found = np.zeros(len(positions))
-        for i, one in enumerate(positions[:, None]):
-            part = Part(train, one, labels=truth[i : i + 1])
-            kept = self._kind.kept([(part, self._kind.packed(picked(answers, [i])))], len(classes))
-            seen = self._kind.record(EvaluationRecord(classes), self._kind.truth(train, one), kept)
+        scores = np.zeros(len(positions))
+        for i, position in enumerate(positions[:, None]):
+            part = Part(train, position, labels=truth[i : i + 1])
+            stored = self._kind.kept([(part, self._kind.packed(picked(answers, [i])))], len(classes))
+            seen = self._kind.record(EvaluationRecord(classes), self._kind.truth(train, position), stored)
             value = metric.function(seen) if metric.function else 0.0
-            found[i] = value.get(metric.name, 0.0) if isinstance(value, Mapping) else value
-        return found
+            scores[i] = value.get(metric.name, 0.0) if isinstance(value, Mapping) else value
+        return scores
 
     def in_words(self, position: int, label: Any, score: float) -> str:
         """The data's own feedback to the question at `position`, else whether its answer was right, and what is."""
-        own = self._dataset.train.feedback
-        if own is not None and (text := str(own[position] or "")):
+        feedback = self._dataset.train.feedback
+        if feedback is not None and (text := str(feedback[position] or "")):
             return text
         if score >= self._spec.r_max:
             return "right"
         return f"wrong; right is: {self._kind.in_words(label, self._dataset.classes)}"
 
-    def said(self, answers: Any) -> NDArray[np.int64]:
+    def answer_numbers(self, answers: Any) -> NDArray[np.int64]:
         """(n,) the number of each among the right answers of the stream; -1: it is right nowhere."""
         names = self._kind.answer_names(answers)
-        return np.array([-1] * len(answers) if names is None else [self._names.get(one, -1) for one in names], np.int64)
+        return np.array(
+            [-1] * len(answers) if names is None else [self._names.get(name, -1) for name in names], np.int64
+        )
 
     @cached_property
     def truth(self) -> NDArray[np.int64]:
         """(N,) the number of the right answer, in the order in which they come first; -1 where answers have no name."""
-        return np.array([self._names[one] for one in self._right] or [-1] * len(self._flow), np.int64)
+        return np.array([self._names[name] for name in self._right] or [-1] * len(self._flow), np.int64)
 
     @cached_property
     def topics(self) -> NDArray[np.int64] | None:
         """(N,) numbers of the samples' subjects, else of their topics, else of their domains."""
         train = self._dataset.train
-        known = next((one for one in (train.subjects, train.topics, train.domains) if one is not None), None)
-        return None if known is None else np.array(_numbered(known[self._flow].tolist()), np.int64)
+        groups = next((column for column in (train.subjects, train.topics, train.domains) if column is not None), None)
+        return None if groups is None else np.array(_numbered(groups[self._flow].tolist()), np.int64)
 
     @cached_property
     def facts(self) -> NDArray[np.int64] | None:
@@ -75,7 +79,7 @@ class StreamScores:
         if train.facts is not None:
             names = train.facts[self._flow].tolist()
         elif train.x.dtype == object:
-            names = [_text(one) for one in train.x[self._flow]]
+            names = [_text(question) for question in train.x[self._flow]]
         else:
             return None
         return np.array([number if name else NO_FACT for name, number in zip(names, _numbered(names), strict=True)])
@@ -91,8 +95,8 @@ class StreamScores:
 
 def _numbered(names: list[Any]) -> list[int]:
     """In the order in which they come first."""
-    known = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    return [known[name] for name in names]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return [numbers[name] for name in names]
 
 
 def _text(question: Any) -> str:

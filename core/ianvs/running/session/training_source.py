@@ -150,13 +150,13 @@ class CaseTrainingSource:
     def _whole(self, request: FeedCall, *, free: bool) -> Whole:
         first, last = request.first, request.last
         classes: tuple[int, ...] = tuple(self._exam.rounds[first - 1].classes)
-        told: dict[str, object] = {}
+        context: dict[str, object] = {}
         if first != last:
             classes = tuple(sorted({c for round_ in self._exam.rounds[first - 1 : last] for c in round_.classes}))
         elif self._exam.rules.task_in_training:
-            told["task"] = first - 1
+            context["task"] = first - 1
             if self._exam.rules.output_space == "task":
-                told["task_classes"] = classes
+                context["task_classes"] = classes
         if not free:
             views = [self._feed.round(first, request.share, request.skew)]
         elif request.past and not self._reference:
@@ -164,7 +164,7 @@ class CaseTrainingSource:
         else:
             views = [self._feed.rounds(first, last, request.share, request.skew)]
         self.samples += sum(map(len, views))
-        return Whole(tuple(views), classes, told, free=free)
+        return Whole(tuple(views), classes, context, free=free)
 
     def _chunks(self, request: FeedCall) -> Iterator[tuple[int, Chunk, Handout, float]]:
         for index in range(request.first, request.last + 1):

@@ -24,10 +24,10 @@ def test_notes_come_by_kind_and_say_of_whom() -> None:
     remarked = [one for one in suite() if one.case.algorithm == "hub"]
     remarked[0] = replace(remarked[0], remark="went well")
     document = document_of(board(remarked, seeds=2))
-    [remark] = document.said("remark")
+    [remark] = document.texts("remark")
     assert "hub" in remark and remark.endswith("went well")
-    assert document.said("bound") == []
-    assert document.said("ranked by", "seeds")[1] == "Seeds: 0, 1."
+    assert document.texts("bound") == []
+    assert document.texts("ranked by", "seeds")[1] == "Seeds: 0, 1."
 
 
 def test_a_short_line_of_a_table_stays_short_and_a_blank_that_is_written_stays() -> None:

@@ -102,7 +102,7 @@ def test_who_learned_at_once_what_others_learn_in_rounds_is_a_bound() -> None:
     table = board([result("a", 0, 0.7), result("alone", 0, 0.9, **ALONE), result("b", 0, 0.6)])
     assert cells(table, "Algorithm") == ["alone", "a", "b"]
     assert cells(table, "Rank") == ["bound", 1, 2]
-    (note,) = document_of(table).said("bound")
+    (note,) = document_of(table).texts("bound")
     printed(note)
 
 

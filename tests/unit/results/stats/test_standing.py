@@ -11,12 +11,12 @@ from ianvs.results.stats.critical_values import critical_value
 from ianvs.results.stats.over_exams import holm
 from ianvs.results.stats.standing import (
     expected_largest,
+    outlier_seeds,
     pareto_front,
     samples_to_separate,
     seeds_to_separate,
     unseen_failure,
     unsteady_methods,
-    wild_seeds,
 )
 from tests.documents import DOCUMENTS, python_of
 
@@ -123,13 +123,13 @@ def test_the_best_of_twenty_equal_configurations_looks_1_87_standard_errors_bett
 
 def test_a_seed_that_collapsed_is_found_and_a_wide_spread_is_not() -> None:
     base = np.random.default_rng(0).normal(0.9, 0.01, (10, 4))
-    assert wild_seeds(base) == {}
+    assert outlier_seeds(base) == {}
     base[3, 1] = 0.2
-    assert wild_seeds(base) == {1: [3]}
-    assert wild_seeds(base[:, 1:2]) == {}, "nothing says how wide a spread is usual"
+    assert outlier_seeds(base) == {1: [3]}
+    assert outlier_seeds(base[:, 1:2]) == {}, "nothing says how wide a spread is usual"
     wide = np.random.default_rng(1).normal(0.9, 0.01, (10, 4)) * [1, 0.001, 0.001, 0.001]
-    assert wild_seeds(wide) == {}, "a method among much steadier ones is not wild"
-    assert wild_seeds(np.array([[0.9, 0.1], [0.9, 0.2]])) == {}
+    assert outlier_seeds(wide) == {}, "a method among much steadier ones is not wild"
+    assert outlier_seeds(np.array([[0.9, 0.1], [0.9, 0.2]])) == {}
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def connected(
                 ray.init(**options)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             raise IanvsError(
-                f"can't connect to Ray at '{address}': {said(error)}. `local` starts one on this machine, `auto` "
+                f"can't connect to Ray at '{address}': {reason_of(error)}. `local` starts one on this machine, `auto` "
                 "joins the cluster that `ray start` put it into, `ray://host:10001` reaches one from outside.",
                 code="unreachable-server",
             ) from error
@@ -96,7 +96,7 @@ def capacity(nodes: Sequence[Mapping[str, Any]], threads: int, gpu_share: float)
     return total
 
 
-def said(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
     """What an error of Ray says, or the error behind it, without its name."""
     cause = getattr(error, "cause", None) or error
     return str(cause).strip().rstrip(".") or type(cause).__name__

@@ -19,7 +19,7 @@ from ianvs.base.errors import IanvsError
 from ianvs.base.secrets import hide_secrets
 from ianvs.config.spec import ResourcesSpec
 from ianvs.processes.engines.engine import EXIT_STORAGE, Engine, Event, Files, Mailbox, Task, Workload
-from ianvs.processes.engines.ray.ray_connection import capacity, connected, import_ray, said
+from ianvs.processes.engines.ray.ray_connection import capacity, connected, import_ray, reason_of
 from ianvs.processes.engines.ray.ray_files import pack, unpack
 
 _TICK = 0.1  # seconds after which a task that was submitted meanwhile is heard, too
@@ -84,7 +84,7 @@ class RayEngine(Engine):
         # Hosts whose task has ended well: they have imported what the next one needs.
         self._idle: dict[ResourcesSpec | None, list[Any]] = {kind: [] for kind in workload.resources}
         self._attempts: list[_Attempt] = []
-        self._found = Mailbox()
+        self._mailbox = Mailbox()
         self._views: dict[str, Path] = {}  # those that nodes keep of the workspace
         self._constant: dict[tuple[Path, ...], list[Any]] = {}
         self._guard, self._closed = threading.RLock(), False
@@ -104,7 +104,7 @@ class RayEngine(Engine):
             for idle in self._idle.values():  # whatever was waiting for one has been submitted
                 while idle:
                     self._ray.kill(idle.pop())
-        return self._found.take(timeout)
+        return self._mailbox.take(timeout)
 
     def cancel(self, key: str, *, force: bool = False) -> None:
         with self._guard:
@@ -145,14 +145,16 @@ class RayEngine(Engine):
                     for answer in ready:
                         self._go_on(answers[answer])
             except Exception as error:
-                self._found.put(IanvsError(f"the connection to Ray is lost: {said(error)}.", code="unreachable-server"))
+                self._mailbox.put(
+                    IanvsError(f"the connection to Ray is lost: {reason_of(error)}.", code="unreachable-server")
+                )
                 return
 
     def _explain(self) -> None:
         """Say of what waits for a host what Ray lacks for it, now and then."""
         now = time.monotonic()
         with self._guard:
-            waiting = [one for one in self._attempts if one.new and now > one.looked + _LOOK_SECONDS]
+            waiting = [a for a in self._attempts if a.new and now > a.looked + _LOOK_SECONDS]
         free = self._ray.available_resources() if waiting else {}
         for attempt in waiting:
             attempt.looked = now
@@ -161,7 +163,7 @@ class RayEngine(Engine):
             lacks = [f"{value:g} {name} wanted, {free.get(name, 0):g} free" for name, value in wanted.items()]
             if any(free.get(name, 0) < value for name, value in wanted.items()) and attempt.waits != lacks:
                 attempt.waits = lacks
-                self._found.put(Event(attempt.task.key, "queued", f"Ray: {', '.join(lacks)}"))
+                self._mailbox.put(Event(attempt.task.key, "queued", f"Ray: {', '.join(lacks)}"))
 
     # --- attempts -----------------------------------------------------------------------------------------------------
 
@@ -182,7 +184,7 @@ class RayEngine(Engine):
                 if event.kind == "ended":
                     code = event.payload
                 else:
-                    self._found.put(event)
+                    self._mailbox.put(event)
         if files is None or at_home:
             return code
         self._views[node] = view
@@ -202,22 +204,22 @@ class RayEngine(Engine):
             code: int = end.value
         except exceptions.RayError as error:
             broken = (exceptions.RayTaskError, exceptions.RuntimeEnvSetupError, exceptions.ActorUnschedulableError)
-            code, why = -signal.SIGKILL, f"lost by Ray: {said(error)}"
+            code, why = -signal.SIGKILL, f"lost by Ray: {reason_of(error)}"
             if attempt.forced_at is not None:
                 why = "ended by force"
             elif isinstance(error, exceptions.OutOfMemoryError):  # that is the task's own doing
-                why = f"Ray ended it: {said(error)}"
+                why = f"Ray ended it: {reason_of(error)}"
             elif isinstance(error, broken) or getattr(error, "actor_init_failed", False):
-                code, why = 1, f"Ray could not run this: {said(error)}"
+                code, why = 1, f"Ray could not run this: {reason_of(error)}"
             else:
-                self._found.put(Event(attempt.task.key, "lost", "Ray has lost its worker or its node"))
+                self._mailbox.put(Event(attempt.task.key, "lost", "Ray has lost its worker or its node"))
             _note(attempt.task, why)
         self._attempts.remove(attempt)
         if code >= 0:
             self._idle[attempt.task.resources].append(attempt.host)
         else:
             self._ray.kill(attempt.host)
-        self._found.put(Event(attempt.task.key, "ended", code))
+        self._mailbox.put(Event(attempt.task.key, "ended", code))
 
     def _pass_on(self, attempt: _Attempt) -> None:
         """Tell the host what `cancel` was told; one that has not begun yet need not begin any more."""
@@ -247,10 +249,10 @@ class RayEngine(Engine):
 
     def _sweep(self) -> None:
         """Have nodes remove their views of the workspace."""
-        there = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        on_node = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         remove = self._ray.remote(num_cpus=0)(shutil.rmtree)
         swept = [
-            remove.options(scheduling_strategy=there(node, soft=False)).remote(view, ignore_errors=True)
+            remove.options(scheduling_strategy=on_node(node, soft=False)).remote(view, ignore_errors=True)
             for node, view in self._views.items()
         ]
         if swept:

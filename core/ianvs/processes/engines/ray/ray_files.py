@@ -26,12 +26,12 @@ _T = TypeVar("_T")
 
 def pack(root: Path, paths: Iterable[Path]) -> Iterator[bytes]:
     """The files and folders `paths` below `root` as a tar, in pieces; no piece if none of them is there."""
-    there = [path for path in paths if path.exists()]
-    if not there:
+    present = [path for path in paths if path.exists()]
+    if not present:
         return
     with tempfile.TemporaryFile() as stream:
         with tarfile.open(fileobj=stream, mode="w") as tar:
-            for path in there:
+            for path in present:
                 tar.add(path, path.relative_to(root))
         stream.seek(0)
         yield from iter(lambda: stream.read(_PIECE), b"")
@@ -88,8 +88,8 @@ def relocate(value: _T, mapping: Mapping[Path, Path]) -> _T:
         moved = type(value)(relocate(part, mapping) for part in value)
     elif isinstance(value, Mapping):
         moved = {key: relocate(part, mapping) for key, part in value.items()}
-    found: _T = moved
-    return found
+    relocated: _T = moved
+    return relocated
 
 
 def _moved(path: Path, mapping: Mapping[Path, Path]) -> Path:
@@ -110,9 +110,9 @@ def gather_code(files: Iterable[Path], target: Path) -> dict[Path, str]:
     moved: dict[Path, str] = {}
     for file in files:
         entry = file.resolve()  # the loader resolves links too: a plugin's modules lie beside the real file
-        own = own_name(entry)
-        if own is not None:
-            moved[file] = own.as_posix()
+        packaged_name = own_name(entry)
+        if packaged_name is not None:
+            moved[file] = packaged_name.as_posix()
         elif (entry / "__init__.py").is_file():  # a package, found by its name
             copies |= {path: entry.name / path.relative_to(entry) for path in _code_in(entry, "**/*")}
         elif entry.exists():
@@ -148,7 +148,7 @@ def _with_imports(entry: Path, home: Path, place: Path) -> Iterator[tuple[Path, 
             yield from ((path, place / path.relative_to(home)) for path in _code_in(folder, "*"))
         else:
             roots = [Path(root).resolve() for root in sys.path if folder.is_relative_to(Path(root).resolve())]
-            root = max(roots, key=lambda found: len(found.parts), default=folder)
+            root = max(roots, key=lambda folder_above: len(folder_above.parts), default=folder)
             yield from ((path, path.relative_to(root)) for path in _code_in(folder, "*.py"))
 
 

@@ -39,10 +39,10 @@ class RayHost:
     def __init__(
         self, workload: Workload, paths: Sequence[str], folder: Path, code: Mapping[Path, str] | None, token: str
     ) -> None:
-        here = Path.cwd()
+        work_dir = Path.cwd()
         self._view = Path(tempfile.gettempdir(), f"ianvs-{token}")  # of a workspace that this node does not see
-        self._code = {path: here / name for path, name in (code or {}).items()}
-        came = [] if code is None else [os.fspath(here)]
+        self._code = {path: work_dir / name for path, name in (code or {}).items()}
+        came = [] if code is None else [os.fspath(work_dir)]
         sys.path[:] = dict.fromkeys([*came, *paths, *module_paths()])
         importlib.invalidate_caches()
         if folder.is_dir():

@@ -131,10 +131,10 @@ class _Pilot:
         if self._key is not None and self._orders.alone == "stop":
             self._engine.cancel(self._key)
 
-    def _say(self, said: Event | Leave) -> None:
+    def _say(self, message: Event | Leave) -> None:
         if not self._alone:
             try:
-                self._supervisor.send(said)
+                self._supervisor.send(message)
             except OSError:
                 self._left_alone()
 

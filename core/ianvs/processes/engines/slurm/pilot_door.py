@@ -54,31 +54,31 @@ class Door(socketserver.ThreadingTCPServer):
 
 def knock(folder: Path, patience: float) -> Connection:
     """A way to the supervisor whose door is described in `folder`. Raises ConnectionError, which says the remedy."""
-    told = json.loads((folder / NAME).read_text())
-    deadline, said = time.monotonic() + patience, "nothing"
+    address = json.loads((folder / NAME).read_text())
+    deadline, last_error = time.monotonic() + patience, "nothing"
     while time.monotonic() < deadline:
-        for host in told["hosts"]:
+        for host in address["hosts"]:
             try:
-                with socket.create_connection((host, told["port"]), timeout=_KNOCKING) as made:
-                    return _proven(made, bytes.fromhex(told["key"]), b"pilot", b"door")
+                with socket.create_connection((host, address["port"]), timeout=_KNOCKING) as made:
+                    return _proven(made, bytes.fromhex(address["key"]), b"pilot", b"door")
             except (OSError, EOFError) as error:
-                said = f"{host}: {error}"
+                last_error = f"{host}: {error}"
         time.sleep(0.5)
-    tried = ", ".join(told["hosts"])
+    tried = ", ".join(address["hosts"])
     raise ConnectionError(
-        f"{socket.gethostname()} can't reach the supervisor at port {told['port']} of {tried} (last, {said}). "
+        f"{socket.gethostname()} can't reach the supervisor at port {address['port']} of {tried} (last, {last_error}). "
         "Set `host` of engine slurm to a name or address of the supervisor's machine that nodes can reach."
     )
 
 
-def _proven(made: socket.socket, key: bytes, own: bytes, other: bytes) -> Connection:
+def _proven(made: socket.socket, key: bytes, role: bytes, other: bytes) -> Connection:
     """A connection over `made`, once each side has shown that it has the key. Raises OSError, EOFError."""
     made.settimeout(None)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a machine that is switched off says nothing
     connection, nonce = Connection(os.dup(made.fileno())), secrets.token_bytes(_BYTES)
     connection.send_bytes(nonce)
-    connection.send_bytes(hmac.digest(key, own + _greeting(connection), "sha256"))
+    connection.send_bytes(hmac.digest(key, role + _greeting(connection), "sha256"))
     if not hmac.compare_digest(_greeting(connection), hmac.digest(key, other + nonce, "sha256")):
         raise ConnectionRefusedError("the other side does not have the key")
     return connection
@@ -95,4 +95,4 @@ def _own_names() -> Iterator[str]:
     yield socket.gethostname()
     yield socket.getfqdn()
     for addresses in psutil.net_if_addrs().values():
-        yield from (one.address for one in addresses if one.family == socket.AF_INET and one.address != "127.0.0.1")
+        yield from (nic.address for nic in addresses if nic.family == socket.AF_INET and nic.address != "127.0.0.1")

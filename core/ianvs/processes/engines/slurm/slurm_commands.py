@@ -36,20 +36,20 @@ class Job(NamedTuple):
 
 def sbatch(arguments: Sequence[str], script: str) -> str:
     """What `sbatch` answers to `script`. Raises IanvsError with its words."""
-    return _said(["sbatch", *arguments], script)
+    return _output_of(["sbatch", *arguments], script)
 
 
 def squeue(names: Iterable[str]) -> dict[str, Job]:
     """The jobs of these names that this user has in the queue, and those that have just left it, by id."""
-    asked = ["squeue", "--noheader", "--array", "--states=all", f"--user={os.getuid()}"]
-    told = _said([*asked, f"--name={','.join(names)}", "--format=%i|%T|%r"])
-    jobs = [Job(*line.strip().split("|")) for line in told.splitlines() if line.count("|") == 2]
+    command = ["squeue", "--noheader", "--array", "--states=all", f"--user={os.getuid()}"]
+    listing = _output_of([*command, f"--name={','.join(names)}", "--format=%i|%T|%r"])
+    jobs = [Job(*line.strip().split("|")) for line in listing.splitlines() if line.count("|") == 2]
     return {job.id: job for job in jobs}
 
 
 def scancel(arguments: Sequence[str]) -> None:
     """End jobs, by id or as `arguments` say otherwise; one that is gone is no error."""
-    _said(["scancel", "--quiet", *arguments], fails=False)
+    _output_of(["scancel", "--quiet", *arguments], fails=False)
 
 
 def arguments_of(
@@ -67,17 +67,17 @@ def arguments_of(
             wishes["mem"] = f"{math.ceil(resources.memory / 2**20)}M"
         if resources.time is not None:
             wishes["time"] = math.ceil(resources.time / 60)
-    said = [f"--{name}={value}" for name, value in wishes.items() if value not in (None, "")]
-    return [*said, "--nodes=1", "--ntasks=1", "--no-requeue", f"--signal=B:USR1@{signal_delay_s}", *extra]
+    options = [f"--{name}={value}" for name, value in wishes.items() if value not in (None, "")]
+    return [*options, "--nodes=1", "--ntasks=1", "--no-requeue", f"--signal=B:USR1@{signal_delay_s}", *extra]
 
 
-def _said(command: Sequence[str], given: str = "", *, fails: bool = True) -> str:
+def _output_of(command: Sequence[str], given: str = "", *, fails: bool = True) -> str:
     # Where this runs in a job itself, what its surroundings say of that job must not pass for wishes for the next.
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM_", "SBATCH_"))}
-    kept |= {key: os.environ[key] for key in ("SLURM_CONF", "SLURM_CLUSTERS") if key in os.environ}
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM_", "SBATCH_"))}
+    env |= {key: os.environ[key] for key in ("SLURM_CONF", "SLURM_CLUSTERS") if key in os.environ}
     try:
         ran = subprocess.run(  # in a session of its own: a Ctrl-C is not for it
-            command, input=given, capture_output=True, text=True, timeout=_SECONDS, env=kept, start_new_session=True
+            command, input=given, capture_output=True, text=True, timeout=_SECONDS, env=env, start_new_session=True
         )
     except FileNotFoundError as error:
         raise IanvsError(
@@ -87,6 +87,8 @@ def _said(command: Sequence[str], given: str = "", *, fails: bool = True) -> str
     except subprocess.TimeoutExpired as error:
         raise IanvsError(f"`{command[0]}` has not answered for {_SECONDS:.0f} s.", code="invalid-engine") from error
     if ran.returncode != 0 and fails:
-        said = " ".join(line.strip() for line in (ran.stderr or ran.stdout).splitlines())
-        raise IanvsError(f"Slurm refuses: {said or f'{command[0]} ended with {ran.returncode}'}", code="invalid-engine")
+        message = " ".join(line.strip() for line in (ran.stderr or ran.stdout).splitlines())
+        raise IanvsError(
+            f"Slurm refuses: {message or f'{command[0]} ended with {ran.returncode}'}", code="invalid-engine"
+        )
     return ran.stdout

@@ -115,7 +115,7 @@ class SlurmEngine(Engine):
         self._pilots: dict[str, _Pilot] = {}
         self._doomed: set[str] = set()  # ids of jobs to be cancelled
         self._failures = 0  # of pilots in turn, before they connected
-        self._found = Mailbox()
+        self._mailbox = Mailbox()
         self._guard = threading.RLock()
         self._asking = threading.Lock()  # held until it is known what sbatch has called the pilots
         self._wish = threading.Event()  # to look at the queue now
@@ -134,13 +134,13 @@ class SlurmEngine(Engine):
         self._wish.set()
 
     def events(self, timeout: float) -> list[Event]:
-        return self._found.take(timeout)
+        return self._mailbox.take(timeout)
 
     def cancel(self, key: str, *, force: bool = False) -> None:
         with self._guard:
             for kind in self._kinds.values():
                 if kind.waiting.pop(key, None) is not None:
-                    self._found.put(Event(key, "ended", -(signal.SIGKILL if force else signal.SIGTERM)))
+                    self._mailbox.put(Event(key, "ended", -(signal.SIGKILL if force else signal.SIGTERM)))
             for pilot in self._pilots.values():
                 if pilot.task is not None and pilot.task.key == key:
                     if force:
@@ -179,8 +179,8 @@ class SlurmEngine(Engine):
             traceback.print_exc()
             self._fail(f"engine slurm can't go on: {type(error).__name__}: {error}")
 
-    def _fail(self, said: str) -> None:
-        self._found.put(IanvsError(said, code="invalid-engine"))
+    def _fail(self, message: str) -> None:
+        self._mailbox.put(IanvsError(message, code="invalid-engine"))
 
     # --- what is said with pilots -------------------------------------------------------------------------------------
 
@@ -201,21 +201,21 @@ class SlurmEngine(Engine):
             self._assign(pilot.kind)
         while pilot.connection is connection:
             try:
-                said = connection.recv()
+                message = connection.recv()
             except (EOFError, OSError):
-                said = Leave("its pilot is gone")
+                message = Leave("its pilot is gone")
             with self._guard:
                 if pilot.connection is connection:
-                    self._heard(pilot, said)
+                    self._heard(pilot, message)
 
-    def _heard(self, pilot: _Pilot, said: Event | Leave) -> None:
-        if isinstance(said, Leave):
-            self._part(pilot, said.why)
-        elif said.kind == "lost":
-            self._lose(pilot, said.payload)
+    def _heard(self, pilot: _Pilot, message: Event | Leave) -> None:
+        if isinstance(message, Leave):
+            self._part(pilot, message.why)
+        elif message.kind == "lost":
+            self._lose(pilot, message.payload)
         else:
-            self._found.put(said)
-            if said.kind == "ended":
+            self._mailbox.put(message)
+            if message.kind == "ended":
                 pilot.task, pilot.until = None, clock.monotonic() + _IDLE
                 self._assign(pilot.kind)
 
@@ -226,7 +226,7 @@ class SlurmEngine(Engine):
         if pilot.task is not None:
             if pilot.until == math.inf:  # not ended by force
                 self._lose(pilot, why)
-            self._found.put(Event(pilot.task.key, "ended", -signal.SIGKILL))
+            self._mailbox.put(Event(pilot.task.key, "ended", -signal.SIGKILL))
             pilot.task = None
         self._pilots.pop(pilot.id, None)
         self._doomed.add(pilot.id)
@@ -235,12 +235,12 @@ class SlurmEngine(Engine):
     def _lose(self, pilot: _Pilot, why: str) -> None:
         if pilot.task is not None and not pilot.lost:
             pilot.lost = True
-            self._found.put(Event(pilot.task.key, "lost", f"{why} ({pilot.id} on {pilot.node})"))
+            self._mailbox.put(Event(pilot.task.key, "lost", f"{why} ({pilot.id} on {pilot.node})"))
 
-    def _say(self, pilot: _Pilot, said: Any) -> None:
+    def _say(self, pilot: _Pilot, message: Any) -> None:
         if pilot.connection is not None:
             with contextlib.suppress(OSError):  # who is gone is found out by listening
-                pilot.connection.send(said)
+                pilot.connection.send(message)
 
     def _ready(self, kind: _Kind) -> list[Task]:
         """What waits for a pilot, and not for a job of an earlier run to end it."""
@@ -248,8 +248,8 @@ class SlurmEngine(Engine):
 
     def _assign(self, kind: _Kind) -> None:
         """Give what waits to pilots that have nothing to do."""
-        there = [one for one in self._pilots.values() if one.kind is kind and one.connection is not None]
-        idle = [one for one in there if one.task is None and not one.lost]
+        connected = [p for p in self._pilots.values() if p.kind is kind and p.connection is not None]
+        idle = [p for p in connected if p.task is None and not p.lost]
         for pilot, task in zip(idle, self._ready(kind), strict=False):
             del kind.waiting[task.key]
             pilot.task, pilot.until = task, math.inf
@@ -267,10 +267,10 @@ class SlurmEngine(Engine):
                 answered = clock.monotonic()
             except IanvsError as error:  # pilots go on while the controller is restarted, or has no time
                 if not self._pilots or clock.monotonic() - answered > _TROUBLE:
-                    self._found.put(error)
+                    self._mailbox.put(error)
             with self._guard:
                 pilots = self._pilots.values()
-                waits = any(one.connection is None or (one.task and one.until < math.inf) for one in pilots)
+                waits = any(pilot.connection is None or (pilot.task and pilot.until < math.inf) for pilot in pilots)
             self._wish.wait(_LOOK if waits or self._orphans else _SELDOM)
 
     def _look(self) -> None:
@@ -298,14 +298,14 @@ class SlurmEngine(Engine):
 
     def _ask_for_pilots(self, kind: _Kind) -> None:
         with self._guard:
-            mine = [one for one in self._pilots.values() if one.kind is kind and not one.lost]
-            wanted = len(self._ready(kind)) + sum(one.task is not None for one in mine)
+            mine = [pilot for pilot in self._pilots.values() if pilot.kind is kind and not pilot.lost]
+            wanted = len(self._ready(kind)) + sum(pilot.task is not None for pilot in mine)
             count = min(min(self.slots, wanted) - len(mine), _ARRAY)  # the next look asks for the rest
         if count < 1 or self._closing:
             return
-        own = [f"--job-name={self._name}", f"--array=0-{count - 1}", f"--output={self._folder}/%A_%a.txt"]
+        options = [f"--job-name={self._name}", f"--array=0-{count - 1}", f"--output={self._folder}/%A_%a.txt"]
         with self._asking:
-            job = sbatch(["--parsable", *own, *kind.arguments], self._script).strip().partition(";")[0]
+            job = sbatch(["--parsable", *options, *kind.arguments], self._script).strip().partition(";")[0]
             with self._guard:
                 self._pilots |= {id_: _Pilot(id_, kind) for id_ in (f"{job}_{number}" for number in range(count))}
 
@@ -329,26 +329,26 @@ class SlurmEngine(Engine):
                 remedy = "Set `host` of engine slurm to a name or address of this machine that nodes can reach"
                 self._failed_to_start(pilot, f"has not connected to {door} for {_CONNECT:.0f} s. {remedy}")
 
-    def _failed_to_start(self, pilot: _Pilot, what: str) -> None:
+    def _failed_to_start(self, pilot: _Pilot, outcome: str) -> None:
         self._part(pilot)
         self._failures += 1
         if self._failures >= _MOST_STARTS:
-            said = ""
+            output = ""
             with contextlib.suppress(OSError):
-                said = " / ".join((self._folder / f"{pilot.id}.txt").read_text(errors="replace").splitlines()[-3:])
-            what += f", and printed: {said}" if said else f", and printed nothing; do nodes see {self._folder}?"
-            self._fail(f"{self._failures} pilots in turn did not start; job {pilot.id} {what}")
+                output = " / ".join((self._folder / f"{pilot.id}.txt").read_text(errors="replace").splitlines()[-3:])
+            outcome += f", and printed: {output}" if output else f", and printed nothing; do nodes see {self._folder}?"
+            self._fail(f"{self._failures} pilots in turn did not start; job {pilot.id} {outcome}")
 
     def _explain(self, kind: _Kind) -> None:
         """Say of what waits why it does, where that is another reason than before, or was not said yet."""
-        reasons = (one.reason for one in self._pilots.values() if one.kind is kind)
-        reason = next((one for one in reasons if one not in ("", "None")), "")
-        for key, (task, said) in kind.waiting.items():
+        reasons = (pilot.reason for pilot in self._pilots.values() if pilot.kind is kind)
+        reason = next((text for text in reasons if text not in ("", "None")), "")
+        for key, (task, last_reason) in kind.waiting.items():
             orphan = self._orphans.get(key)
             why = f"job {orphan[1]} of a run that was killed still has it" if orphan else reason
-            if why not in ("", said):
+            if why not in ("", last_reason):
                 kind.waiting[key] = task, why
-                self._found.put(Event(key, "queued", why))
+                self._mailbox.put(Event(key, "queued", why))
 
 
 def _look_after_orphans(root: Path) -> dict[str, tuple[str, str]]:

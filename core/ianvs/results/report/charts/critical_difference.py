@@ -15,19 +15,19 @@ _APART = 0.05  # p up to which two methods are
 _SIDE, _WIDTH, _ROW, _BAR = 190, 420, 19, 9
 
 
-def critical_difference(key: str, found: MethodsOverExams | None) -> Markup:
+def critical_difference(key: str, comparison: MethodsOverExams | None) -> Markup:
     """ "" where exams are too few for the tests to say anything, which the text beside the table says."""
-    if found is None or found.together.pairs is None:
+    if comparison is None or comparison.together.pairs is None:
         return Markup("")
-    names = short_names(found.names)
-    known = [(row.mean_rank, i) for i, row in enumerate(found.together.rows) if row is not None]
-    known.sort(key=lambda one: one[0])
-    m = len(known)
+    names = short_names(comparison.names)
+    ranked = [(row.mean_rank, i) for i, row in enumerate(comparison.together.rows) if row is not None]
+    ranked.sort(key=lambda pair: pair[0])
+    m = len(ranked)
 
     def at(rank: float) -> float:
         return _SIDE + _WIDTH * (rank - 1) / (m - 1)
 
-    groups = groups_not_apart([i for _, i in known], ~(found.together.pairs > _APART))
+    groups = groups_not_apart([i for _, i in ranked], ~(comparison.together.pairs > _APART))
     line = 34.0
     parts = [tag("path", d=f"M{num(at(1))} {num(line)}H{num(at(m))}", class_="axis")]
     for whole in range(1, m + 1):
@@ -35,19 +35,19 @@ def critical_difference(key: str, found: MethodsOverExams | None) -> Markup:
         parts.append(text(at(whole), line - 10, str(whole), "middle"))
     for n, (first, last) in enumerate(groups):
         y = line + 10 + n * _BAR
-        ends = at(known[first][0]) - 3, at(known[last][0]) + 3
+        ends = at(ranked[first][0]) - 3, at(ranked[last][0]) + 3
         parts.append(tag("path", d=f"M{num(ends[0])} {num(y)}H{num(ends[1])}", class_="not-apart"))
     below, half = line + 22 + len(groups) * _BAR, (m + 1) // 2
-    for place, (rank, i) in enumerate(known):
+    for place, (rank, i) in enumerate(ranked):
         left = place < half
         y = below + _ROW * (place if left else m - 1 - place)
         end = _SIDE - 8 if left else _SIDE + _WIDTH + 8
         parts.append(tag("path", d=f"M{num(at(rank))} {num(line)}V{num(y)}H{num(end)}", class_="leader"))
-        said = f"{fit(names[i], 22)} {rank:.2f}" if left else f"{rank:.2f} {fit(names[i], 22)}"
-        parts.append(text(end - 5 if left else end + 5, y + 4, said, "end" if left else None))
-    runs = ([names[i] for _, i in known[first : last + 1]] for first, last in groups)
+        label = f"{fit(names[i], 22)} {rank:.2f}" if left else f"{rank:.2f} {fit(names[i], 22)}"
+        parts.append(text(end - 5 if left else end + 5, y + 4, label, "end" if left else None))
+    runs = ([names[i] for _, i in ranked[first : last + 1]] for first, last in groups)
     alike = "; ".join(f"{', '.join(run[:-1])} and {run[-1]}" for run in runs) or "none"
-    about = f"Mean ranks of {m} methods over {found.together.exams} exams, 1 is the best. Not told apart: {alike}."
+    about = f"Mean ranks of {m} methods over {comparison.together.exams} exams, 1 is the best. Not told apart: {alike}."
     height = below + _ROW * half
     return figure(
         key, 2 * _SIDE + _WIDTH, height, "Mean rank over exams", about, tag("g", *parts, class_="axes"), class_="chart"
@@ -59,7 +59,7 @@ def groups_not_apart(order: Sequence[int], apart: NDArray[np.bool_]) -> list[tup
 
     order: indices of methods, the best first. apart: (m, m).
     """
-    found: list[tuple[int, int]] = []
+    groups: list[tuple[int, int]] = []
     ordered = apart[np.ix_(order, order)]
     # By place, where a run may begin at the earliest that has it in it.
     begins = [int(np.flatnonzero(ordered[:place, place]).max(initial=-1)) + 1 for place in range(len(order))]
@@ -68,6 +68,6 @@ def groups_not_apart(order: Sequence[int], apart: NDArray[np.bool_]) -> list[tup
         last = max(first, last)
         while last + 1 < len(order) and begins[last + 1] <= first:
             last += 1
-        if last > first and not (found and found[-1][1] >= last):
-            found.append((first, last))
-    return found
+        if last > first and not (groups and groups[-1][1] >= last):
+            groups.append((first, last))
+    return groups

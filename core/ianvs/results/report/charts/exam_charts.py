@@ -65,16 +65,16 @@ def exam_charts(
 
     key: of the exam, which makes ids unique in a page. scores: by name; the first is what points and panels show."""
     first = next(iter(scores.values()), {})
-    whole = (found for name, found in scores.items() if not name.startswith(BY_PART))
+    whole = (by_row for name, by_row in scores.items() if not name.startswith(BY_PART))
 
-    def of(kind: str) -> Iterator[Picture]:
+    def charts_of(kind: str) -> Iterator[Picture]:
         if kind == "how sure":
             yield from _how_sure(f"{key}i", leaderboard, exam, rows)
         elif kind == "learning":
-            curves = (learning_curves(f"{key}l{n}", exam, rows, found) for n, found in enumerate(whole))
-            yield from (one for one in curves if one)
+            curves = (learning_curves(f"{key}l{n}", exam, rows, by_row) for n, by_row in enumerate(whole))
+            yield from (picture for picture in curves if picture)
         elif kind == "training":
-            yield from _told(f"{key}t", exam, rows, training)
+            yield from _training_charts(f"{key}t", exam, rows, training)
         elif kind == "stability":
             yield from _stability(f"{key}p", exam, rows, first)
         elif kind == "costs":
@@ -82,16 +82,16 @@ def exam_charts(
         else:
             yield from _against(f"{key}x{slug(kind)}", leaderboard, exam, rows, kind.removeprefix("against "))
 
-    paradigm = next((one.row.paradigm for one in rows if one.row.competes), "")
+    paradigm = next((shown.row.paradigm for shown in rows if shown.row.competes), "")
     kinds = PARADIGMS.get(paradigm, Paradigm).pictures
-    drawn = {kind: list(of(kind)) for kind in kinds if kind != "matrices"}
+    drawn = {kind: list(charts_of(kind)) for kind in kinds if kind != "matrices"}
     leads = next((kind for kind in kinds if (any(scores.values()) if kind == "matrices" else drawn[kind])), "")
     head = drawn.get(leads, [])[:1]
-    rest = [(kind, one) for kind, found in drawn.items() for one in found if one not in head]
+    rest = [(kind, picture) for kind, pictures in drawn.items() for picture in pictures if picture not in head]
     return ExamCharts(
         head,
-        [one for kind, one in rest if kind in _WIDE],
-        [one for kind, one in rest if kind not in _WIDE],
+        [picture for kind, picture in rest if kind in _WIDE],
+        [picture for kind, picture in rest if kind not in _WIDE],
         *_panels(f"{key}f", rows, first if "stability" in kinds else {}),
         ("matrices" in kinds, leads == "matrices"),
     )
@@ -114,19 +114,19 @@ def learning_curves(key: str, exam: str, rows: Sequence[ShownRow], scores: Score
     return Picture(f"learning-{file_part(exam)}{slug(score)}", title, svg, note, legend, numbers)
 
 
-def _told(key: str, exam: str, rows: Sequence[ShownRow], training: TrainingCurves) -> Iterator[Picture]:
+def _training_charts(key: str, exam: str, rows: Sequence[ShownRow], training: TrainingCurves) -> Iterator[Picture]:
     """A chart for each quantity that learners told of while they were trained."""
-    for n, (name, told) in enumerate(training.lines()):
-        lines = {one.key: StreamLine(*told[one.key]) for one in rows if one.key in told}
-        said, ours = name.replace("_", " "), name in OF_STREAM.values()
-        title = f"The stream: {said}" if ours else f"Training: {said}, as learners tell"
+    for n, (name, by_row) in enumerate(training.lines()):
+        lines = {row.key: StreamLine(*by_row[row.key]) for row in rows if row.key in by_row}
+        label, ours = name.replace("_", " "), name in OF_STREAM.values()
+        title = f"The stream: {label}" if ours else f"Training: {label}, as learners tell"
         ends = np.arange(1, 1 + math.ceil(max((line.samples[-1] for line in lines.values()), default=0)))
-        if svg := stream_chart(f"{key}{n}", rows, lines, ends, said, title, "rounds"):
-            who = (
+        if svg := stream_chart(f"{key}{n}", rows, lines, ends, label, title, "rounds"):
+            source = (
                 "Of what was answered before it was told." if ours else "Learners say it themselves; nothing checks it."
             )
-            note = f"Mean and one standard deviation over seeds. {who}"
-            legend = series([one for one in rows if one.key in lines])
+            note = f"Mean and one standard deviation over seeds. {source}"
+            legend = series([row for row in rows if row.key in lines])
             yield Picture(f"training-{file_part(exam)}{slug(name)}", title, svg, note, legend)
 
 
@@ -138,46 +138,50 @@ def _how_sure(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[Show
     some = rows[:_MOST_INTERVALS]
     more = f" {len(rows) - len(some)} rows are left out." if len(rows) > len(some) else ""
     better = f"{'Higher' if falls else 'Lower'} is better."
-    told = next((one for one in leaderboard.significance if one.testenv == exam), None)
-    allowed = f"over other seeds{' and other test samples' if told and told.groups else ', on these test samples'}"
+    significance = next((s for s in leaderboard.significance if s.testenv == exam), None)
+    sampled = significance is not None and significance.groups > 0
+    allowed = "over other seeds" + (" and other test samples" if sampled else ", on these test samples")
     for n, other in enumerate(("the best", leaderboard.baseline)):
-        found = {one.id: one.row.to_baseline if n else one.row.to_best for one in some}
-        known = {id_: difference for id_, difference in found.items() if difference is not None}
-        if other is None or not known:
+        by_id = {shown.id: shown.row.to_baseline if n else shown.row.to_best for shown in some}
+        differences = {id_: difference for id_, difference in by_id.items() if difference is not None}
+        if other is None or not differences:
             continue
-        first = next((one.id for one in some if (one.row.algorithm == other if n else one.row.rank == 1)), "")
-        centres = {first: 0.0} | {id_: difference.mean for id_, difference in known.items()}
-        margins = {i: d.high - d.mean for i, d in known.items() if d.high is not None}
+        first = next((shown.id for shown in some if (shown.row.algorithm == other if n else shown.row.rank == 1)), "")
+        centres = {first: 0.0} | {id_: difference.mean for id_, difference in differences.items()}
+        margins = {i: d.high - d.mean for i, d in differences.items() if d.high is not None}
         title, about = f"{column} minus {other}", "Bars are simultaneous 95 % intervals of differences."
         svg = interval_chart(f"{key}{n}", some, title, title, about, centres, margins, zero=True)
         note = f"{better} Simultaneous 95 % intervals {allowed}: those that exclude 0 are of rows that are apart.{more}"
         file = f"{'baseline' if n else 'differences'}-{file_part(exam)}{slug(column)}"
         yield Picture(file, title, svg, note)
-    centres = {one.id: mean for one in some if (mean := one.row.mean(column)) is not None}
-    seeds = {one.id: one.row.by_seed.get(column, ()) for one in some} if leaderboard.seeds > 1 else {}
-    halves, joined, note = _overlaps(told, some, allowed)
+    centres = {shown.id: mean for shown in some if (mean := shown.row.mean(column)) is not None}
+    seeds = {shown.id: shown.row.by_seed.get(column, ()) for shown in some} if leaderboard.seeds > 1 else {}
+    halves, joined, note = _overlaps(significance, some, allowed)
     about = "Means, and each seed as a small dot. The table below the picture holds their intervals."
     svg = interval_chart(f"{key}m", some, column, f"{column} of each row", about, centres, halves, seeds, joined)
     note = f"{better} {'Small dots are seeds.' if seeds else ''} {note}{more}".replace("  ", " ")
-    title = f"{column} and how sure it is" if told else column
+    title = f"{column} and how sure it is" if significance else column
     if svg:
         yield Picture(f"intervals-{file_part(exam)}{slug(column)}", title, svg, note.strip())
 
 
 def _overlaps(
-    told: ExamSignificance | None, rows: Sequence[ShownRow], allowed: str
+    significance: ExamSignificance | None, rows: Sequence[ShownRow], allowed: str
 ) -> tuple[dict[str, float], list[tuple[str, str]], str]:
     """Half-lengths of bars by id, or ids of rows that lines join; and what they mean."""
-    if told is None or told.pairs.family == "best":
+    if significance is None or significance.pairs.family == "best":
         return {}, [], ""
-    shown = {one.key: one.id for one in rows}
-    ids = [shown.get(key, "") for key in told.keys]
-    if (halves := comparison_bars(told.pairs)) is not None:
-        found = {id_: half for id_, half in zip(ids, halves.tolist(), strict=True) if id_ and half}
-        return found, [], f"Bars that do not overlap are apart, {allowed}."
+    shown = {row.key: row.id for row in rows}
+    ids = [shown.get(key, "") for key in significance.keys]
+    if (halves := comparison_bars(significance.pairs)) is not None:
+        bars = {id_: half for id_, half in zip(ids, halves.tolist(), strict=True) if id_ and half}
+        return bars, [], f"Bars that do not overlap are apart, {allowed}."
     count = len(ids)
     apart = np.zeros((count, count), dtype=bool)
-    first, second = told.pairs.first[told.pairs.apart], told.pairs.second[told.pairs.apart]
+    first, second = (
+        significance.pairs.first[significance.pairs.apart],
+        significance.pairs.second[significance.pairs.apart],
+    )
     apart[first, second] = apart[second, first] = True
     joined = [(ids[a], ids[b]) for a, b in groups_not_apart(range(count), apart)]
     return {}, joined, f"Rows that a line joins are not apart, {allowed}; no bars agree with all pairs."
@@ -185,12 +189,12 @@ def _overlaps(
 
 def _stability(key: str, exam: str, rows: Sequence[ShownRow], scores: Scores) -> Iterator[Picture]:
     """A row that learned everything at once has nothing to forget, and is no point."""
-    known = [(one, scores[one.key]) for one in rows if one.key in scores]
-    points = [Point(one, score.just_learned, score.lost) for one, score in known]
+    scored = [(row, scores[row.key]) for row in rows if row.key in scores]
+    points = [Point(row, score.just_learned, score.lost) for row, score in scored]
     points = [point for point in points if not math.isnan(point.x + point.y)]
     if len(points) < 2:
         return
-    score = known[0][1]
+    score = scored[0][1]
     axes = f"mean {score.score} just learned", f"mean loss of {score.score} until the end"
     title = "Stability against plasticity"
     svg = point_chart(key, points, *axes, title, x_up=score.higher_is_better, y_up=False)
@@ -203,9 +207,9 @@ def _costs(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRo
     note = "The line is the Pareto front of these means, with no allowance for noise (the mark in the table has)."
     for cost, name in _COSTS if column else ():
         points = [
-            Point(one, float(spent), float(score))
-            for one in rows
-            if (spent := one.row.cost(cost)) is not None and (score := one.row.mean(column)) is not None
+            Point(shown, float(spent), float(score))
+            for shown in rows
+            if (spent := shown.row.cost(cost)) is not None and (score := shown.row.mean(column)) is not None
         ]
         title = f"{column} against {name.partition(',')[0]}"
         up = COSTS[cost].higher_is_better
@@ -218,59 +222,59 @@ def _costs(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRo
 def _against(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow], metric: str) -> Iterator[Picture]:
     """The score that rows are ranked by against another metric of theirs, where the testenv has it."""
     column, falls = leaderboard.sort_by[0] if leaderboard.sort_by else ("", True)
-    found = next((one for one in leaderboard.columns if one.kind == "metric" and one.key == metric), None)
-    if not column or found is None or metric == column:
+    other = next((c for c in leaderboard.columns if c.kind == "metric" and c.key == metric), None)
+    if not column or other is None or metric == column:
         return
-    up = bool(found.higher_is_better)
-    means = [(one, one.row.mean(metric), one.row.mean(column)) for one in rows]
-    points = [Point(one, x, y) for one, x, y in means if x is not None and y is not None]
-    title = f"{column} against {found.title}"
-    if svg := point_chart(key, points, found.title, column, title, x_up=up, y_up=falls, of_costs=not up):
+    up = bool(other.higher_is_better)
+    means = [(shown, shown.row.mean(metric), shown.row.mean(column)) for shown in rows]
+    points = [Point(shown, x, y) for shown, x, y in means if x is not None and y is not None]
+    title = f"{column} against {other.title}"
+    if svg := point_chart(key, points, other.title, column, title, x_up=up, y_up=falls, of_costs=not up):
         note = "" if up else "The line is the Pareto front of these means, with no allowance for noise."
         file = f"{slug(metric)}-{file_part(exam)}{slug(column)}"
-        yield _of_points(file, title, svg, note, (found.title, column), points)
+        yield _of_points(file, title, svg, note, (other.title, column), points)
 
 
 def _of_points(
     file: str, title: str, svg: Markup, note: str, axes: tuple[str, str], points: Sequence[Point]
 ) -> Picture:
-    numbers = _numbers(axes, [(point.one.label, [f"{point.x:.4g}", f"{point.y:.4g}"]) for point in points])
-    return Picture(file, title, svg, note, series([point.one for point in points], every=True), numbers)
+    numbers = _numbers(axes, [(point.shown.label, [f"{point.x:.4g}", f"{point.y:.4g}"]) for point in points])
+    return Picture(file, title, svg, note, series([point.shown for point in points], every=True), numbers)
 
 
 def _panels(
     key: str, rows: Sequence[ShownRow], scores: Scores
 ) -> tuple[list[tuple[str, str, Markup]], Table | None, int]:
-    known = [
-        (one, found) for one in rows if (found := scores.get(one.key)) and found.per_round and len(found.tests) > 1
+    scored = [
+        (row, score) for row in rows if (score := scores.get(row.key)) and score.per_round and len(score.tests) > 1
     ]
-    if not known:
+    if not scored:
         return [], None, 0
-    scale = nice_scale([value for _, found in known for value in found.values[1:].ravel().tolist()], 4, unit=True)
-    some = known[:_MOST_PANELS]
-    panels = [(one.id, one.label, _forgetting_panel(f"{key}{one.id}", one, found, scale)) for one, found in some]
-    longest = max((found for _, found in known), key=lambda found: len(found.tests))
+    scale = nice_scale([value for _, score in scored for value in score.values[1:].ravel().tolist()], 4, unit=True)
+    some = scored[:_MOST_PANELS]
+    panels = [(row.id, row.label, _forgetting_panel(f"{key}{row.id}", row, score, scale)) for row, score in some]
+    longest = max((score for _, score in scored), key=lambda score: len(score.tests))
     lines = []
-    for one, found in known:
-        both = zip(np.diagonal(found.values[1:]), found.values[-1], strict=True)
-        lines.append((one.label, [f"{_short(learned)} → {_short(kept)}" for learned, kept in both]))
-    return panels, _numbers(longest.tests, lines), len(known) - len(some)
+    for row, score in scored:
+        both = zip(np.diagonal(score.values[1:]), score.values[-1], strict=True)
+        lines.append((row.label, [f"{_short(learned)} → {_short(final)}" for learned, final in both]))
+    return panels, _numbers(longest.tests, lines), len(scored) - len(some)
 
 
 def class_bars(
     key: str, exam: str, rows: Sequence[ShownRow], parts: Parts, most: tuple[int | None, int | None] = (None, None)
 ) -> Iterator[Picture]:
     """One chart for each score of several parts (classes) and test set; of at most so many rows and parts."""
-    for place, (score, test) in enumerate((score, test) for of, score, test in parts if of == exam):
+    for place, (score, test) in enumerate((score, test) for part_exam, score, test in parts if part_exam == exam):
         by_row = parts[exam, score, test]
-        found = {one.id: by_row[one.key] for one in rows if one.key in by_row}
-        shown = [one for one in rows if one.id in found]
+        bars = {row.id: by_row[row.key] for row in rows if row.key in by_row}
+        shown = [row for row in rows if row.id in bars]
         some = shown[: most[0]]
         title = f"{score} on {test}, after the last round"
-        svg = _class_bars(f"{key}{place}", some, found, title, most[1])
-        note = f"The first {len(some)} of {len(found)} rows; the table has all." if len(some) < len(found) else ""
-        names = list(dict.fromkeys(part for values in found.values() for part in values))
-        lines = [(one.label, [_short(found[one.id].get(name, math.nan)) for name in names]) for one in shown]
+        svg = _class_bars(f"{key}{place}", some, bars, title, most[1])
+        note = f"The first {len(some)} of {len(bars)} rows; the table has all." if len(some) < len(bars) else ""
+        names = list(dict.fromkeys(part for values in bars.values() for part in values))
+        lines = [(row.label, [_short(bars[row.id].get(name, math.nan)) for name in names]) for row in shown]
         file = f"{file_part(exam)}{slug(score)}-{slug(test)}"
         yield Picture(file, title, svg, note, series(some, every=True), _numbers(names, lines))
 
@@ -296,8 +300,8 @@ def _class_bars(
     key: str, shown: Sequence[ShownRow], bars: Mapping[str, Mapping[str, float]], title: str, most: int | None = None
 ) -> Markup:
     """Parts (classes) across, in each a bar for each row. bars: by id of the shown row, by part. most: parts shown."""
-    names = list(dict.fromkeys(part for one in shown for part in bars[one.id]))[:most]
-    values = [value for one in shown for part, value in bars[one.id].items() if part in names]
+    names = list(dict.fromkeys(part for row in shown for part in bars[row.id]))[:most]
+    values = [value for row in shown for part, value in bars[row.id].items() if part in names]
     scale = nice_scale([0, *values], unit=True)
     each = max(4.0, min(11.0, 300 / len(shown) / 3))
     group = each * len(shown) + 8
@@ -308,18 +312,18 @@ def _class_bars(
     step = frame.width / len(names)
     base = frame.at(0, max(0.0, scale.low))[1]
     foot = frame.top + frame.height
-    for n, one in enumerate(shown):
+    for n, row in enumerate(shown):
         drawn = []
         for place, name in enumerate(names):
-            value = bars[one.id].get(name, math.nan)
+            value = bars[row.id].get(name, math.nan)
             if math.isnan(value):
                 continue
             x = frame.left + place * step + (step - each * len(shown)) / 2 + n * each
             _, y = frame.at(0, value)
-            said = f"{one.label}, {name}: {value:.3f}"
-            bar = tag("rect", x=x, y=min(y, base), width=each - 0.8, height=abs(base - y), data_tip=said)
+            tip = f"{row.label}, {name}: {value:.3f}"
+            bar = tag("rect", x=x, y=min(y, base), width=each - 0.8, height=abs(base - y), data_tip=tip)
             drawn.append(bar)
-        parts.append(tag("g", *drawn, class_=classes("series bar", one.style), data_row=one.id))
+        parts.append(tag("g", *drawn, class_=classes("series bar", row.style), data_row=row.id))
     for place, name in enumerate(names):
         x = frame.left + (place + 0.5) * step
         parts.append(slanted(x + 4, foot + 14, fit(name, 16)) if aslant else text(x, foot + 16, name, "middle"))
@@ -329,7 +333,7 @@ def _class_bars(
     return figure(key, width, foot + more, title, about, *parts, class_="chart")
 
 
-def _forgetting_panel(key: str, one: ShownRow, score: RowScore, scale: Scale) -> Markup:
+def _forgetting_panel(key: str, row: ShownRow, score: RowScore, scale: Scale) -> Markup:
     """For each test set a line from its score just after its round (an open circle) to that at the end (its marker)."""
     count = min(len(score.tests), _PLACES)
     frame = Frame(Scale(-0.5, count - 0.5, ()), scale, left=38, top=8, width=max(120, min(300, 26 * count)), height=110)
@@ -340,15 +344,15 @@ def _forgetting_panel(key: str, one: ShownRow, score: RowScore, scale: Scale) ->
         before, after = float(score.values[j + 1, j]), float(score.values[-1, j])
         x, y1 = frame.at(j, before)
         _, y2 = frame.at(j, after)
-        said = f"{score.tests[j]}: {before:.3f} just learned, {after:.3f} at the end"
+        tip = f"{score.tests[j]}: {before:.3f} just learned, {after:.3f} at the end"
         if not (math.isnan(y1) or math.isnan(y2)):
-            line = tag("path", d=f"M{num(x)} {num(y1)}V{num(y2)}", class_=classes("line", one.style))
-            ring = tag("circle", cx=x, cy=y1, r=3, class_=classes("ring", one.style))
-            parts.append(tag("g", line, ring, data_tip=said))
+            line = tag("path", d=f"M{num(x)} {num(y1)}V{num(y2)}", class_=classes("line", row.style))
+            ring = tag("circle", cx=x, cy=y1, r=3, class_=classes("ring", row.style))
+            parts.append(tag("g", line, ring, data_tip=tip))
             ends.append((x, y2))
         if count <= 12 or j % math.ceil(count / 10) == 0:
             parts.append(text(x, foot + 16, str(j + 1), "middle"))
-    parts.append(dots(one.style, ends, 3))
-    title = f"{one.label}: {score.score} of each test set, just learned and at the end"
+    parts.append(dots(row.style, ends, 3))
+    title = f"{row.label}: {score.score} of each test set, just learned and at the end"
     about = "An open circle is the score just after the test set's round, the mark that after the last round."
     return figure(key, frame.left + frame.width + 8, foot + 22, title, about, *parts, class_="chart small")

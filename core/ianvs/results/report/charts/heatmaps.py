@@ -38,10 +38,10 @@ DIVERGING = ("b35806", "e08214", "fdb863", "fee0b6", "f7f7f7", "d8daeb", "b2abd2
 
 def limits(values: NDArray[np.float64]) -> tuple[float, float]:
     """Range of the colours: 0 to 1 for scores, so that pictures compare; else from the lowest to the highest value."""
-    known = values[np.isfinite(values)]
-    if known.size == 0 or (known.min() >= 0 and known.max() <= 1):
+    finite = values[np.isfinite(values)]
+    if finite.size == 0 or (finite.min() >= 0 and finite.max() <= 1):
         return 0.0, 1.0
-    low, high = float(known.min()), float(known.max())
+    low, high = float(finite.min()), float(finite.max())
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
@@ -50,11 +50,11 @@ def colours_of(values: ArrayLike, low: float, high: float, stops: tuple[str, ...
 
     What lies beyond has the colour of the end; nan is grey.
     """
-    found = np.asarray(values, dtype=np.float64)
+    numbers = np.asarray(values, dtype=np.float64)
     table = np.array([[int(stop[n : n + 2], 16) for n in (0, 2, 4)] for stop in stops], dtype=np.float64)
-    places = np.clip((np.nan_to_num(found, nan=low) - low) / (high - low), 0, 1) * (len(stops) - 1)
+    places = np.clip((np.nan_to_num(numbers, nan=low) - low) / (high - low), 0, 1) * (len(stops) - 1)
     mixed = np.stack([np.interp(places, range(len(stops)), table[:, part]) for part in range(3)], axis=-1)
-    mixed[np.isnan(found)] = _GREY
+    mixed[np.isnan(numbers)] = _GREY
     return np.round(mixed).astype(np.uint8)
 
 
@@ -119,8 +119,8 @@ def _pixels(
     width, height = size * columns, size * count
     left, top = 30.0, 4.0
     palette = _palette(scale, stops)
-    known = np.clip((np.nan_to_num(values) - scale[0]) / (scale[1] - scale[0]), 0, 1)
-    numbers = np.where(np.isnan(values), 255, np.round(known * 254)).astype(np.uint8)
+    shares = np.clip((np.nan_to_num(values) - scale[0]) / (scale[1] - scale[0]), 0, 1)
+    numbers = np.where(np.isnan(values), 255, np.round(shares * 254)).astype(np.uint8)
     image = tag(
         "image",
         href=png_uri(numbers, palette),
@@ -203,7 +203,7 @@ class Matrices:
 
     def __init__(self) -> None:
         self._names: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
-        self._of: dict[str, list[object]] = {}
+        self._by_id: dict[str, list[object]] = {}
         self._cells = 0
 
     def add(self, id_: str, score: RowScore) -> bool:
@@ -216,12 +216,12 @@ class Matrices:
         unit = 10.0 ** max(0, math.floor(math.log10(largest)) - 2) if largest >= 1000 else 1.0
         thousandths = np.round(score.values.ravel() * 1000 / unit)
         numbers = [None if math.isnan(value) else int(value) for value in thousandths.tolist()]
-        self._of[id_] = [which, unit, numbers]
+        self._by_id[id_] = [which, unit, numbers]
         return True
 
     def as_data(self) -> dict[str, object]:
         names = [[list(rounds), list(tests)] for rounds, tests in self._names]
-        return {"names": names, "of": self._of}
+        return {"names": names, "of": self._by_id}
 
 
 def heatmaps(
@@ -234,34 +234,34 @@ def heatmaps(
 ) -> dict[str, object]:
     """Those of one score, as the page shows them. matrix: its id in the page's data, "" where there is no room for its
     numbers. difference: to the baseline."""
-    shown = [one for one in rows if one.key in scores]
-    each = max(scores[one.key].values.size for one in shown)
+    shown = [entry for entry in rows if entry.key in scores]
+    each = max(scores[entry.key].values.size for entry in shown)
     some = shown[
         : max(1, min(_MOST_CELLS // groups // each, max(10, _MOST_MAPS // groups)))
     ]  # those that are ranked first
     numbered = len(some) * each <= _MOST_NUMBERED // groups
-    base = next((one for one in shown if one.row.algorithm == baseline), None)
-    base = base or next((one for one in shown if one.row.rank is not None), shown[0])
+    base = next((entry for entry in shown if entry.row.algorithm == baseline), None)
+    base = base or next((entry for entry in shown if entry.row.rank is not None), shown[0])
     first = scores[base.key]
-    every = np.concatenate([scores[one.key].values.ravel() for one in some])
+    every = np.concatenate([scores[entry.key].values.ravel() for entry in some])
     scale = limits(every)
     differences = {
-        one.id: (found.values - first.values) * (1 if found.higher_is_better else -1)
-        for one in some
-        if (found := scores[one.key]).values.shape == first.values.shape and one is not base
+        entry.id: (score.values - first.values) * (1 if score.higher_is_better else -1)
+        for entry in some
+        if (score := scores[entry.key]).values.shape == first.values.shape and entry is not base
     }
     far = max((float(np.nanmax(np.abs(d))) for d in differences.values() if not np.isnan(d).all()), default=0.0) or 1.0
     around = (-far, far)
     maps = []
-    for one in some:
-        found, title, id_ = scores[one.key], f"{first.score} of {one.label}", f"{key}{one.id}"
-        names, difference = (found.rounds, found.tests), None
-        svg = heatmap_svg(id_, found.values, *names, title, scale, numbered=numbered)
-        if one.id in differences:
-            told = f"{title}, less that of {base.label}"
-            difference = heatmap_svg(f"{id_}d", differences[one.id], *names, told, around, DIVERGING, numbered)
-        stored = id_ if matrices.add(id_, found) else ""
-        maps.append({"id": one.id, "label": one.label, "svg": svg, "difference": difference, "matrix": stored})
+    for entry in some:
+        score, title, id_ = scores[entry.key], f"{first.score} of {entry.label}", f"{key}{entry.id}"
+        names, difference = (score.rounds, score.tests), None
+        svg = heatmap_svg(id_, score.values, *names, title, scale, numbered=numbered)
+        if entry.id in differences:
+            caption = f"{title}, less that of {base.label}"
+            difference = heatmap_svg(f"{id_}d", differences[entry.id], *names, caption, around, DIVERGING, numbered)
+        stored = id_ if matrices.add(id_, score) else ""
+        maps.append({"id": entry.id, "label": entry.label, "svg": svg, "difference": difference, "matrix": stored})
     return {
         "score": first.score,
         "baseline": base.label,

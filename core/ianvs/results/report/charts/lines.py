@@ -38,7 +38,7 @@ _MARKED = 12  # examinations up to which each is marked; of more, as many
 def curve_chart(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowScore], title: str) -> Markup:
     """The mean score over the test sets taught so far, after each round; the band is one standard deviation to each
     side. "" where no row has more than one round."""
-    lines = [(one, scores[one.key]) for one in rows if one.key in scores]
+    lines = [(row, scores[row.key]) for row in rows if row.key in scores]
     count = max((len(score.learned) for _, score in lines), default=0)
     if count < 2:
         return Markup("")
@@ -48,13 +48,13 @@ def curve_chart(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowS
     scale, unit = share_scale([(score.learned, score.spread) for _, score in lines])
     frame = Frame(ordinal_scale(labels), scale, width=620)
     drawn = []
-    for one, score in lines:
+    for row, score in lines:
         places, mean, spread = [float(k) for k in range(len(score.learned))], score.learned, score.spread
-        told = [str(k) for k in range(1, len(mean) + 1)]
+        place_names = [str(k) for k in range(1, len(mean) + 1)]
         if len(mean) == 1:  # it learned everything at once: a level beside the others, which learn in several rounds
             places = [0.0, round(frame.x.high - 0.35, 6)]
-            mean, spread, told = mean.repeat(2), spread.repeat(2), told * 2
-        drawn.append(line_with_band(frame, one, places, mean, spread, unit, told, len(lines) <= _BANDED))
+            mean, spread, place_names = mean.repeat(2), spread.repeat(2), place_names * 2
+        drawn.append(line_with_band(frame, row, places, mean, spread, unit, place_names, len(lines) <= _BANDED))
     about = f"{len(lines)} lines over {count} rounds. The table below the picture holds their numbers."
     y_name = f"mean {lines[0][1].score} on what was taught so far"
     return figure(
@@ -80,7 +80,7 @@ def stream_chart(
 ) -> Markup:
     """The mean score on what has begun to arrive over the training samples so far, or whatever is meant by `across`.
     ends: where rounds end. "" where no row was examined twice."""
-    shown = [(one, lines[one.key]) for one in rows if one.key in lines]
+    shown = [(row, lines[row.key]) for row in rows if row.key in lines]
     if max((len(line.samples) for _, line in shown), default=0) < 2:
         return Markup("")
     scale, unit = share_scale([(line.mean, line.spread) for _, line in shown])
@@ -90,10 +90,12 @@ def stream_chart(
         tag("path", d=f"M{num(frame.at(end, 0)[0])} {num(frame.top)}V{num(foot)}", class_="grid") for end in ends
     ]
     drawn = []
-    for one, line in shown:
-        told = [f"{at:.4g}" for at in line.samples.tolist()]
+    for row, line in shown:
+        place_names = [f"{at:.4g}" for at in line.samples.tolist()]
         drawn.append(
-            line_with_band(frame, one, line.samples.tolist(), line.mean, line.spread, unit, told, len(shown) <= _BANDED)
+            line_with_band(
+                frame, row, line.samples.tolist(), line.mean, line.spread, unit, place_names, len(shown) <= _BANDED
+            )
         )
     about = f"{len(shown)} lines. Upright lines are ends of rounds."
     axes = frame.drawn(across, fit(score, 60))
@@ -128,7 +130,7 @@ def line_with_band(
     told: Sequence[str],
     banded: bool = True,
 ) -> Markup:
-    """told: which place each is, for the pointer. banded: with its spread and marks at all places."""
+    """place_names: which place each is, for the pointer. banded: with its spread and marks at all places."""
     low, high = mean - spread, mean + spread
     if unit:
         low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
@@ -165,17 +167,17 @@ def interval_chart(
     centres, margins, by_seed: by id of the shown row. joined: the first and the last of rows that a line beside them
     joins. zero: whether 0 is marked.
     """
-    shown = [one for one in rows if math.isfinite(centres.get(one.id, math.nan))]
+    shown = [row for row in rows if math.isfinite(centres.get(row.id, math.nan))]
     if not shown:
         return Markup("")
-    singles = [value for one in shown for value in by_seed.get(one.id, ()) if value is not None]
-    inside = [*(centres[one.id] for one in shown), *singles, *([0.0] if zero else [])]
-    ends = [centres[one.id] + sign * margins[one.id] for one in shown if one.id in margins for sign in (-1, 1)]
+    singles = [value for row in shown for value in by_seed.get(row.id, ()) if value is not None]
+    inside = [*(centres[row.id] for row in shown), *singles, *([0.0] if zero else [])]
+    ends = [centres[row.id] + sign * margins[row.id] for row in shown if row.id in margins for sign in (-1, 1)]
     if not zero and min(inside) >= 0 and max(inside) <= 1:  # of shares: none is below 0 or above 1
         ends = [min(max(end, 0.0), 1.0) for end in ends]
     scale = nice_scale([*inside, *ends], wanted=6)
     tall = 24
-    left = 14 + 7.4 * min(34, max(len(one.label) for one in shown))
+    left = 14 + 7.4 * min(34, max(len(row.label) for row in shown))
     # Names and ticks stand above the rows, so that a page may cut rows off at the bottom.
     frame = Frame(scale, ordinal_scale(()), left=left, top=46, width=520, height=tall * len(shown))
     bottom = frame.top + frame.height
@@ -189,25 +191,25 @@ def interval_chart(
         parts.append(text(at(value), frame.top - 7, label, "middle"))
     if zero:
         parts.append(tag("path", d=f"M{num(at(0))} {num(frame.top)}V{num(bottom)}", class_="axis"))
-    heights = {one.id: frame.top + (n + 0.5) * tall for n, one in enumerate(shown)}
-    for one in shown:
-        y, centre = heights[one.id], centres[one.id]
-        drawn = [text(left - 9, y + 4, fit(one.label, 34), "end")]
-        said = f"{centre:.4g}"
-        if one.id in margins:
-            a, b = centre - margins[one.id], centre + margins[one.id]
-            said += f", {a:.4g} to {b:.4g}"
+    heights = {row.id: frame.top + (n + 0.5) * tall for n, row in enumerate(shown)}
+    for row in shown:
+        y, centre = heights[row.id], centres[row.id]
+        drawn = [text(left - 9, y + 4, fit(row.label, 34), "end")]
+        tip = f"{centre:.4g}"
+        if row.id in margins:
+            a, b = centre - margins[row.id], centre + margins[row.id]
+            tip += f", {a:.4g} to {b:.4g}"
             line = f"M{num(at(a))} {num(y)}H{num(at(b))}"
             if scale.low <= a and b <= scale.high:
                 line += f"M{num(at(a))} {num(y - 4)}v8M{num(at(b))} {num(y - 4)}v8"
-            drawn.append(tag("path", d=line, class_=classes("line", one.style)))
-        singles = [value for value in by_seed.get(one.id, ()) if value is not None]
+            drawn.append(tag("path", d=line, class_=classes("line", row.style)))
+        singles = [value for value in by_seed.get(row.id, ()) if value is not None]
         drawn += [tag("circle", cx=at(value), cy=y, r=2, class_="seed") for value in singles]
-        dot = marker(one.style.marker, at(centre), y, 4)
-        drawn.append(tag("path", d=dot, class_=classes("dot", one.style)))
+        dot = marker(row.style.marker, at(centre), y, 4)
+        drawn.append(tag("path", d=dot, class_=classes("dot", row.style)))
         drawn.append(tag("rect", x=left, y=y - tall / 2, width=frame.width, height=tall, class_="reached"))
-        shown_first = "series" if one.at_first else "series off"
-        parts.append(tag("g", *drawn, class_=shown_first, data_row=one.id, data_tip=said))
+        shown_first = "series" if row.at_first else "series off"
+        parts.append(tag("g", *drawn, class_=shown_first, data_row=row.id, data_tip=tip))
     groups = [(heights[a], heights[b]) for a, b in joined if a in heights and b in heights]
     right = left + frame.width + 10
     lines = [f"M{num(right + 7 * n)} {num(first - 5)}V{num(last + 5)}" for n, (first, last) in enumerate(groups)]

@@ -20,8 +20,8 @@ def parallel_chart(key: str, study: Study) -> Markup:
     if len(trials) < 2:
         return Markup("")
     axes = [(axis.name, _scale(axis)) for axis in study.axes]
-    known = [value for trial in trials for value in trial.values.values() if value is not None]
-    worth = nice_scale(known)
+    results = [value for trial in trials for value in trial.values.values() if value is not None]
+    worth = nice_scale(results)
     columns = [*axes, *((f"after round {rung}", worth) for rung in study.rungs)]
     places = [_LEFT + _STEP * number for number in range(len(columns))]
     parts = []
@@ -48,9 +48,9 @@ def _line(study: Study, trial: Trial, columns: Sequence[tuple[str, Scale]], plac
     heights += [math.nan if value is None else _at(columns[count][1], value) for value in values]
     end = became(study, trial)
     kind = "won" if end == "winner" else "done" if trial.reached == study.rungs[-1] else "stopped"
-    said = f"trial {trial.number}: {drawn_text(trial)}; {end}"
+    tip = f"trial {trial.number}: {drawn_text(trial)}; {end}"
     points = list(zip(places, heights, strict=True))
-    return tag("path", tag("title", said), d=path(points), class_=f"trial {kind}")
+    return tag("path", tag("title", tip), d=path(points), class_=f"trial {kind}")
 
 
 def _at(scale: Scale, value: float) -> float:

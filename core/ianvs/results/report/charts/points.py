@@ -29,7 +29,7 @@ _NAMED = 24  # points beside which there is room for names
 
 @dataclass(frozen=True)
 class Point:
-    one: ShownRow
+    shown: ShownRow
     x: float
     y: float
 
@@ -47,23 +47,23 @@ def point_chart(
 ) -> Markup:
     """x_up, y_up: whether more is better. of_costs: x is on a logarithmic scale where all are positive, and the Pareto
     front of the rows that compete is drawn. "" without two points."""
-    known = [point for point in points if math.isfinite(point.x) and math.isfinite(point.y)]
-    if len(known) < 2:
+    finite = [point for point in points if math.isfinite(point.x) and math.isfinite(point.y)]
+    if len(finite) < 2:
         return Markup("")
-    xs, ys = [point.x for point in known], [point.y for point in known]
+    xs, ys = [point.x for point in finite], [point.y for point in finite]
     log = of_costs and min(xs) > 0 and max(xs) > 4 * min(xs)
     frame = Frame(log_scale(xs) if log else _roomy(xs), _roomy(ys), width=430, height=300)
     parts = [frame.drawn(f"{x_name} ({_better(x_up)})", fit(f"{y_name} ({_better(y_up)})", 60))]
-    corners = _front(frame, [point for point in known if point.one.row.competes], x_up, y_up) if of_costs else []
+    corners = _front(frame, [point for point in finite if point.shown.row.competes], x_up, y_up) if of_costs else []
     if corners:
         parts.append(tag("path", d=path(corners), class_="front"))
     drawn = []
-    for point in known:
-        said = f"{x_name} {point.x:.4g}, {y_name} {point.y:.4g}"
-        dot = dots(point.one.style, [frame.at(point.x, point.y)], 5)
-        drawn.append(tag("g", dot, class_="series point", data_row=point.one.id, data_tip=said))
-    names = _names(frame, known, corners) if len(known) <= _NAMED else []
-    about = f"{len(known)} points. The table below the picture holds their numbers."
+    for point in finite:
+        tip = f"{x_name} {point.x:.4g}, {y_name} {point.y:.4g}"
+        dot = dots(point.shown.style, [frame.at(point.x, point.y)], 5)
+        drawn.append(tag("g", dot, class_="series point", data_row=point.shown.id, data_tip=tip))
+    names = _names(frame, finite, corners) if len(finite) <= _NAMED else []
+    about = f"{len(finite)} points. The table below the picture holds their numbers."
     return figure(key, *frame.size, title, about, *parts, *drawn, *names, class_="chart")
 
 
@@ -79,10 +79,11 @@ def _roomy(values: Sequence[float]) -> Scale:
 def _front(frame: Frame, points: Sequence[Point], x_up: bool, y_up: bool) -> list[tuple[float, float]]:
     """Steps through the points of the front: what lies behind is beaten in both. [] where one beats all."""
     xs, ys = (
-        np.array([getattr(point, of) for point in points]) * (1 if up else -1) for of, up in (("x", x_up), ("y", y_up))
+        np.array([getattr(point, axis) for point in points]) * (1 if up else -1)
+        for axis, up in (("x", x_up), ("y", y_up))
     )
-    found = pareto_front(ys, ys[:, None] > ys, -xs[:, None]) if points else []
-    best = [points[n] for n in sorted(found, key=lambda n: (-xs[n], -ys[n]))]
+    front = pareto_front(ys, ys[:, None] > ys, -xs[:, None]) if points else []
+    best = [points[n] for n in sorted(front, key=lambda n: (-xs[n], -ys[n]))]
     corners: list[tuple[float, float]] = []
     # From the end that is best in x: along x at that y until the next one, which is better in y.
     for before, after in pairwise(best):
@@ -98,19 +99,19 @@ def _names(frame: Frame, points: Sequence[Point], corners: Sequence[tuple[float,
     taken += [(min(a, c), min(b, d), max(a, c) + 1, max(b, d) + 1) for (a, b), (c, d) in pairwise(corners)]
     named = []
     for point, (x, y) in zip(points, dots_at, strict=True):
-        label = fit(point.one.label, 26)
+        label = fit(point.shown.label, 26)
         width = 6.5 * len(label)
         for dx, dy, anchor in _BESIDE:
             left = x + dx - (width if anchor == "end" else width / 2 if anchor else 0)
             box = (left, y + dy - 10, left + width, y + dy + 3)
             foot = frame.top + frame.height  # below it are the numbers of x
             inside = box[0] > frame.left and box[2] < frame.left + frame.width + 14 and box[1] > 18 and box[3] < foot
-            own = (x - 6, y - 6, x + 6, y + 6)
-            if inside and not any(_overlap(box, other) for other in taken if other != own):
+            dot_box = (x - 6, y - 6, x + 6, y + 6)
+            if inside and not any(_overlap(box, other) for other in taken if other != dot_box):
                 taken.append(box)
                 # A point that is hidden takes its name with it.
                 named.append(
-                    tag("g", text(x + dx, y + dy, label, anchor), class_="series label", data_row=point.one.id)
+                    tag("g", text(x + dx, y + dy, label, anchor), class_="series label", data_row=point.shown.id)
                 )
                 break
     return named
@@ -131,7 +132,7 @@ def rank_bar(low: int, high: int, rank: int, count: int) -> Markup:
     bar = tag("rect", x=(low - 1) * step, y=2, width=(high - low + 1) * step, height=8, rx=3, class_="reach")
     line = tag("path", d=f"M0 6H{num(width)}", class_="axis")
     dot = tag("circle", cx=(rank - 0.5) * step, cy=6, r=3, class_="place")
-    said = f"rank {low} to {high} of {count}" if high > low else f"rank {low} of {count}"
+    label = f"rank {low} to {high} of {count}" if high > low else f"rank {low} of {count}"
     return tag(
         "svg",
         line,
@@ -140,6 +141,6 @@ def rank_bar(low: int, high: int, rank: int, count: int) -> Markup:
         width=width,
         height=height,
         role="img",
-        aria_label=said,
+        aria_label=label,
         class_="ranks",
     )

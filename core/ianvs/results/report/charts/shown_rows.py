@@ -28,13 +28,13 @@ class ShownRow:
 def shown_rows(leaderboard: Leaderboard, exam: str) -> list[ShownRow]:
     """The complete rows of an exam in their order; those that lack a case are in no picture."""
     names, styles = row_names(leaderboard.rows), row_styles(leaderboard)
-    found: list[ShownRow] = []
+    shown: list[ShownRow] = []
     for n, row in enumerate(leaderboard.rows):
         if row.testenv == exam and row.complete:
             key = (row.id, row.algorithm)
             style = styles[names[key], row.bound]
-            found.append(ShownRow(row, key, f"r{n}", names[key], style, len(found) < _AT_FIRST))
-    return found
+            shown.append(ShownRow(row, key, f"r{n}", names[key], style, len(shown) < _AT_FIRST))
+    return shown
 
 
 def row_styles(leaderboard: Leaderboard) -> dict[tuple[str, bool], LineStyle]:
@@ -60,10 +60,10 @@ def series(rows: Sequence[ShownRow], every: bool = False) -> list[dict[str, obje
     """What a legend of `rows` shows. every: all of them are on at first."""
     return [
         {
-            "id": one.id,
-            "label": one.label + " (bound)" * one.row.bound,
-            "sample": legend_sample(one.style),
-            "on": every or one.at_first,
+            "id": shown.id,
+            "label": shown.label + " (bound)" * shown.row.bound,
+            "sample": legend_sample(shown.style),
+            "on": every or shown.at_first,
         }
-        for one in rows
+        for shown in rows
     ]

@@ -70,14 +70,14 @@ def _text(value: object) -> Markup:
     return escape(value if isinstance(value, Markup) else visible(str(value)))
 
 
-def text(x: float, y: float, said: str, anchor: str | None = None, **attributes: object) -> Markup:
+def text(x: float, y: float, content: str, anchor: str | None = None, **attributes: object) -> Markup:
     """anchor: "middle", "end"; None: the text begins at x."""
-    return tag("text", said, x=x, y=y, text_anchor=anchor, **attributes)
+    return tag("text", content, x=x, y=y, text_anchor=anchor, **attributes)
 
 
-def slanted(x: float, y: float, said: str) -> Markup:
+def slanted(x: float, y: float, content: str) -> Markup:
     """A label that ends at (x, y) and rises towards it."""
-    return text(0, 0, said, "end", transform=f"translate({x:.1f} {y:.1f}) rotate(-35)")
+    return text(0, 0, content, "end", transform=f"translate({x:.1f} {y:.1f}) rotate(-35)")
 
 
 def figure(
@@ -114,9 +114,9 @@ def path(points: Sequence[tuple[float, float]]) -> str:
     """The data of a line through `points`; a gap where one is nan."""
     steps, pen = [], "M"
     for x, y in points:
-        known = not (math.isnan(x) or math.isnan(y))
-        steps += [f"{pen}{num(x)} {num(y)}"] if known else []
-        pen = "L" if known else "M"
+        is_number = not (math.isnan(x) or math.isnan(y))
+        steps += [f"{pen}{num(x)} {num(y)}"] if is_number else []
+        pen = "L" if is_number else "M"
     return "".join(steps)
 
 
@@ -130,8 +130,8 @@ def marker(shape: str, x: float, y: float, size: float = 3.2) -> str:
 
 def dots(style: LineStyle, points: Sequence[tuple[float, float]], size: float = 3.2, **attributes: object) -> Markup:
     """A marker at each of `points` that is known."""
-    known = [(x, y) for x, y in points if not (math.isnan(x) or math.isnan(y))]
-    drawn = "".join(marker(style.marker, x, y, size) for x, y in known)
+    finite = [(x, y) for x, y in points if not (math.isnan(x) or math.isnan(y))]
+    drawn = "".join(marker(style.marker, x, y, size) for x, y in finite)
     return tag("path", d=drawn, class_=classes("dot", style), **attributes)
 
 
@@ -154,7 +154,7 @@ def line_styles(lines: Iterable[tuple[str, bool]]) -> list[LineStyle]:
     marker, and differ in their dash. lines: (method, whether it is a reference)."""
     methods: dict[tuple[str, bool], tuple[int | None, str]] = {}
     dashes, references = Counter[tuple[int | None, str]](), count()
-    found = []
+    styles = []
     for method in lines:
         if method not in methods:
             if method[1]:
@@ -165,8 +165,8 @@ def line_styles(lines: Iterable[tuple[str, bool]]) -> list[LineStyle]:
         look = methods[method]
         place = dashes[look] + method[1]  # references are never solid
         dashes[look] += 1
-        found.append(LineStyle(look[0], _DASHES[place] if place < len(_DASHES) else (3 + place, 3), look[1]))
-    return found
+        styles.append(LineStyle(look[0], _DASHES[place] if place < len(_DASHES) else (3 + place, 3), look[1]))
+    return styles
 
 
 _MOST_LABELS = 12  # of places
@@ -190,8 +190,8 @@ class Scale:
 
 def nice_scale(values: Iterable[float], wanted: int = 5, unit: bool = False) -> Scale:
     """Round ends and steps of 1, 2 or 5 times a power of ten around `values`. unit: shares are shown from 0 to 1."""
-    known = [value for value in values if math.isfinite(value)]
-    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    finite = [value for value in values if math.isfinite(value)]
+    low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
     if unit and low >= 0 and high <= 1:
         low, high = 0.0, 1.0
     if high == low:
@@ -208,8 +208,8 @@ def nice_scale(values: Iterable[float], wanted: int = 5, unit: bool = False) -> 
 
 def log_scale(values: Iterable[float]) -> Scale:
     """From below to above `values`, all of them > 0, with ticks at 1, 2 and 5 times powers of ten."""
-    known = [value for value in values if math.isfinite(value) and value > 0] or [1.0]
-    low, high = min(known) / 1.25, max(known) * 1.25
+    positive = [value for value in values if math.isfinite(value) and value > 0] or [1.0]
+    low, high = min(positive) / 1.25, max(positive) * 1.25
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     every = [(factor * 10.0**power, factor) for power in powers for factor in (1, 2, 5)]
     inside = [(value, factor) for value, factor in every if low <= value <= high]

@@ -33,7 +33,7 @@ class PrepareRequest:
 
 
 @dataclass(frozen=True)
-class Found:
+class RawDomain:
     """One domain as it lies on the disk; no picture has been opened yet."""
 
     domain: str
@@ -51,12 +51,12 @@ class Preparer:
     """`options` are the fields of PrepareRequest that it heeds beside those that all do."""
 
     name: str
-    find: Callable[[PrepareRequest], tuple[Found, ...]]
+    find: Callable[[PrepareRequest], tuple[RawDomain, ...]]
     options: tuple[str, ...] = ()
     several: bool = False  # domains: each gets a folder of its own
 
 
-def found_in_splits(
+def domain_of_splits(
     request: PrepareRequest,
     domain: str,
     labels: LabelSet,
@@ -64,7 +64,7 @@ def found_in_splits(
     test_split: str,
     pairs_of: Callable[[str, list[str]], Sequence[Pair]],
     mapping: Mapping[int, int] | None = None,
-) -> tuple[Found, ...]:
+) -> tuple[RawDomain, ...]:
     """The one domain of a dataset whose pictures lie in folders below `pictures`, one for each split.
 
     domain, test_split: what they are where the request names no other. pairs_of: the pairs of a split; it may add to a
@@ -75,4 +75,4 @@ def found_in_splits(
     warnings += unused_splits(pictures, splits)
     mapping = mapping if any(pair.mapped for pair in (*train, *test)) else None
     split = {"train": "train", "test": splits[1]}
-    return (Found(request.domain or domain, labels, train, test, split, mapping, tuple(warnings)),)
+    return (RawDomain(request.domain or domain, labels, train, test, split, mapping, tuple(warnings)),)
