@@ -24,8 +24,8 @@ from ianvs.base.types import Failure
 from ianvs.cli.command_line import main
 from ianvs.cli.ianvs_examples.examples_command import _ACTION
 from ianvs.cli.ianvs_examples.examples_table import new_failures, read_table, write_table
+from ianvs.cli.ianvs_examples.failure_owner import _owner, refused
 from ianvs.cli.ianvs_examples.one_example import Example, _judged
-from ianvs.cli.ianvs_examples.whose import _who, refused
 from ianvs.processes.proc import below, state
 from ianvs.testenv.ianvs_layouts.tiny_data import UnknownLayoutError, made, shrunk
 from ianvs.testenv.ianvs_layouts.tiny_weights import stand_ins
@@ -143,10 +143,10 @@ def test_who_raised_an_error_is_told_by_the_file_it_came_from(tmp_path):
         log = f'Traceback (most recent call last):\n  File "{file}", line 3, in f\n    f()\nTypeError: x\n'
         later = 'Traceback (most recent call last):\n  File "/other.py", line 1, in g\nPluginError: y\n'
         log += f"\nThe above exception was the direct cause of the following exception:\n\n{later}"
-        assert _who(Failure("exception", "TypeError", "x"), log, tmp_path) == who
-    assert _who(Failure("memory", "SIGKILL", "x"), "", tmp_path) == "limit"
+        assert _owner(Failure("exception", "TypeError", "x"), log, tmp_path) == who
+    assert _owner(Failure("memory", "SIGKILL", "x"), "", tmp_path) == "limit"
     absent = "basemodel 'G' (examples/g.py), constructor: FileNotFoundError: unable to open 'examples/weights.h5'"
-    assert _who(Failure("exception", "PluginError", absent), log, tmp_path) == "checkout"
+    assert _owner(Failure("exception", "PluginError", absent), log, tmp_path) == "checkout"
 
 
 def test_what_the_checks_refuse_is_the_checkout_s_the_data_s_or_a_package_s(tmp_path):

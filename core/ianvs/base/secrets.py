@@ -76,10 +76,10 @@ def _hides(name: str, value: object) -> bool:
         of_service = _OF_SERVICE.fullmatch("".join(_words(name)[-1:])) is not None
         return of_service and isinstance(value, str) and _LOOKS_RANDOM.fullmatch(value) is not None
     values = value if isinstance(value, list | tuple) and value else [value]
-    if all(isinstance(one, int | float) for one in values):
+    if all(isinstance(entry, int | float) for entry in values):
         return any(map(_PASSWORD.fullmatch, _words(name)))
     named = _OF_VARIABLE.fullmatch(_words(name)[-1])
-    return not (named and all(isinstance(one, str) and _VARIABLE_NAME.fullmatch(one) for one in values))
+    return not (named and all(isinstance(entry, str) and _VARIABLE_NAME.fullmatch(entry) for entry in values))
 
 
 @lru_cache(maxsize=4096)
@@ -147,8 +147,8 @@ class Redactor:
         known: Secrets to hide beside whatever looks like one.
     """
 
-    def __init__(self, known: Iterable[str] = ()) -> None:
-        self._known = forms_of(known)
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._known = forms_of(secrets)
 
     def __call__(self, value: Any) -> Any:
         """The same text, or the same record with each of its texts, without secrets."""
@@ -165,8 +165,8 @@ def secrets_of(*given: Mapping[str, object], environment: Mapping[str, str] = _N
     given: hyperparameters or options. environment: variables; of these not paths, nor what a desktop calls its session,
     but those that `given` names (`api_key_env: MINE`).
     """
-    own = [(re.sub("session", "", name, flags=re.IGNORECASE), value) for name, value in environment.items()]
-    variables = [{name: value} for name, value in own if not value.startswith("/")]
+    renamed = [(re.sub("session", "", name, flags=re.IGNORECASE), value) for name, value in environment.items()]
+    variables = [{name: value} for name, value in renamed if not value.startswith("/")]
     return frozenset(secret for values in (*given, *variables) for secret in _secrets(values, environment))
 
 
@@ -182,34 +182,36 @@ def _secrets(value: object, environment: Mapping[str, str], name: str = "", secr
         text, named = str(value), not secret and is_secret(name) and str(value) in environment
         text = environment[text] if named else text
         logins = [login.partition(":")[2] for login in _USERINFO.findall(text)]
-        found = [*logins, *(text[start:end] for start, end in secret_spans(text)), *[text] * (secret or named)]
-        yield from (one for one in found if len(one) >= _SHORTEST_SECRET and one.lower() not in _WORDS)
+        texts = [*logins, *(text[start:end] for start, end in secret_spans(text)), *[text] * (secret or named)]
+        yield from (
+            candidate for candidate in texts if len(candidate) >= _SHORTEST_SECRET and candidate.lower() not in _WORDS
+        )
 
 
 def forms_of(secrets: Iterable[str]) -> tuple[str, ...]:
     """Each secret as it may stand in a text: plain, escaped as in repr() or JSON, quoted for a URL, in base 64; the
     lines of a longer one by themselves, too."""
-    found = set()
+    forms = set()
     for secret in secrets:
         lines = [line.strip() for line in secret.splitlines()]
-        for one in (secret, *(line for line in lines if len(line) >= _SHORTEST_LINE and line[:5] != "-----")):
-            code = base64.b64encode(one.encode("utf-8", "surrogateescape")).decode()
-            found |= {one, repr(one)[1:-1], json.dumps(one)[1:-1], json.dumps(one, ensure_ascii=False)[1:-1]}
-            found |= {quoted(one, safe, errors="replace") for quoted in (quote, quote_plus) for safe in ("", "/")}
-            found |= {code.rstrip("="), code.rstrip("=").replace("+", "-").replace("/", "_")}
-    return tuple(found)
+        for part in (secret, *(line for line in lines if len(line) >= _SHORTEST_LINE and line[:5] != "-----")):
+            code = base64.b64encode(part.encode("utf-8", "surrogateescape")).decode()
+            forms |= {part, repr(part)[1:-1], json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1]}
+            forms |= {quoted(part, safe, errors="replace") for quoted in (quote, quote_plus) for safe in ("", "/")}
+            forms |= {code.rstrip("="), code.rstrip("=").replace("+", "-").replace("/", "_")}
+    return tuple(forms)
 
 
-def secret_spans(text: str, known: Iterable[str] = ()) -> list[tuple[int, int]]:
-    """[from, to) of all that is to be hidden, in order and apart. known: secrets, in the forms that are looked for."""
-    here = (secret for secret in known if secret in text)
-    found = [match.span() for secret in here for match in re.finditer(re.escape(secret), text)]
+def secret_spans(text: str, secrets: Iterable[str] = ()) -> list[tuple[int, int]]:
+    """[from, to) of all that is to be hidden, in order and apart. secrets: in the forms that are looked for."""
+    present = (secret for secret in secrets if secret in text)
+    spans = [match.span() for secret in present for match in re.finditer(re.escape(secret), text)]
     lowered = text.lower()
     for markers, looks, has in _LOOKS:
         if any(marker in lowered for marker in markers):
-            found += [match.span("secret") for match in looks.finditer(text) if has.search(match["secret"])]
+            spans += [match.span("secret") for match in looks.finditer(text) if has.search(match["secret"])]
     merged: list[tuple[int, int]] = []
-    for start, end in sorted(found):
+    for start, end in sorted(spans):
         if merged and start < merged[-1][1]:
             start, end = merged[-1][0], max(end, merged.pop()[1])
         merged.append((start, end))

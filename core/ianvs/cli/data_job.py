@@ -53,16 +53,16 @@ def data_job(data: Path, name: str, folder: Path) -> DataJob:
     if not data.exists():
         raise IanvsError(f"there is no file or folder {shown_path(data)}.", code="missing-file")
     files = from_template("job", name, str(folder))
-    found = _read(data, name, files)
-    if found.train.label_form != "class":
+    samples = _read(data, name, files)
+    if samples.train.label_form != "class":
         raise IanvsError(
             f"the labels of {shown_path(data)} are no classes. Such a job begins with a copy of one that ships: "
             "`ianvs list jobs`, and `ianvs new job NAME --from JOB`; docs/data_types.md has the keys of the dataset.",
             code="mismatched-data",
         )
     where = os.path.relpath(data.absolute(), folder.absolute())
-    facts = tuple(_facts(data, found))
-    files[_TESTENV] = _testenv(found, where, facts)
+    facts = tuple(_facts(data, samples))
+    files[_TESTENV] = _testenv(samples, where, facts)
     rest = files[JOB_FILE].partition("\n")[2]
     files[JOB_FILE] = f"# Three methods on the data of {shown_path(data)}, each with three seeds.\n{rest}"
     return DataJob(files, facts)
@@ -120,15 +120,15 @@ def _parts(keys: Mapping[str, str], name: str, files: Mapping[str, str]) -> tupl
         return read_parts(load_job(job).testenvs[0].dataset)
 
 
-def _facts(data: Path, found: _Found) -> Iterator[str]:
-    train, test = found.train, found.test
+def _facts(data: Path, samples: _Found) -> Iterator[str]:
+    train, test = samples.train, samples.test
     counts = Counter(train.labels.tolist())
     few, many = min(counts.values()), max(counts.values())
     each = f"{few} training samples each" if few == many else f"{few} to {many} training samples each"
-    yield f"{shown_path(data)}: {len(train.labels)} training and {len(test.labels)} test samples, {_split(found)}"
+    yield f"{shown_path(data)}: {len(train.labels)} training and {len(test.labels)} test samples, {_split(samples)}"
     yield f"{len(counts)} classes: {one_line(sorted(map(str, counts)), 8)}; {each}"
-    if "using" in found.keys:
-        yield f"domains: {found.keys['using'][1:-1]}"
+    if "using" in samples.keys:
+        yield f"domains: {samples.keys['using'][1:-1]}"
     if (sizes := _sizes(train)) is not None:
         yield f"pictures of {_shown(*sizes)}"
     untested = sorted(set(counts) - set(test.labels.tolist()))
@@ -136,8 +136,8 @@ def _facts(data: Path, found: _Found) -> Iterator[str]:
         yield f"no test samples: {one_line(untested, 8)}"
 
 
-def _split(found: _Found) -> str:
-    if "test_share" in found.keys:
+def _split(samples: _Found) -> str:
+    if "test_share" in samples.keys:
         return "the test part drawn from them (test_share)"
     return "by the split that the data have"
 
@@ -164,7 +164,7 @@ def _shown(low: tuple[int, int], high: tuple[int, int]) -> str:
     return low_text if low == high else f"{low_text} to {high_text} pixels (height x width)"
 
 
-def _testenv(found: _Found, where: str, facts: tuple[str, ...]) -> str:
+def _testenv(samples: _Found, where: str, facts: tuple[str, ...]) -> str:
     """The text of the testenv, with a comment for each choice."""
     comments = {
         "root": "folder with the parts train and test",
@@ -175,14 +175,14 @@ def _testenv(found: _Found, where: str, facts: tuple[str, ...]) -> str:
     }
     path = yaml_list([where])[1:-1]
     lines = [*(f"# {fact}" for fact in facts), "testenv:", "  dataset:"]
-    for key, value in found.keys.items():
+    for key, value in samples.keys.items():
         lines.append(f"    {key}: {path if key in ('root', 'train_data', 'test_data') else value}   # {comments[key]}")
-    sizes = _sizes(found.train)
+    sizes = _sizes(samples.train)
     if sizes is not None and (sizes[0] != sizes[1] or max(sizes[1]) > _LARGE):
         lines.append(f"    image_size: {_LARGE}   # to which pictures are resized; larger: better and slower")
-    classes = len(set(found.train.labels.tolist()))
+    classes = len(set(samples.train.labels.tolist()))
     name, rounds, why = "class-incremental", 0, "new classes in each round; `ianvs list scenarios`"
-    if "using" in found.keys:
+    if "using" in samples.keys:
         name, why = "domain-incremental", "a domain in each round; `ianvs list scenarios`"
     elif classes < 3:
         name, rounds, why = (

@@ -287,10 +287,10 @@ class _Builder:
 
     def _merged(self, node: yaml.MappingNode, depth: int = 0) -> list[tuple[yaml.Node, yaml.Node]]:
         """The pairs of a mapping; behind its own those of `<<` that it lacks, of several mappings the first's."""
-        own = [pair for pair in node.value if not _is_merge(pair[0])]
-        if len(own) == len(node.value):
-            return own
-        known = {key.value for key, _ in own if isinstance(key, yaml.ScalarNode)}
+        pairs = [pair for pair in node.value if not _is_merge(pair[0])]
+        if len(pairs) == len(node.value):
+            return pairs
+        keys = {key.value for key, _ in pairs if isinstance(key, yaml.ScalarNode)}
         for key, value in node.value:
             if not _is_merge(key):
                 continue
@@ -300,10 +300,10 @@ class _Builder:
                 self._problem(message, _mark_place(self.file, key.start_mark))
                 continue
             for more, its in (pair for source in sources for pair in self._merged(source, depth + 1)):
-                if isinstance(more, yaml.ScalarNode) and more.value not in known:
-                    known.add(more.value)
-                    own.append((more, its))
-        return own
+                if isinstance(more, yaml.ScalarNode) and more.value not in keys:
+                    keys.add(more.value)
+                    pairs.append((more, its))
+        return pairs
 
     def _scalar(self, node: yaml.Node, place: Location) -> Scalar:
         name = node.tag.removeprefix(_TAG)

@@ -55,7 +55,7 @@ def misnamed(owner: str, noun: str, takes: Parameters, given: Collection[str]) -
     listed = f"It takes: {', '.join(takes.names)}." if takes.names else "It takes none."
     for name in given:
         if not takes.open and name not in takes.names:
-            meant = next((known for known in _SHORT.get(name.casefold(), ()) if known in takes.names), name)
+            meant = next((candidate for candidate in _SHORT.get(name.casefold(), ()) if candidate in takes.names), name)
             yield name, f"{owner} has no {noun} '{name}'.{closest(meant, takes.names)} {listed}"
     for name in takes.required:
         if name not in given:

@@ -71,28 +71,28 @@ def plots(results: Results, *, over: str | None, metric: str | None) -> Iterator
     exams = list(dict.fromkeys(row.testenv for row in board.rows))
     varied = varied_hyperparameters(board.rows)
     if over not in (None, "rounds") and over not in varied:
-        known = ["rounds", *varied]
+        choices = ["rounds", *varied]
         raise IanvsError(
-            f"'{over}' is no hyperparameter with several values.{closest(over or '', known)} There are: "
-            f"{one_line(known, 20)}.",
+            f"'{over}' is no hyperparameter with several values.{closest(over or '', choices)} There are: "
+            f"{one_line(choices, 20)}.",
             code="unknown-name",
         )
-    found = []
+    pictures = []
     if over in (None, "rounds"):
-        found += list(_over_rounds(results, board, exams, metric if over else None))
+        pictures += list(_over_rounds(results, board, exams, metric if over else None))
     columns = _columns(board, metric)
     for name in varied if over is None else [over] if over != "rounds" else []:
         for exam in exams:
             rows = [row for row in board.rows if row.testenv == exam and row.complete]
             charts = (hyperparameter_chart(rows, name, column, exam) for column in columns)
-            found += [chart for chart in charts if chart is not None]
-    if not found:
+            pictures += [chart for chart in charts if chart is not None]
+    if not pictures:
         raise IanvsError(
             "there is nothing to draw: a chart needs rows without missing cases, with several rounds or with several "
             "values of a hyperparameter.",
             code="missing-results",
         )
-    yield from found
+    yield from pictures
 
 
 def _over_rounds(results: Results, board: Leaderboard, exams: Sequence[str], score: str | None) -> Iterator[Picture]:
@@ -115,16 +115,16 @@ def _over_rounds(results: Results, board: Leaderboard, exams: Sequence[str], sco
 
 
 def _columns(board: Leaderboard, metric: str | None) -> list[str]:
-    known = [column.key for column in board.columns if column.kind == "metric"]
+    names = [column.key for column in board.columns if column.kind == "metric"]
     if metric is None:
-        return [name for name, _ in board.sort_by[:1]] or known[:1]
-    if columns := columns_named(metric, known):
+        return [name for name, _ in board.sort_by[:1]] or names[:1]
+    if columns := columns_named(metric, names):
         return columns
     meant = find(metric)
-    columns = [name for name in known if meant is not None and find(name.partition(" of ")[0]) is meant]
+    columns = [name for name in names if meant is not None and find(name.partition(" of ")[0]) is meant]
     if not columns:
         raise IanvsError(
-            f"'{metric}' is not a column.{closest(metric, known)} There are: {one_line(known)}.", code="unknown-name"
+            f"'{metric}' is not a column.{closest(metric, names)} There are: {one_line(names)}.", code="unknown-name"
         )
     return columns
 

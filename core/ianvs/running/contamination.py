@@ -44,7 +44,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.casefold())
 
 
-_SPELT = {_plain(word): name for name, one in KNOWN.items() for word in (name, *one.spellings)}
+_SPELT = {_plain(word): name for name, entry in KNOWN.items() for word in (name, *entry.spellings)}
 
 
 def overlaps(plan: Plan) -> dict[str, str]:

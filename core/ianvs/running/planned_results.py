@@ -81,7 +81,7 @@ def stored_results_of(
         ConfigError: If label pictures of the data are needed and gone.
         IanvsError: If nothing is stored.
     """
-    earlier = {case.id: found for case, found in plan.earlier_cases()}
+    earlier = {case.id: case_before for case, case_before in plan.earlier_cases()}
     ids = stored_ids(plan.store)
     if not (earlier_too and earlier) and not any(case.id in ids for case, _ in plan.cases()):
         return results_of_last_run(plan)

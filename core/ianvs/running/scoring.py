@@ -85,8 +85,11 @@ def _write_scores(
     truth = exams.truth(request.exam_id)
     shown: Sequence[Any] = exams.pictures(request.exam_id)
     shown = shown or [None] * len(truth)
-    own = exams.columns(request.exam_id, len(truth))
-    of_sheets = [{**kind.columns(metric_asked), **its, **columns} for metric_asked, its in zip(shown, own, strict=True)]
+    stored_columns = exams.columns(request.exam_id, len(truth))
+    of_sheets = [
+        {**kind.columns(metric_asked), **its, **columns}
+        for metric_asked, its in zip(shown, stored_columns, strict=True)
+    ]
     exam = _Known(record, kind, truth, every, exams.rows(request.exam_id), of_sheets)
     state = {key: _OverRounds(spec, metric.accumulate) for spec, key, metric in metrics if metric.accumulate}
     alone = [

@@ -23,7 +23,7 @@ from ianvs.testalgorithms.class_segmentation.finetune.basemodel import DenseFine
 from ianvs.testalgorithms.class_segmentation.joint.basemodel import DenseJoint
 from ianvs.testalgorithms.class_segmentation.mib.basemodel import MiB
 from ianvs.testalgorithms.class_segmentation.plop.basemodel import PLOP
-from tests.nightly.conformance.kit import After, Mutant, compared
+from tests.nightly.conformance.harness import After, Mutant, compared
 
 CLASSES, SIDE, SEED, EPOCHS, BATCH, RATE = 6, 8, 4, 2, 5, 0.05
 GROUPS = {1: [0, 1, 2], 2: [3], 3: [4, 5]}

@@ -29,8 +29,8 @@ def shown(name: str, whole: bool = False) -> str:
     matches = [entry for entry in entries if entry.name == name]
     matches = matches or [entry for entry in entries if entry.name.casefold() == name.casefold()] or _by_alias(name)
     if not matches:
-        known = [*ALIASES, *(other for entry in entries for other in (*entry.aliases, entry.name))]
-        hint = closest(name, known) or f" `ianvs list {{{','.join(KINDS)}}}` shows all."
+        names = [*ALIASES, *(other for entry in entries for other in (*entry.aliases, entry.name))]
+        hint = closest(name, names) or f" `ianvs list {{{','.join(KINDS)}}}` shows all."
         raise IanvsError(f"there is nothing called '{name}'.{hint}", code="unknown-name")
     at_length = matches if whole else [entry for entry in matches if not entry.url] or matches[:1]
     blocks = ["\n".join(_lines(entry, whole)) for entry in at_length]

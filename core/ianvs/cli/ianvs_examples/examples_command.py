@@ -89,8 +89,8 @@ def _examples(options: argparse.Namespace) -> int:
             sleep(0.2)
         raise
     pool.shutdown()
-    there = {str(job) for job in every}
-    others = [row for name, row in before.items() if name in there and name not in {row.job for row in tried_now}]
+    job_names = {str(job) for job in every}
+    others = [row for name, row in before.items() if name in job_names and name not in {row.job for row in tried_now}]
     rows = sorted([*others, *tried_now], key=lambda row: row.job)
     commit = output_of(["git", "-C", str(checkout), "log", "-1", "--format=%h"])
     print(write_table(rows, out, f"{checkout.name}, commit {commit}" if commit else checkout.name))

@@ -42,8 +42,8 @@ def _row(texts: Mapping[str, str]) -> Example:
 
 def new_failures(rows: Iterable[Example], baseline: Mapping[str, Example]) -> list[Example]:
     """Jobs that start or finish no more."""
-    known = ((row, baseline[row.job]) for row in rows if row.job in baseline)
-    return [row for row, then in known if (then.finishes and not row.finishes) or (then.starts and not row.starts)]
+    compared = ((row, baseline[row.job]) for row in rows if row.job in baseline)
+    return [row for row, then in compared if (then.finishes and not row.finishes) or (then.starts and not row.starts)]
 
 
 def write_table(rows: Sequence[Example], folder: Path, tried: str) -> str:

@@ -24,7 +24,7 @@ import pandas as pd
 import yaml
 
 from ianvs.base.secrets import hide_secrets
-from ianvs.cli.ianvs_examples.whose import failed, refused
+from ianvs.cli.ianvs_examples.failure_owner import failed, refused
 from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, prctl
 from ianvs.running.planning.named_files import content
 from ianvs.store.keys import digest

@@ -50,8 +50,8 @@ class Authored:
                 facts[f"{part}_layout"] = listing.layout
             if listing.form == "files":
                 facts[part] = listing_digest(listing, cache_dir)
-                own = {name: digest_of(values.tolist()) for name, values in listing.columns.items()}
-                facts |= {f"{part}_columns": own} if own else {}
+                digests = {name: digest_of(values.tolist()) for name, values in listing.columns.items()}
+                facts |= {f"{part}_columns": digests} if digests else {}
             else:
                 facts[part] = {name: digest for name, digest in self.content.items() if name.startswith(f"{part}/")}
         return settings_digest(spec, facts)

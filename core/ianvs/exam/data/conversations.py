@@ -146,9 +146,16 @@ def with_system_prompts(listing: Listing, spec: DatasetSpec) -> Listing:
         return listing
     given = spec.system_prompt
     pairs = zip(listing.x, listing.domains.tolist(), strict=True)
-    prompts = ((one, given.get(domain) if isinstance(given, Mapping) else given) for one, domain in pairs)
+    prompts = (
+        (conversation, given.get(domain) if isinstance(given, Mapping) else given) for conversation, domain in pairs
+    )
     # A text to go on training with has no turns.
-    x = [replace(one, system=prompt) if prompt and one.user and not one.system else one for one, prompt in prompts]
+    x = [
+        replace(conversation, system=prompt)
+        if prompt and conversation.user and not conversation.system
+        else conversation
+        for conversation, prompt in prompts
+    ]
     return replace(listing, x=column(x))
 
 
@@ -156,11 +163,11 @@ def require_domains_of_prompts(domains: Collection[str], spec: DatasetSpec) -> N
     """Raise SourceError where `system_prompt` names a domain that no sample has."""
     for name in spec.system_prompt if isinstance(spec.system_prompt, Mapping) else ():
         if name not in domains:
-            known = sorted({*domains} - {""})
-            message = f"`system_prompt` names the domain '{name}', which no conversation has.{closest(name, known)}"
+            names = sorted({*domains} - {""})
+            message = f"`system_prompt` names the domain '{name}', which no conversation has.{closest(name, names)}"
             place = spec.places.get("system_prompt", spec.place)
-            told = f"{message} They have: {one_line(known) or 'none'}."
-            raise SourceError([ValidationError(told, place, code="unknown-domain")])
+            text = f"{message} They have: {one_line(names) or 'none'}."
+            raise SourceError([ValidationError(text, place, code="unknown-domain")])
 
 
 def _alike(problems: Sequence[ValidationError]) -> list[ValidationError]:

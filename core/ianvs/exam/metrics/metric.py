@@ -84,9 +84,9 @@ class EvaluationRecord:
 
     def no_column(self, name: str) -> str:
         """What to say where the dataset has no column `name`."""
-        there = f"It has: {one_line(list(self.columns))}." if self.columns else "It has none."
+        listed = f"It has: {one_line(list(self.columns))}." if self.columns else "It has none."
         remedy = "A dataset has `hierarchy`, where that is set, and what its function returns as `columns`."
-        return f"the dataset has no column '{name}'.{closest(name, self.columns)} {there} {remedy}"
+        return f"the dataset has no column '{name}'.{closest(name, self.columns)} {listed} {remedy}"
 
     @property
     def hierarchy(self) -> Any:

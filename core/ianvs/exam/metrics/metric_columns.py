@@ -72,7 +72,11 @@ def columns_named(name: str, columns: Iterable[str]) -> list[str]:
 
     "BWT of accuracy" is also the column "BWT" where accuracy is the first score, as earlier versions named it.
     """
-    columns, (base, of, _) = list(columns), name.partition(_OF)
+    columns, (base, score_given, _) = list(columns), name.partition(_OF)
     if name in columns:
         return [name]
-    return [base] if of and base in columns else [column for column in columns if column.partition(_OF)[0] == name]
+    return (
+        [base]
+        if score_given and base in columns
+        else [column for column in columns if column.partition(_OF)[0] == name]
+    )

@@ -28,7 +28,7 @@ def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
 
     counts = joined([None if record.counts is None else record.counts[None] for record in records])
     names = set.intersection(*(set(record.extras) for record in records))
-    found = EvaluationRecord(
+    whole = EvaluationRecord(
         records[0].classes,
         y_true=joined([record.y_true for record in records]),
         y_pred=joined([record.y_pred for record in records]),
@@ -41,7 +41,7 @@ def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
         seen_first=records[0].seen_first,
     )
     where = joined([record.positions for record in records])
-    return found if where is None else replace(PartialRecord.of(found, np.argsort(where)), positions=None)
+    return whole if where is None else replace(PartialRecord.of(whole, np.argsort(where)), positions=None)
 
 
 def _joined_columns(records: Sequence[EvaluationRecord], joined: Callable[[Sequence[Any]], Any]) -> dict[str, Any]:
@@ -56,9 +56,9 @@ def _joined_columns(records: Sequence[EvaluationRecord], joined: Callable[[Seque
 
 def _each_once(records: list[EvaluationRecord]) -> list[EvaluationRecord]:
     """Where they share samples, each without those that one before it has."""
-    there = np.empty(0, np.int64)
+    positions = np.empty(0, np.int64)
     for j, record in enumerate(records):
         if record.positions is not None:
-            records[j] = PartialRecord.of(record, ~np.isin(record.positions, there))
-            there = np.union1d(there, record.positions)
+            records[j] = PartialRecord.of(record, ~np.isin(record.positions, positions))
+            positions = np.union1d(positions, record.positions)
     return records

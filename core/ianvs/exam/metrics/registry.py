@@ -54,7 +54,7 @@ def find(name: str) -> Metric | None:
     if not matches and (target := named_by_alias(name)):
         matches = _of_name(target)
     if not matches:  # as the leaderboard heads its column: Train_seconds
-        matches = [(one, at) for one, at in _of_name(f"{name[:1].lower()}{name[1:]}") if one.level == "system"]
+        matches = [(metric, at) for metric, at in _of_name(f"{name[:1].lower()}{name[1:]}") if metric.level == "system"]
     if len(matches) > 1:
         owners = " and by ".join(origin_text(point) for _, point in matches)
         raise PluginError(

@@ -51,16 +51,16 @@ def _samples_per_second(rounds: Rounds) -> float | None:
 
 
 def _inference_ms(rounds: Rounds) -> float | None:
-    trained = [one for one in rounds if one.index]
-    samples = sum(one.test_samples for one in trained)
-    streamed = any(one.told is not None for one in trained)  # its time includes answers to training samples
-    return 1000 * sum(one.eval_seconds for one in trained) / samples if samples and not streamed else None
+    trained = [round_ for round_ in rounds if round_.index]
+    samples = sum(round_.test_samples for round_ in trained)
+    streamed = any(round_.told is not None for round_ in trained)  # its time includes answers to training samples
+    return 1000 * sum(round_.eval_seconds for round_ in trained) / samples if samples and not streamed else None
 
 
 def _last(values: Iterable[int | None]) -> float | None:
     """The last that was measured."""
-    known = [value for value in values if value is not None]
-    return float(known[-1]) if known else None
+    present = [value for value in values if value is not None]
+    return float(present[-1]) if present else None
 
 
 def _samples(kind: str, rounds: Rounds) -> float:

@@ -54,7 +54,12 @@ def with_hyperparameters(job: JobSpec, inspector: Inspector) -> JobSpec:
             both = zip(changed, job.algorithms, strict=True)
             job = replace(job, algorithms=tuple(new or old for new, old in both))
         else:
-            names = (name for a in job.algorithms for of in _names(a, inspector) for name in of)
+            names = (
+                name
+                for a in job.algorithms
+                for names_of_algorithm in _names(a, inspector)
+                for name in names_of_algorithm
+            )
             names_known = list(dict.fromkeys(names))
             hint = closest(key, names_known) or f" They have: {one_line(names_known, 20)}."
             message = f"no algorithm of the job has a hyperparameter '{key}', and it is not a key of a job or testenv"

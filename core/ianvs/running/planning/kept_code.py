@@ -59,8 +59,8 @@ def keep_code(plan: Plan) -> tuple[KeptCode, ...]:
 
 def code_of(job: JobSpec, algorithm: AlgorithmSpec, code: tuple[KeptCode, ...]) -> tuple[KeptCode, ...]:
     """Those of `code` that an algorithm consists of, and nothing of its exam."""
-    own = {_entry(job, url, name, group)[0] for _, url, name, group in authored(algorithm)}
-    return tuple(one for one in code if one.file in own)
+    entries = {_entry(job, url, name, group)[0] for _, url, name, group in authored(algorithm)}
+    return tuple(snapshot for snapshot in code if snapshot.file in entries)
 
 
 def kept_files(workspace: Path, code: tuple[KeptCode, ...]) -> Mapping[Path, bytes]:

@@ -33,5 +33,5 @@ def planned_models_text(plan: Plan) -> str:
     sizes = (result.model_bytes or 0 for case, _ in plan.cases() for result in plan.store.trained_rounds(case.id)[1:2])
     if rounds and (size := max(sizes, default=0)):
         return models_text(rounds, cases, size, plan.job.workspace)
-    known = f"{rounds} rounds x " if rounds else ""
-    return f"models of {known}{cases} cases are kept until they are evaluated; after round 1 their size is told"
+    factor = f"{rounds} rounds x " if rounds else ""
+    return f"models of {factor}{cases} cases are kept until they are evaluated; after round 1 their size is told"

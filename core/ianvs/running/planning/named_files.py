@@ -42,14 +42,14 @@ def named_files(job: JobSpec, algorithm: AlgorithmSpec, taken: Collection[str] |
 
 def named_paths(job: JobSpec, algorithm: AlgorithmSpec) -> dict[Path, Location | None]:
     """Files and folders that hyperparameters name, and the initial model, with the place where each is named."""
-    found: dict[Path, Location | None] = {}
+    places_of_paths: dict[Path, Location | None] = {}
     for module, key, position, text in _texts(algorithm):
         places = module.value_places.get(key, ())
         place = places[position] if position < len(places) else module.place
-        found |= dict.fromkeys(_paths(_home(job), key, text).values(), place)
+        places_of_paths |= dict.fromkeys(_paths(_home(job), key, text).values(), place)
     if isinstance(algorithm.initial_model, Path):
-        found[algorithm.initial_model] = algorithm.places.get("initial_model", algorithm.place)
-    return found
+        places_of_paths[algorithm.initial_model] = algorithm.places.get("initial_model", algorithm.place)
+    return places_of_paths
 
 
 def located(value: object, home: Path) -> Any:

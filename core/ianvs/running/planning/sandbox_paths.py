@@ -43,7 +43,7 @@ def readable_problems(job: JobSpec) -> Iterator[ValidationError]:
     for algorithm in job.algorithms:
         for path, place in named_paths(job, algorithm).items():
             inner = path.resolve()
-            if any(inner.is_relative_to(one) or one.is_relative_to(inner) for one in hidden):
+            if any(inner.is_relative_to(hidden_path) or hidden_path.is_relative_to(inner) for hidden_path in hidden):
                 yield ValidationError(
                     f"`sealing: strict` hides the exam, and {algorithm.name} names '{path}', which is or holds a part "
                     "of it, or of the workspace. Move it to a folder of its own.",

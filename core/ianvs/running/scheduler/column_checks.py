@@ -68,11 +68,11 @@ def _wrong_column(flight: Preflight, subject: str, name: str, otherwise: str = "
 
 def renamed_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What is wrong with `columns` of the leaderboard: names that no algorithm has."""
-    rank, modules = flight.job.rank, [module for one in flight.job.algorithms for module in one.modules]
-    known = list(dict.fromkeys(name for module in modules for name in (*dict(module.grid), *module.constants)))
+    rank, modules = flight.job.rank, [module for algorithm in flight.job.algorithms for module in algorithm.modules]
+    names = list(dict.fromkeys(name for module in modules for name in (*dict(module.grid), *module.constants)))
     for name in rank.columns:
-        if name not in known and flight.job.search is None:
-            hint = f"{closest(name, known)} There are: {', '.join(known) or 'none'}."
+        if name not in names and flight.job.search is None:
+            hint = f"{closest(name, names)} There are: {', '.join(names) or 'none'}."
             message = f"`columns` names '{name}', which is no hyperparameter in the algorithms' files.{hint}"
             yield ValidationError(message, rank.places.get(name), code="unknown-hyperparameter")
 

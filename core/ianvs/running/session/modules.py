@@ -115,8 +115,8 @@ def _missing_folder(error: Exception) -> str | None:
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str | bytes | Path):
         folder = Path(os.fsdecode(error.filename)).parent
         return None if folder.exists() else str(folder)
-    said = re.search(r"Parent directory (.+) does not exist", str(error))  # of torch.save
-    return said[1].strip("'\"") if said else None
+    match = re.search(r"Parent directory (.+) does not exist", str(error))  # of torch.save
+    return match[1].strip("'\"") if match else None
 
 
 class Modules:

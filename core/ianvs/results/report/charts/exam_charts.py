@@ -104,13 +104,13 @@ def learning_curves(key: str, exam: str, rows: Sequence[ShownRow], scores: Score
     if not svg:
         return None
     note = "Mean over the test sets taught so far. Bands: one standard deviation over seeds to each side."
-    shown = [(one, scores[one.key]) for one in rows if one.key in scores]
-    longest = max((found for _, found in shown), key=lambda found: len(found.rounds))
+    shown = [(row, scores[row.key]) for row in rows if row.key in scores]
+    longest = max((curves for _, curves in shown), key=lambda curves: len(curves.rounds))
     numbers = _numbers(
         [f"{k}. {name}" for k, name in enumerate(longest.rounds, 1)],
-        [(one.label, list(map(_spread, found.learned.tolist(), found.spread.tolist()))) for one, found in shown],
+        [(row.label, list(map(_spread, curves.learned.tolist(), curves.spread.tolist()))) for row, curves in shown],
     )
-    legend = series([one for one, _ in shown])
+    legend = series([row for row, _ in shown])
     return Picture(f"learning-{file_part(exam)}{slug(score)}", title, svg, note, legend, numbers)
 
 

@@ -29,7 +29,7 @@ def varied_hyperparameters(rows: Iterable[LeaderboardRow]) -> list[str]:
     for row in rows:
         for name, value in row.hyperparameters.items():
             values.setdefault(name, {}).setdefault(row.algorithm, set()).add(cell_text(value))
-    return [name for name, of in values.items() if any(len(found) > 1 for found in of.values())]
+    return [name for name, by_algorithm in values.items() if any(len(texts) > 1 for texts in by_algorithm.values())]
 
 
 def hyperparameter_chart(rows: Sequence[LeaderboardRow], name: str, metric: str, exam: str = "") -> Picture | None:
@@ -50,8 +50,11 @@ def hyperparameter_chart(rows: Sequence[LeaderboardRow], name: str, metric: str,
     values = sorted({_value(row, name) for line in lines for row in line.rows}, key=_order)
     scale, places = _across(values)
     summaries = [[row.metrics[metric] for row in line.rows] for line in lines]
-    means = [np.array([np.nan if one.mean is None else one.mean for one in of]) for of in summaries]
-    spreads = [np.array([one.std or 0.0 for one in of]) for of in summaries]
+    means = [
+        np.array([np.nan if item.mean is None else item.mean for item in line_summaries])
+        for line_summaries in summaries
+    ]
+    spreads = [np.array([item.std or 0.0 for item in line_summaries]) for line_summaries in summaries]
     heights, unit = share_scale(list(zip(means, spreads, strict=True)))
     frame = Frame(scale, heights, width=620)
     bounds = [all(row.bound for row in line.rows) for line in lines]
@@ -61,10 +64,10 @@ def hyperparameter_chart(rows: Sequence[LeaderboardRow], name: str, metric: str,
         for n, (line, style) in enumerate(zip(lines, styles, strict=True))
     ]
     drawn = []
-    for one, line, mean, spread in zip(shown, lines, means, spreads, strict=True):
+    for item, line, mean, spread in zip(shown, lines, means, spreads, strict=True):
         at = [places[_value(row, name)] for row in line.rows]
         texts = [cell_text(_value(row, name)) for row in line.rows]
-        drawn.append(line_with_band(frame, one, at, mean, spread, unit, texts))
+        drawn.append(line_with_band(frame, item, at, mean, spread, unit, texts))
     title = f"{metric} over {name}" + (f": {exam}" if exam else "")
     counts = sorted({len(row.seeds) for line in lines for row in line.rows})
     seeds = f"{counts[0]} to {counts[-1]} seeds" if len(counts) > 1 else f"{counts[0]} seed{'s' * (counts[0] > 1)}"
@@ -81,15 +84,15 @@ def _lines(rows: Sequence[LeaderboardRow], name: str, metric: str) -> list[_Line
         if name in row.hyperparameters and metric in row.metrics:
             others = {key: cell_text(value) for key, value in row.hyperparameters.items() if key != name}
             groups.setdefault((row.algorithm, tuple(sorted(others.items()))), []).append(row)
-    several = {key: found for key, found in groups.items() if len({cell_text(_value(row, name)) for row in found}) > 1}
+    several = {key: group for key, group in groups.items() if len({cell_text(_value(row, name)) for row in group}) > 1}
     alike: dict[str, list[dict[str, str]]] = {}
     for algorithm, settings in several:
         alike.setdefault(algorithm, []).append(dict(settings))
     lines = []
-    for (algorithm, settings), found in several.items():
+    for (algorithm, settings), group in several.items():
         varied = [pair for pair in settings if len({other.get(pair[0]) for other in alike[algorithm]}) > 1]
         label = ", ".join([algorithm, *(f"{key} {value}" for key, value in varied)])
-        lines.append(_Line(label, tuple(sorted(found, key=lambda row: _order(_value(row, name))))))
+        lines.append(_Line(label, tuple(sorted(group, key=lambda row: _order(_value(row, name))))))
     return lines
 
 
@@ -120,8 +123,8 @@ def _across(values: Sequence[Value]) -> tuple[Scale, dict[Value, float]]:
 
 def _apart(ticks: Sequence[tuple[float, str]], span: float) -> tuple[tuple[float, str], ...]:
     """Ticks whose labels don't run into each other."""
-    found: list[tuple[float, str]] = []
+    shown: list[tuple[float, str]] = []
     for at, label in ticks:
-        if not found or at - found[-1][0] >= span / 14:
-            found.append((at, label))
-    return tuple(found)
+        if not shown or at - shown[-1][0] >= span / 14:
+            shown.append((at, label))
+    return tuple(shown)

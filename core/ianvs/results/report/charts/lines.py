@@ -114,20 +114,20 @@ def stream_chart(
 
 def share_scale(lines: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> tuple[Scale, bool]:
     """The scale of lines (means, spreads), and whether all of them are shares, which are shown from 0 to 1."""
-    known = [value for mean, _ in lines for value in mean if not np.isnan(value)]
-    if known and min(known) >= 0 and max(known) <= 1:
+    values = [value for mean, _ in lines for value in mean if not np.isnan(value)]
+    if values and min(values) >= 0 and max(values) <= 1:
         return nice_scale([0, 1], unit=True), True
     return nice_scale(value for mean, spread in lines for value in (*(mean - spread), *(mean + spread))), False
 
 
 def line_with_band(
     frame: Frame,
-    one: ShownRow,
+    row: ShownRow,
     places: Sequence[float],
     mean: NDArray[np.float64],
     spread: NDArray[np.float64],
     unit: bool,
-    told: Sequence[str],
+    texts: Sequence[str],
     banded: bool = True,
 ) -> Markup:
     """place_names: which place each is, for the pointer. banded: with its spread and marks at all places."""
@@ -139,14 +139,14 @@ def line_with_band(
     if banded and spread.any() and not np.isnan(low).any():
         above = [frame.at(x, float(y)) for x, y in zip(places, high, strict=True)]
         below = [frame.at(x, float(y)) for x, y in zip(places, low, strict=True)]
-        parts.append(tag("path", d=path([*above, *below[::-1]]) + "z", class_=classes("band", one.style)))
-    parts.append(tag("path", d=path(points), class_=classes("line", one.style), stroke_dasharray=dash(one.style)))
+        parts.append(tag("path", d=path([*above, *below[::-1]]) + "z", class_=classes("band", row.style)))
+    parts.append(tag("path", d=path(points), class_=classes("line", row.style), stroke_dasharray=dash(row.style)))
     every = -(-len(points) // _MARKED)
-    parts.append(dots(one.style, points[::every] if banded else points[-1:]))
-    both = zip(told, mean.tolist(), strict=True)
+    parts.append(dots(row.style, points[::every] if banded else points[-1:]))
+    both = zip(texts, mean.tolist(), strict=True)
     values = "|".join(f"{at}: {value:.4g}" for at, value in both if not math.isnan(value))
-    shown = "series" if one.at_first else "series off"
-    return tag("g", *parts, class_=shown, data_row=one.id, data_tip="", data_values=values)
+    shown = "series" if row.at_first else "series off"
+    return tag("g", *parts, class_=shown, data_row=row.id, data_tip="", data_values=values)
 
 
 def interval_chart(
