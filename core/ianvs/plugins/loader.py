@@ -352,5 +352,7 @@ _PACKAGES = {
 def how_to_install(module: str, python: Path | str | None = None) -> str:
     """A sentence on a module that an import lacks. python: the interpreter that lacks it, if it is not this one."""
     top = module.partition(".")[0]
+    if top == PACKAGE.name:
+        return f"{PACKAGE.name} has no module of that name"
     command = f"{'python' if python is None else shown_path(python)} -m pip install {_PACKAGES.get(top, top)}"
     return f"Install the package that has it (`{command}`); a module of your own goes beside the plugin's file"

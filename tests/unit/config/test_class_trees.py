@@ -34,7 +34,7 @@ def test_lines_lists_and_mappings_say_the_same_tree_inline_and_in_a_file(files: 
     files.dataset("name: digits", "hierarchy: ./tree.yaml")
     [again] = files.load().testenvs
     assert again.dataset.hierarchy == exam.dataset.hierarchy
-    assert [metric.tree for metric in again.metrics] == [exam.dataset.hierarchy]
+    assert [metric.dataset_columns for metric in again.metrics] == [{"hierarchy": exam.dataset.hierarchy}]
 
 
 def test_numbers_are_names_of_classes(files: Files) -> None:
@@ -46,7 +46,7 @@ def test_numbers_are_names_of_classes(files: Files) -> None:
 def test_without_the_key_nothing_knows_a_tree(files: Files) -> None:
     [exam] = files.load().testenvs
     assert exam.dataset.hierarchy is None
-    assert [metric.tree for metric in exam.metrics] == [None]
+    assert [metric.dataset_columns for metric in exam.metrics] == [{}]
 
 
 WRONG = [

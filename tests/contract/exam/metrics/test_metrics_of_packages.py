@@ -69,7 +69,7 @@ def test_a_run_and_its_leaderboard_show_it(tmp_path: Path) -> None:
         write_job(tmp_path, testenv=exam, hyperparameters="", job="seeds: [0]", sort_by="[{error_rate: ascend}]")
     )
     assert found.metrics["error_rate"] == pytest.approx(1 - found.metrics["accuracy"])
-    assert found.metrics["last_row of error_rate"] == pytest.approx(found.matrices["error_rate"].values[-1].mean())
+    assert found.metrics["last_row"] == pytest.approx(found.matrices["error_rate"].values[-1].mean())
 
 
 def test_what_is_installed_no_more_is_not_known() -> None:

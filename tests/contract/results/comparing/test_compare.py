@@ -298,3 +298,7 @@ def test_what_is_no_side_is_told_with_what_would_be_one(
     assert errors_of(ianvs.compare, ["ws", side]) == [expected]
     assert main(["compare", "ws", side]) == 2
     assert capsys.readouterr().err
+
+
+def test_fewer_than_two_are_no_comparison() -> None:
+    assert errors_of(compare_sides, []) == [("invalid-argument", "")]
