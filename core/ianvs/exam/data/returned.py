@@ -210,9 +210,8 @@ def _share_out(train: Path, test: Path, spec: DatasetSpec) -> None:
     labels_written = (train / LABELS).read_text().splitlines() if (train / LABELS).is_file() else []
     count = len(lines or arrays["x.npy"])
     domain_names = np.array([str(json.loads(line).get("domain", "")) for line in lines])
-    labels = arrays.get(
-        "y.npy", np.zeros((count, 0)) if labels_written else domain_names
-    )  # of a type of its own: no classes to keep
+    unlabelled = np.zeros((count, 0)) if labels_written else domain_names  # of a type of its own: no classes to keep
+    labels = arrays.get("y.npy", unlabelled)
     domains = arrays.get("domain.npy", domain_names if lines else np.full(count, ""))
     shared = shared_out(
         labels.tolist(),

@@ -18,6 +18,7 @@ from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
 from ianvs.running.inspector import Inspector
+from ianvs.running.planning.case_conditions import alternatives, fits
 from ianvs.running.planning.cases import SEARCHED, DrawnExam, PlannedAlgorithm, repetition_of
 from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_keys
 from ianvs.running.planning.references import PlannedReferences, plan_references
@@ -120,7 +121,7 @@ class Plan:
             yield from self._all()
             return
         ordinary = ((case, algorithm) for case, algorithm in self._all() if case.role in ("", REPEAT))
-        fitting = ((case, algorithm) for case, algorithm in ordinary if _fits(case, self.job.only or ""))
+        fitting = ((case, algorithm) for case, algorithm in ordinary if fits(case, self.job.only or ""))
         chosen = list(islice(fitting, self.job.limit))
         yield from chosen
         needed = {id_ for case, algorithm in chosen for id_ in self.references.of(case, algorithm).values()}
@@ -296,7 +297,7 @@ def make_plan(
         references,
         studies,
     )
-    for condition in () if job.only is None else _alternatives(job.only):
+    for condition in () if job.only is None else alternatives(job.only):
         if next(replace(plan, job=replace(job, only=condition)).cases(), None) is not None:
             continue
         known_fingerprint = one_line(list(dict.fromkeys(algorithm.name for algorithm in job.algorithms)))
@@ -347,10 +348,10 @@ def job_columns(job: JobSpec, inspector: Inspector) -> dict[str, tuple[MetricCol
 
 
 def matches(planned: PlannedCase, wanted: str) -> bool:
-    """wanted: "all", "failed", or conditions (`_fits`)."""
+    """wanted: "all", "failed", or conditions (`fits`)."""
     if wanted in ("all", "failed"):
         return wanted in ("all", planned.state)
-    return _fits(planned.case, wanted, planned.state)
+    return fits(planned.case, wanted, planned.state)
 
 
 def start_over(plan: Plan, wanted: str) -> int:
@@ -370,52 +371,3 @@ def start_over(plan: Plan, wanted: str) -> int:
     for key, numbers in trials.items():
         StudyStore(plan.job.workspace, plan.job.name).forget(key, numbers)
     return count
-
-
-def _fits(case: TestCase, wanted: str, status: str | None = None) -> bool:
-    """Whether `--only` and `--rerun` mean the case by `wanted`: conditions separated by commas, all of which must hold;
-    with several such lists, separated by semicolons, those of one.
-
-    A condition is `name=value` (algorithm, seed, testenv, a hyperparameter, status where that is told), `seed 0`, an
-    algorithm's name, the beginning of a case's id, or a row as reports print it: "ewc (strength=100)". Any of them may
-    have a comma in it.
-    """
-    facts = {"algorithm": case.algorithm, "seed": case.seed, "testenv": case.testenv, **case.hyperparameters}
-    if status is not None:
-        facts["status"] = status
-    return any(_all_hold(case, facts, conditions.split(",")) for conditions in _alternatives(wanted))
-
-
-def _alternatives(wanted: str) -> Sequence[str]:
-    """The lists of conditions, of which one has to hold as a whole."""
-    return [part.strip() for part in wanted.split(";") if part.strip()] or [wanted]
-
-
-def _all_hold(case: TestCase, facts: Mapping[str, object], parts: Sequence[str]) -> bool:
-    """Whether the parts can be put together, with their commas, to conditions that all hold."""
-    return not parts or any(
-        _holds(case, facts, ",".join(parts[:count]).strip()) and _all_hold(case, facts, parts[count:])
-        for count in range(1, len(parts) + 1)
-    )
-
-
-def _holds(case: TestCase, facts: Mapping[str, object], condition: str) -> bool:
-    name, equals, value = condition.partition("=")
-    if condition in ("", case.algorithm) or (equals and name in facts and _same(facts[name], value)):
-        return True
-    if condition.startswith("seed "):
-        return condition == f"seed {case.seed}"
-    row, _, settings = condition.partition(f"{case.algorithm} (")
-    if not row and settings.endswith(")"):
-        return _all_hold(case, facts, settings[:-1].split(","))
-    return len(condition) >= 4 and case.id.startswith(condition)
-
-
-def _same(fact: object, value: str) -> bool:
-    """As text, or as numbers: `0.001` is `1e-3`."""
-    if str(fact) == value:
-        return True
-    try:
-        return isinstance(fact, int | float) and float(value) == float(fact)
-    except ValueError:
-        return False
