@@ -74,7 +74,7 @@ def test_torch_and_torchvision(
 ) -> None:
     found = only(torch_findings(torch, torchvision, wanted, seen))
     assert found.state == state
-    printed(found.said)
+    printed(found.message)
     assert bool(found.remedy) == (state != "ok")
 
 
@@ -90,7 +90,7 @@ def test_torch_and_torchvision(
 def test_cards(driver: list[str] | None, built: str | None, usable: list[str], state: str) -> None:
     found = only(card_findings(driver, built, usable))
     assert found.state == state
-    printed(found.said)
+    printed(found.message)
 
 
 def test_little_memory_is_a_note_and_a_container_counts() -> None:
@@ -98,7 +98,7 @@ def test_little_memory_is_a_note_and_a_container_counts() -> None:
     assert only(memory_findings(16 * GB, 1 * GB, None)).state == "note"
     limited = only(memory_findings(64 * GB, 50 * GB, 1 * GB))
     assert limited.state == "note"
-    printed(limited.said)
+    printed(limited.message)
 
 
 def test_what_may_be_left_out_is_a_note_with_its_extra() -> None:
@@ -109,5 +109,5 @@ def test_what_may_be_left_out_is_a_note_with_its_extra() -> None:
 
 def test_models_in_a_cache_are_named(tmp_path: Path) -> None:
     (tmp_path / "models--org--name").mkdir()
-    assert "org/name" in only(cache_findings("Hugging Face", tmp_path, "models--*")).said
-    assert "no models" in only(cache_findings("torchvision", tmp_path / "none", "*.pth")).said
+    assert "org/name" in only(cache_findings("Hugging Face", tmp_path, "models--*")).message
+    assert "no models" in only(cache_findings("torchvision", tmp_path / "none", "*.pth")).message

@@ -31,7 +31,7 @@ def test_upstreams_is_told_where_both_are_installed(tmp_path: Path, monkeypatch:
     monkeypatch.syspath_prepend(str(tmp_path))
     assert kubeedge_ianvs() == "0.1.0"
     _, finding = islice(software_findings(), 2)
-    assert finding.state == "note" and "0.1.0" in finding.said and "ianvs-bench" in finding.remedy
+    assert finding.state == "note" and "0.1.0" in finding.message and "ianvs-bench" in finding.remedy
 
 
 def test_an_earlier_version_of_ours_is_not_upstreams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
