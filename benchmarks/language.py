@@ -26,7 +26,7 @@ from peft import LoraConfig, get_peft_model  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, logging  # noqa: E402
 
 from ianvs.testalgorithms.language import LanguageLearner  # noqa: E402
-from tests.unit.testalgorithms.talks import Talks, asked, talks  # noqa: E402
+from tests.unit.testalgorithms.conversation_fixtures import Talks, asked, talks  # noqa: E402
 from tests.unit.testalgorithms.tiny_folders import SIZES, write  # noqa: E402
 
 EPOCHS, BATCH, NEW = 2, 8, 12

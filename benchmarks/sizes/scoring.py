@@ -167,7 +167,7 @@ def write_replies(folder: Path) -> None:
     rounds = CaseStore(folder).complete_rounds(CASE.id)
     result = CaseResult(CASE, "finished", "made up", (), CaseStore(folder).folder(CASE.id), rounds=rounds)
     replies = CaseReplies(result, Exams(folder))
-    lines = (csv_of([(r.question.sample, r.said or "", f"{r.similarity:.4f}")]) for r in replies)
+    lines = (csv_of([(r.question.sample, r.text or "", f"{r.similarity:.4f}")]) for r in replies)
     write_reply_file(folder / "rank", [("one", lines)])
 
 
