@@ -189,8 +189,6 @@ _HEAVY = ("torchvision", "transformers", "peft", "sentence_transformers")  # up 
 _METHODS = Path(PACKAGE.name, "testalgorithms")
 _PLAIN_NETWORKS = ("mlp", "linear")
 _PICTURES = re.compile("resnet", re.IGNORECASE)  # ours is built of torchvision's blocks, too
-_COMPILER = re.compile(r"\boptim\b|adam|(?<!\bre\.)compile|vmap|pre-training", re.IGNORECASE)
-"""Where it stands, torch's compiler is imported: by torch's own optimisers (of a probe, too), and by torch.func."""
 
 
 def imports_of(job: JobSpec) -> set[str]:
@@ -216,10 +214,8 @@ def imported_by_cases(job: JobSpec) -> tuple[str, ...]:
     if any("/" in text or Path(text).is_dir() for text in texts_given):  # "hf/NAME", or the folder of a model
         imported.add("transformers")
     if "torch" in _top_level(files):
-        names |= {"torch", "ianvs.authoring"}
-        scenarios = [exam.scenario.name for exam in job.testenvs if exam.scenario]
-        if any(map(_COMPILER.search, [*texts, *scenarios, *(f"{name} {value}" for name, value in values)])):
-            names.add("torch._dynamo")
+        # Counting a network's operations imports torch's compiler, two seconds: once, not in each case.
+        names |= {"torch", "ianvs.authoring", "torch._dynamo", "torch.utils.flop_counter"}
     metrics = [metric_header(metric) for exam in job.testenvs for metric in exam.metrics]
     if any(metric.about is not None for metric in metrics):
         imported.add("sentence_transformers")
