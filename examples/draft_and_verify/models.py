@@ -18,12 +18,12 @@ class NGrams:
         self.order = order
         self.counts = {}
         for i in range(len(TEXT)):
-            for known in range(order + 1):
-                self.counts.setdefault((TEXT + TEXT)[i : i + known], Counter())[(TEXT + TEXT)[i + known]] += 1
+            for length in range(order + 1):
+                self.counts.setdefault((TEXT + TEXT)[i : i + length], Counter())[(TEXT + TEXT)[i + length]] += 1
 
     def next(self, text):
-        for known in range(self.order, -1, -1):
-            counts = self.counts.get(text[len(text) - known :] if known else "")
+        for length in range(self.order, -1, -1):
+            counts = self.counts.get(text[len(text) - length :] if length else "")
             if counts:
                 return min(counts, key=lambda letter: (-counts[letter], letter))
         return " "
@@ -72,17 +72,17 @@ class Fourgrams:
         return {"prompt": data, "text": "", "drafted": 0, "accepted": 0}
 
     def verify(self, session, draft_output=None, **kwargs):
-        kept = ""
+        accepted = ""
         for letter in draft_output["draft"]:
-            own = self.model.next(session["prompt"] + session["text"] + kept)
-            kept += own
-            if own != letter:
+            expected = self.model.next(session["prompt"] + session["text"] + accepted)
+            accepted += expected
+            if expected != letter:
                 break
             session["accepted"] += 1
         session["drafted"] += len(draft_output["draft"])
-        session["text"] += kept
+        session["text"] += accepted
         if len(session["text"]) < LENGTH:
-            return {"stop": False, "progress": bool(kept), "feedback": kept}
+            return {"stop": False, "progress": bool(accepted), "feedback": accepted}
         counts = {name: session[name] for name in ("drafted", "accepted")}
         return {"stop": True, "result": {"completion": session["text"][:LENGTH], **counts}}
 

@@ -109,8 +109,7 @@ class InThisProcess:
     def each(self, function: str, question: object, seconds: float) -> Iterator[Any]:
         """Yield what `function` yields, in the form that it has after a transfer. Raises Unanswered."""
         try:
-            answers = call_target(function)(question)
-            for answer in answers if isinstance(answers, Iterator) else [answers]:
+            for answer in _answers_of(function, question):
                 yield json.loads(json.dumps(answer))
         except SystemExit:
             raise Unanswered("ended the process") from None
@@ -141,6 +140,12 @@ def answer_at(address: str, _: Reporter) -> None:
         _answer(channel.makefile("rb"), channel.makefile("wb"))
 
 
+def _answers_of(function: str, question: object) -> Iterator[Any]:
+    """What the function yields, or the one value that it returns."""
+    result = call_target(function)(question)
+    yield from result if isinstance(result, Iterator) else [result]
+
+
 def _answer(questions: IO[bytes], answers: IO[bytes]) -> None:
     answers.write(b"[]\n")  # ready
     answers.flush()
@@ -149,8 +154,7 @@ def _answer(questions: IO[bytes], answers: IO[bytes]) -> None:
             function, question = pickle.load(questions)
         except EOFError:
             return
-        result = call_target(function)(question)
-        for line in chain(([answer] for answer in (result if isinstance(result, Iterator) else [result])), [[]]):
+        for line in chain(([answer] for answer in _answers_of(function, question)), [[]]):
             answers.write(json.dumps(line).encode() + b"\n")
             answers.flush()
 

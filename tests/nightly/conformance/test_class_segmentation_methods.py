@@ -172,13 +172,13 @@ def naive_mib(exam, distillation):
         def loss(x, y, old=old, new=new, teacher=teacher):
             p = softmax_over(net(x), [*old, *new])
             with torch.no_grad():
-                told = softmax_over(teacher(x), old)
+                teacher_shares = softmax_over(teacher(x), old)
             likelihoods = -sum(p[c] for c in old).log()[y == 0].sum()
             for c in new:
                 likelihoods = likelihoods - p[c].log()[y == c].sum()
-            kept = told[0] * (p[0] + sum(p[c] for c in new)).log()
+            kept = teacher_shares[0] * (p[0] + sum(p[c] for c in new)).log()
             for c in old[1:]:
-                kept = kept + told[c] * p[c].log()
+                kept = kept + teacher_shares[c] * p[c].log()
             return likelihoods / (y != 255).sum() - distillation * (kept / len(old)).mean()
 
         steps(k, *round_of(k), net, loss)

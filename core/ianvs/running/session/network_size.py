@@ -49,10 +49,7 @@ def network_size(plugins: Iterable[object], predict_one: Callable[[], object] | 
     networks = [] if torch is None else _networks(plugins, torch.nn.Module)
     if not networks:
         uses_torch = any(_imports_torch(type(plugin)) for plugin in plugins)
-        note = (
-            "Parameters and FLOPs are blank: no attribute of the plugin holds a torch.nn.Module" if uses_torch else ""
-        )
-        return NetworkSize(note=note)
+        return NetworkSize(note=_HIDDEN if uses_torch else "")
     flops, note = None, ""
     if predict_one is not None:
         try:
