@@ -5,6 +5,7 @@ that is wrong, the code, the location, and the message. `pytest --update-snapsho
 that run.
 """
 
+import contextlib
 import os
 import re
 import tempfile
@@ -90,12 +91,13 @@ def entries() -> dict[str, list[str]]:
 
 
 def _lines(code: str, location: Location | None, message: str) -> list[str]:
-    """The line of the file that is wrong, if there is one, and one line for each line of the message."""
+    """The line of the file that is wrong, if it is a text, and one line for each line of the message."""
     file = location.file if location else None
     text = ""
     if location and location.line and file is not None and file.is_file():
-        lines = file.read_text(errors="replace").splitlines()
-        text = lines[location.line - 1].strip() if location.line <= len(lines) else ""
+        with contextlib.suppress(UnicodeDecodeError):  # of a compressed file no two are alike: they have their time
+            lines = file.read_text(encoding="utf-8").splitlines()
+            text = lines[location.line - 1].strip() if location.line <= len(lines) else ""
     said = "  ".join(filter(None, [code, str(location or ""), message]))
     said = _TEMPORARY.sub("<folder>", said).replace(str(Path.cwd()), "<here>")
     told = [line for line in said.split("\n") if line]
