@@ -1,4 +1,4 @@
-"""Files and folders that hyperparameters name: they count by their content, whatever the hyperparameter is called."""
+"""What hyperparameters name: files and folders, which count by their content whatever the key, and servers."""
 
 import hashlib
 import os
@@ -44,12 +44,20 @@ def named_paths(job: JobSpec, algorithm: AlgorithmSpec) -> dict[Path, Location |
     """Files and folders that hyperparameters name, and the initial model, with the place where each is named."""
     places_of_paths: dict[Path, Location | None] = {}
     for module, key, position, text in _texts(algorithm):
-        places = module.value_places.get(key, ())
-        place = places[position] if position < len(places) else module.place
-        places_of_paths |= dict.fromkeys(_paths(_home(job), key, text).values(), place)
+        paths = _paths(_home(job), key, text).values()
+        places_of_paths |= dict.fromkeys(paths, _place_of_value(module, key, position))
     if isinstance(algorithm.initial_model, Path):
         places_of_paths[algorithm.initial_model] = algorithm.places.get("initial_model", algorithm.place)
     return places_of_paths
+
+
+def named_servers(algorithm: AlgorithmSpec) -> dict[str, Location | None]:
+    """Addresses of the web that hyperparameters name, with the place where each is named."""
+    return {
+        text: _place_of_value(module, key, position)
+        for module, key, position, text in _texts(algorithm)
+        if text.startswith(("http://", "https://"))
+    }
 
 
 def located(value: object, home: Path) -> Any:
@@ -76,12 +84,11 @@ def unfound_files(job: JobSpec) -> Iterator[ValidationError]:
     for algorithm in job.algorithms:
         for module, key, position, text in _texts(algorithm):
             if _LIKE_A_FILE.fullmatch(text) and not _paths(home, key, text):
-                places = module.value_places.get(key, ())
                 near = neighbour([home / text])
                 yield ValidationError(
                     f"{key}: there is no file or folder '{text}' in {home}, where the plugin looks for it. "
                     f"It counts by its name: what else it may mean can change unseen.{near}",
-                    places[position] if position < len(places) else module.place,
+                    _place_of_value(module, key, position),
                     warning=True,
                     code="unnamed-file",
                 )
@@ -125,6 +132,11 @@ def _texts(algorithm: AlgorithmSpec) -> Iterator[tuple[ModuleSpec, str, int, str
         for name, values in listed.items():
             for position, value in enumerate(values):
                 yield from ((module, name, position, text) for text in _within(value, name))
+
+
+def _place_of_value(module: ModuleSpec, key: str, position: int) -> Location | None:
+    places = module.value_places.get(key, ())
+    return places[position] if position < len(places) else module.place
 
 
 def _within(value: object, name: str) -> Iterator[str]:

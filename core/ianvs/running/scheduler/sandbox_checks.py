@@ -9,6 +9,7 @@ from ianvs.config.contracts import runner_of
 from ianvs.config.spec import JobSpec
 from ianvs.exam.paradigms import PARADIGMS
 from ianvs.processes.sandbox import missing_sandbox
+from ianvs.running.planning.named_files import named_servers
 from ianvs.running.planning.sandbox_paths import readable_problems
 from ianvs.running.scheduler.checks import Preflight
 from ianvs.running.scheduler.opening import engine_class
@@ -46,6 +47,8 @@ def _unsupported(job: JobSpec) -> Iterator[tuple[str, Location | None]]:
             where = exam.places.get("prequential", exam.place)
             yield f"{STREAMS} that tells labels after each answer (`prequential`)", where
     for algorithm in job.algorithms:
+        for address, where in named_servers(algorithm).items():
+            yield f"a sandbox of `sealing: strict` has no network, and {algorithm.name} names '{address}'", where
         if algorithm.python is not None:
             key = "python" if algorithm.environment is None else "environment"
             where = algorithm.places.get(key) or Location(algorithm.file)

@@ -54,6 +54,12 @@ def test_a_server_of_replies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert refused(tmp_path, monkeypatch, job=job) == [("conflicting-keys", "benchmarkingjob.yaml")]
 
 
+def test_a_learner_that_asks_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = "- weights: {values: ['https://127.0.0.1:8000/v1']}"
+    found = refused(tmp_path, monkeypatch, plugin=WEIGHTS, hyperparameters=names)
+    assert found == [("conflicting-keys", "algorithm.yaml")]
+
+
 @pytest.mark.parametrize("weights", ["./data/test.npz", "./ws", "./data"])
 def test_weights_that_are_a_part_of_the_exam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: str) -> None:
     (tmp_path / "data").mkdir()
