@@ -22,7 +22,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(folder)]
     subprocess.run([*command, str(ROOT)], check=True)
-    return next(folder.glob("ianvs-*.whl"))
+    return next(folder.glob("ianvs_bench-*.whl"))
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +52,8 @@ def ianvs(python: Path, folder: Path, *arguments: str) -> subprocess.CompletedPr
 def test_a_wheel_puts_one_name_beside_its_metadata(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert {name.split("/")[0].partition("-")[0] for name in names} == {"ianvs"}
-    assert len({name.split("/")[0] for name in names}) == 2  # ianvs, ianvs-VERSION.dist-info
+    assert {name.split("/")[0].partition("-")[0] for name in names} == {"ianvs", "ianvs_bench"}
+    assert len({name.split("/")[0] for name in names}) == 2  # ianvs, ianvs_bench-VERSION.dist-info
     assert len(names) == len(set(names))
     for carried in ("testalgorithms/ewc/basemodel.py", "testenv/__init__.py", "configs/clear10/benchmarkingjob.yaml"):
         assert f"ianvs/{carried}" in names
