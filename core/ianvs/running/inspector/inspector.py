@@ -150,13 +150,14 @@ class Inspector:
         return self._known[file]
 
     def _process(self, of_plugins: bool = True) -> Isolated | InThisProcess:
-        if self._here is not None:
+        sealed = of_plugins and self._job.sealing == "strict"  # metrics are the exam's
+        if self._here is not None and not sealed:
             return self._here
         if of_plugins not in self._processes:
             environment = thread_limits(self._job.threads)
             if of_plugins and self._job.device == "cpu":
                 environment["CUDA_VISIBLE_DEVICES"] = ""
-            sandbox = self._sandbox() if of_plugins else None  # metrics are the exam's
+            sandbox = self._sandbox() if sealed else None
             self._processes[of_plugins] = Isolated(environment, self._engine, sandbox)
         return self._processes[of_plugins]
 
