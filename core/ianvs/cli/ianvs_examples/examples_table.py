@@ -46,14 +46,8 @@ def read_table(file: Path) -> dict[str, Example]:
 
 def _row(texts: Mapping[str, str]) -> Example:
     values: dict[str, Any] = {name: texts[name] for name in ("job", "paradigm", "whose", "missing")}
-    later = (
-        "scores",
-        "changed",
-        "weights",
-        "random_weights",
-        "environment",
-    )  # a table of an earlier version lacks some
-    values |= {name: texts.get(name, "") for name in later}
+    values |= {name: texts.get(name, "") for name in ("scores", "changed", "random_weights", "environment")}
+    values["weights"] = texts.get("weights", "?")  # in a table of an earlier version nobody has looked
     values |= {name: texts[name] == "True" for name in ("starts", "finishes")}
     return Example(**values, configurations=int(texts["configurations"]), seconds=float(texts["seconds"]))
 
