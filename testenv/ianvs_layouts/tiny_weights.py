@@ -9,6 +9,7 @@ its code used.
 import re
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +68,11 @@ def checkpoints(algorithms: Sequence[dict[str, Any]], folder: Path) -> list[str]
 
             sys.path.insert(0, str(_OLDER_MACHINE))
             try:
-                from ianvs_random_weights import RandomWeights
+                random_weights = import_module("ianvs_random_weights").RandomWeights()
             finally:
                 sys.path.remove(str(_OLDER_MACHINE))
             folder.mkdir(parents=True, exist_ok=True)
-            torch.save(RandomWeights(), folder / written.name)
+            torch.save(random_weights, folder / written.name)
             algorithm["initial_model_url"] = str(folder / written.name)
             made.append(written.name)
     return made
