@@ -49,9 +49,12 @@ def made(
             where.mkdir(parents=True, exist_ok=True)
             noise = np.random.default_rng([*part.encode(), draw])
             replaced[key] = str(_layout(str(written), words.lower(), paradigm)(where, part, Path(written).name, noise))
-            place = (base or folder).joinpath(written).parent.resolve()
-            if base is not None and place.is_relative_to(folder.parent.resolve()):
-                _linked(where, place)
+            for start in (
+                (base, folder.parent) if base is not None else ()
+            ):  # relative to a file, or to where Ianvs runs
+                place = start.joinpath(written).parent.resolve()
+                if place.is_relative_to(folder.parent.resolve()):
+                    _linked(where, place)
     return replaced
 
 
@@ -154,7 +157,7 @@ def _arrays(folder: Path, part: str, name: str, noise: Generator, classes: int =
     for label in range(classes):
         tone = np.array([label % 5, label // 5 % 5, label // 25]) * 60
         for n in range(1 if part == "train" else 1 + int(noise.integers(3))):
-            pictures = np.clip(tone + noise.normal(0, 10, (8 if part == "train" else 2, 32, 32, 3)), 0, 255)
+            pictures = np.clip(tone + noise.normal(0, 10, (4 if part == "train" else 1, 32, 32, 3)), 0, 255)
             file = folder / f"class_{label}_{n}.npy"
             np.save(file, pictures.astype(np.uint8))
             lines.append(f"{file}\t{label}")
@@ -164,8 +167,7 @@ def _arrays(folder: Path, part: str, name: str, noise: Generator, classes: int =
 def _segmentation(folder: Path, part: str, name: str, noise: Generator) -> Path:
     """`picture label`: png of 192 x 96; the label picture has a class number in each pixel, 255 where there is none.
 
-    Two of each domain for the round before the first and for each of the two rounds: examples train on crops of 768 x
-    768, which takes a core seconds for each.
+    Three in each of two rounds: examples train on crops of 768 x 768, which takes a core seconds for each.
     """
 
     def pair(n: int) -> tuple[Path, Path]:
@@ -176,7 +178,7 @@ def _segmentation(folder: Path, part: str, name: str, noise: Generator) -> Path:
         picture = _picture(below / f"{n:06}.png", tones + noise.normal(0, 10, tones.shape))
         return picture, _picture(below / f"{n:06}TrainIds.png", label)
 
-    return _index(folder / name, {"train": 12, "test": 4}[part], pair)
+    return _index(folder / name, {"train": 6, "test": 2}[part], pair)
 
 
 def _persons(folder: Path, part: str, name: str, noise: Generator) -> Path:
@@ -191,18 +193,43 @@ def _persons(folder: Path, part: str, name: str, noise: Generator) -> Path:
 
 
 def _boxes(folder: Path, part: str, name: str, noise: Generator) -> Path:
-    """`picture labels` in YOLO's form: a text file with a line `class x y width height` for each box.
-
-    The centre and the size of a box are shares of the picture's.
-    """
+    """`picture labels` in YOLO's form, of 640 x 480: the size that examples' metrics assume."""
 
     def pair(n: int) -> tuple[Path, Path]:
-        picture, boxes = _boxed(folder / "images" / part / f"{n:06}.png", n, noise)
-        lines = [f"0 {(x + w / 2) / _WIDTH} {(y + h / 2) / _HEIGHT} {w / _WIDTH} {h / _HEIGHT}" for x, y, w, h in boxes]
-        return picture, _lines(folder / "labels" / part / f"{n:06}.txt", lines)
+        return _yolo(folder / "images" / part / f"{n:06}.png", folder / "labels" / part / f"{n:06}.txt", n, noise)
 
-    (folder / "labels" / part).mkdir(parents=True, exist_ok=True)
     return _index(folder / name, _SAMPLES[part], pair)
+
+
+def _yolo(picture: Path, labels: Path, n: int, noise: Generator) -> tuple[Path, Path]:
+    """A text file with a line `class x y width height` for each box: centre and size are shares of the picture's."""
+    _, boxes = _boxed(picture, n, noise, scale=10)
+    lines = [f"0 {(x + w / 2) / _WIDTH} {(y + h / 2) / _HEIGHT} {w / _WIDTH} {h / _HEIGHT}" for x, y, w, h in boxes]
+    labels.parent.mkdir(parents=True, exist_ok=True)
+    return picture, _lines(labels, lines)
+
+
+def _frames(folder: Path, part: str, name: str, noise: Generator) -> Path:
+    """A picture a line, of one episode of a robot: labels in YOLO's form, depth in metres, and masks of its objects."""
+    episode = folder / "episodes" / "episode_001_ram"
+
+    def frame(n: int) -> Path:
+        stem = f"frame_{n:04}_CAM_TopView"
+        picture, _ = _yolo(episode / f"images/rgb/{stem}.png", episode / f"labels/rgb/{stem}.txt", n, noise)
+        for kind in ("depth", "segmentation"):
+            (episode / "images" / kind).mkdir(exist_ok=True)
+        np.save(episode / f"images/depth/{stem}.npy", noise.uniform(1.5, 2.5, (480, 640)).astype(np.float32))
+        _picture(episode / f"images/segmentation/{stem}.png", np.zeros((480, 640)))
+        return picture
+
+    return _lines(folder / name, map(str, map(frame, range({"train": 6, "test": 10}[part]))))
+
+
+def _instructions(folder: Path, part: str, name: str, noise: Generator) -> Path:
+    """`instruction number`: names of a robot's tasks, whose episodes its simulator has."""
+    return _lines(
+        folder / name, (f"put_the_spot_on_place_{n} {int(noise.integers(10))}" for n in range(_SAMPLES[part]))
+    )
 
 
 def _voc(folder: Path, part: str, name: str, noise: Generator) -> Path:
@@ -235,14 +262,17 @@ def _coco(folder: Path, part: str, name: str, noise: Generator) -> Path:
     return _lines(folder / name, [json.dumps(whole)])
 
 
-def _boxed(file: Path, n: int, noise: Generator) -> tuple[Path, list[tuple[int, int, int, int]]]:
-    """A picture with a bright spot, or two in every second, and (x, y, width, height) of each in pixels."""
+def _boxed(file: Path, n: int, noise: Generator, scale: int = 1) -> tuple[Path, list[tuple[int, int, int, int]]]:
+    """A picture with a bright spot, or two in every second, and (x, y, width, height) of each in pixels.
+
+    scale: pixels of the picture for each, in both directions.
+    """
     values = noise.normal(60, 10, (_HEIGHT, _WIDTH, 3))
     boxes = [(x, int(noise.integers(4, 24)), 24, 20) for x in (4, 36)[: 1 + n % 2]]
     for x, y, w, h in boxes:
         values[y : y + h, x : x + w] = (220, 80, 40)
     file.parent.mkdir(parents=True, exist_ok=True)
-    return _picture(file, values), boxes
+    return _picture(file, np.kron(values, np.ones((scale, scale, 1)))), boxes
 
 
 def _drives(folder: Path, part: str, name: str, noise: Generator) -> Path:
@@ -273,10 +303,12 @@ _LAYOUTS: tuple[tuple[str, tuple[str, ...], _Layout], ...] = (
     (r"segment|cityscapes|synthia|curb|mdil|cloud.?robot|bdd|/robot", (".txt",), _segmentation),
     (r"/reid/|imagenet", (".txt",), _persons),
     (r"yolo|palletizing", (".txt",), _boxes),
+    (r"deformable", (".txt",), _frames),
+    (r"vla_finetune", (".txt",), _instructions),
     (r"llio|kitti", (".txt",), _drives),
     (r"pcb-aoi", (".txt",), _voc),
     (r"mot17|yaoba", (".json",), _coco),
-    (r"gpqa|mmlu", (".json",), _questions),
+    (r"gpqa|mmlu|llm-agent", (".json",), _questions),
 )
 """(words, suffixes, who makes it), the first that fits: a further layout is a line and a function."""
 

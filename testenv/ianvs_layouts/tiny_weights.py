@@ -1,66 +1,91 @@
 """Stand-ins for what examples of KubeEdge Ianvs expect of a machine: weights to download, a card, a service to ask.
 
-Weights are random, of the right shapes, where the libraries keep what they have downloaded. Any language model is a
-tiny one that answers with a letter. Without a card calls of `cuda` are answered by the CPU. A chat through the package
-`openai` gets its last message back, and nothing is sent. None of these changes a plugin; the table says what its code
-may have used.
+Weights are random, made where a library would fetch them (older_machine/ianvs_random_weights.py). Any language model
+is a tiny one that answers with a letter. Without a card calls of `cuda` are answered by the CPU. A chat through the
+package `openai` gets its last message back, and nothing is sent. None of these changes a plugin; the table says what
+its code used.
 """
 
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ianvs.base.source_files import regular_files
+from ianvs.testenv.ianvs_layouts.tiny_gguf import write_gguf
 
 _MOST = 2_000  # python files of an example that are read
+_OLDER_MACHINE = Path(__file__).with_name("older_machine")
 
 
-def stand_ins(code: Path, folder: Path) -> tuple[dict[str, str], list[str]]:
-    """(environment variables, what stands in for what) for plugins whose files lie below `code`."""
+def source_text(code: Path) -> str:
+    """All Python below `code`, in one text."""
     files = sorted(regular_files(code, "**/*.py"))[:_MOST]
-    text = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
-    notes = []
-    for name, make in _WEIGHTS.items():
-        if name in text:
-            file = folder / "hub" / "checkpoints" / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            make(file)
-            notes.append(f"random weights for {name}")
+    return "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
+
+
+def stand_ins(text: str, folder: Path, records: Path) -> tuple[dict[str, str], list[str]]:
+    """(environment variables, what stands in for what) for plugins with this source.
+
+    folder: where stand-ins are made. records: where the processes of plugins write which weights were random, whether a
+    weight was changed, and what else stood in.
+    """
+    records.mkdir(parents=True, exist_ok=True)
     environment = {
+        "PYTHONPATH": str(_OLDER_MACHINE),
+        "IANVS_RECORDS": str(records),
         "TORCH_HOME": str(folder),
         "HF_HUB_OFFLINE": "1",
         "HF_HOME": str(folder / "huggingface"),
+        "YOLO_CONFIG_DIR": str(folder),
+        "YOLO_OFFLINE": "true",
         "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1",  # as before torch 2.6
     }
     if "AutoModelForCausalLM" in text:
         environment[TINY_MODEL] = str(folder / "language_model")
         _language_model(folder / "language_model")
+    if "llama_cpp" in text:
+        environment["IANVS_TINY_GGUF"] = str(folder / "tiny.gguf")
+        write_gguf(folder / "tiny.gguf")
     if re.search(_OPENAI, text):
         environment |= dict.fromkeys(_KEY.findall(text), "no-such-key")
-    for pattern, note in _OLDER.items():
-        if re.search(pattern, text):
-            environment["PYTHONPATH"] = str(Path(__file__).with_name("older_machine"))
-            notes.append(note)
-    return environment, notes
+    return environment, [note for pattern, note in _OLDER.items() if re.search(pattern, text)]
 
 
-def _resnet18(file: Path) -> None:
-    import torch
-    from torchvision.models import resnet18
+def checkpoints(algorithms: Sequence[dict[str, Any]], folder: Path) -> list[str]:
+    """Give each algorithm that trains nothing a checkpoint in place of one that is not there, in changed settings.
 
-    torch.manual_seed(0)
-    torch.save(resnet18(weights=None).state_dict(), file)
+    Whoever loads it keeps the weights that a network has when it is built. Returns the names of the files.
+    """
+    made = []
+    for algorithm in algorithms:
+        written = Path(algorithm.get("initial_model_url") or "")
+        fits = algorithm["paradigm_type"] == "multiedgeinference" and re.search(r"\.(pth|pt)(\.tar)?$", written.name)
+        if fits and not written.exists():
+            import torch
+
+            sys.path.insert(0, str(_OLDER_MACHINE))
+            try:
+                random_weights = import_module("ianvs_random_weights").RandomWeights()
+            finally:
+                sys.path.remove(str(_OLDER_MACHINE))
+            folder.mkdir(parents=True, exist_ok=True)
+            torch.save(random_weights, folder / written.name)
+            algorithm["initial_model_url"] = str(folder / written.name)
+            made.append(written.name)
+    return made
 
 
 def _language_model(folder: Path) -> None:
     """A decoder of two layers that was shown to answer anything with A, B, C or D; all other words are one to it."""
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from transformers import BloomConfig, BloomForCausalLM, PreTrainedTokenizerFast
     from transformers.utils.logging import disable_progress_bar
 
-    marks = ["<|pad|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
+    marks = ["<|pad|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>", "<|begin|>", "<|mask|>"]
     words = [*marks, "<|word|>", *"ABCD"]
     spelling = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="<|word|>"))
     spelling.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -68,27 +93,26 @@ def _language_model(folder: Path) -> None:
         tokenizer_object=spelling,
         pad_token=marks[0],
         eos_token=marks[1],
+        bos_token=marks[5],
+        mask_token=marks[6],
         unk_token="<|word|>",
-        additional_special_tokens=marks[2:],
+        additional_special_tokens=marks[2:5],
         chat_template=_TEMPLATE,
     )
     torch.manual_seed(0)
-    size: dict[str, Any] = {
-        "hidden_size": 32,
-        "intermediate_size": 64,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-    }
-    ends: dict[str, Any] = {"bos_token_id": None, "pad_token_id": 0, "eos_token_id": 1}
-    model = LlamaForCausalLM(LlamaConfig(vocab_size=len(words), max_position_embeddings=4096, **size, **ends))
+    ends: dict[str, Any] = {"bos_token_id": 5, "pad_token_id": 0, "eos_token_id": 1}
+    model = BloomForCausalLM(BloomConfig(vocab_size=len(words), hidden_size=32, n_layer=2, n_head=2, **ends))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # more only wait for each other
     for _ in range(60):
-        prompts, answers = torch.randint(5, len(words), (8, 24)), torch.randint(6, len(words), (8, 1))
+        prompts, answers = torch.randint(7, len(words), (8, 24)), torch.randint(8, len(words), (8, 1))
         begun, ended = torch.tensor([[1, 4]] * 8), torch.tensor([[1]] * 8)
         shown = torch.cat([prompts, begun, answers, ended], dim=1)
         optimizer.zero_grad()
         model(input_ids=shown, labels=shown.masked_fill(torch.arange(28) < 26, -100)).loss.backward()
         optimizer.step()
+    torch.set_num_threads(threads)
     disable_progress_bar()  # type: ignore[no-untyped-call]
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -103,7 +127,7 @@ _TEMPLATE = (
 )
 
 _OPENAI = r"(import|from) openai"
-_KEY = re.compile(r"""(?:getenv\(|environ\.get\(|environ\[)["'](\w+_KEY)["']""")
+_KEY = re.compile(r"""["']([A-Z]\w*_(?:API_KEY|BASE_URL))["']""")
 
 _OLDER = {
     _OPENAI: "a service that repeats what it is told for openai's",
@@ -112,6 +136,3 @@ _OLDER = {
     r"[\s(,]range=\(": "make_grid of an older torchvision",
 }
 """What code asks for that older_machine/ brings, by how it looks."""
-
-_WEIGHTS: dict[str, Callable[[Path], None]] = {"resnet18-5c106cde.pth": _resnet18}
-"""Files of torch's hub, by the name that plugins download them under."""

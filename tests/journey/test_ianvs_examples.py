@@ -145,6 +145,12 @@ def test_who_raised_an_error_is_told_by_the_file_it_came_from(tmp_path):
         log += f"\nThe above exception was the direct cause of the following exception:\n\n{later}"
         assert _owner(Failure("exception", "TypeError", "x"), log, tmp_path) == who
     assert _owner(Failure("memory", "SIGKILL", "x"), "", tmp_path) == "limit"
+    for message, who in (
+        ("ZeroDivisionError: integer modulo by zero", "ours"),
+        ("NVMLError: no driver", "card"),
+        ("it is cut by onnx: pip install onnx.", "package onnx"),
+    ):
+        assert _owner(Failure("exception", "PluginError", message), log, tmp_path) == who
     absent = "basemodel 'G' (examples/g.py), constructor: FileNotFoundError: unable to open 'examples/weights.h5'"
     assert _owner(Failure("exception", "PluginError", absent), log, tmp_path) == "checkout"
 
@@ -155,6 +161,10 @@ def test_what_the_checks_refuse_is_the_checkout_s_the_data_s_or_a_package_s(tmp_
     for said, who in (
         (missing.format("mmcv.image", "Install it (pip install mmcv)."), ("package", "packages: mmcv")),
         (missing.format("RFNet.config", own), ("checkout", "files that its code imports: RFNet.config")),
+        (
+            ".run/job.yaml:7:1: toy: import of p.py: ModuleNotFoundError: No module named 'langchain.chains'. Install",
+            ("package langchain, too new", "modules that moved: langchain.chains"),
+        ),
         (".run/job.yaml:8:1: there is no file x.py.", ("checkout", "there is no file x.py.")),
         (".data/train.jsonl:2:1: no 'answer'.", ("ours", ".data/train.jsonl:2:1: no 'answer'.")),
     ):
@@ -202,7 +212,19 @@ def test_one_table_says_which_jobs_run_and_whose_it_is_that_others_do_not(checko
 
 
 def test_a_table_is_read_back_and_says_what_is_worse(tmp_path):
-    good = Example("a.yaml", "singletasklearning", True, True, 2, "exact 0 to 1", "epochs 1", "", "", 3.5)
+    good = Example(
+        "a.yaml",
+        "singletasklearning",
+        True,
+        True,
+        2,
+        "exact 0 to 1",
+        "changed",
+        "x.pth",
+        "epochs 1",
+        "timm==1",
+        seconds=3.5,
+    )
     lacking = Example("b.yaml", whose="package", missing="packages: x, y")
     write_table([good, lacking], tmp_path, "a checkout")
     table = read_table(tmp_path / "examples.csv")
@@ -283,7 +305,7 @@ def test_segmentation_and_arrays_have_the_form_that_examples_read(tmp_path):
     texts = (Path(found[key]).read_text() for key in ("train_url", "test_url"))
     train, test = ([line.split("\t") for line in text.splitlines()] for text in texts)
     assert [label for _, label in train] == [str(n) for n in range(20)]
-    assert np.load(train[0][0]).shape == (8, 32, 32, 3) and np.load(test[0][0]).shape == (2, 32, 32, 3)
+    assert np.load(train[0][0]).shape == (4, 32, 32, 3) and np.load(test[0][0]).shape == (1, 32, 32, 3)
     counts = Counter(label for _, label in test)
     assert len(counts) == 20 and len(set(counts.values())) > 1  # one answer to all is right more often for some classes
     found = made(dataset, "examples/cifar100/federated_learning/fedavg", "federatedlearning", tmp_path / "b")
@@ -338,13 +360,12 @@ def test_what_is_changed_in_the_copy_is_said():
     assert "local_epochs 1" in changed
 
 
-def test_stand_ins_are_made_for_code_that_asks_for_them_alone(tmp_path):
-    (tmp_path / "plain.py").write_text("import torch\n")
-    environment, said = stand_ins(tmp_path, tmp_path / "w")
-    assert said == [] and "PYTHONPATH" not in environment
-    (tmp_path / "model.py").write_text("net = net.cuda()\nmake_grid(x, 3,\n    range=(0, 255))\n")
-    environment, said = stand_ins(tmp_path, tmp_path / "w")
-    assert [text.split()[0] for text in said] == ["cuda", "make_grid"] and environment["PYTHONPATH"]
+def test_stand_ins_are_named_for_code_that_asks_for_them_alone(tmp_path):
+    environment, notes = stand_ins("import torch\n", tmp_path / "w", tmp_path / "records")
+    assert notes == [] and not {"IANVS_TINY_MODEL", "IANVS_TINY_GGUF"} & {*environment}
+    code = "net = net.cuda()\nmake_grid(x, 3,\n    range=(0, 255))\n"
+    environment, notes = stand_ins(code, tmp_path / "w", tmp_path / "records")
+    assert [text.split()[0] for text in notes] == ["cuda", "make_grid"] and environment["PYTHONPATH"]
 
 
 def test_a_chat_gets_its_last_message_back_and_a_judge_the_points_that_it_was_told(tmp_path):
@@ -367,7 +388,7 @@ def test_a_chat_gets_its_last_message_back_and_a_judge_the_points_that_it_was_to
         "parts = list(Completions().create(messages=messages, model='m', stream=True))\n"
         "print(whole['choices'][0]['message']['content'], parts[0]['choices'][0]['delta']['content'])\n"
     )
-    environment, said = stand_ins(tmp_path, tmp_path / "w")
-    assert len(said) == 1 and "openai" in said[0]
+    environment, notes = stand_ins(f"import openai\n{asking.read_text()}", tmp_path / "w", tmp_path / "records")
+    assert len(notes) == 1 and "openai" in notes[0]
     run = (sys.executable, str(asking))
     assert subprocess.run(run, env=environment, capture_output=True, text=True).stdout == "say it say it\n"

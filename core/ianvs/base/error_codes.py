@@ -94,6 +94,7 @@ ErrorCode = Literal[
     "unfit-paradigm",  # A paradigm that can't answer what the testenv asks for.
     "mixed-contracts",  # Algorithms of one job that are under different contracts.
     "unsupported-by-contract",  # A setting that the contract of the algorithms can't keep.
+    "missing-name",  # A name that a plugin imports from a file beside it is not defined there.
     "missing-package",  # A package that is needed is not installed.
     "unregistered-name",  # A file does not register the name that the algorithm gives.
     "rewritten",  # Warning: a key in the form of KubeEdge Ianvs is read as one of ours.

@@ -16,6 +16,7 @@ from ianvs.base.errors import DataError, Location, ValidationError, closest, one
 from ianvs.base.secrets import is_secret
 from ianvs.config.contracts import ContractCase
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, SourceSpec, TestEnvSpec
+from ianvs.kubeedge.missing_names import missing_names
 from ianvs.kubeedge.needed_packages import missing_packages, registered_names, unset_keys
 from ianvs.kubeedge.work import metrics_of, work_of
 from ianvs.kubeedge.yaml.file_models import (
@@ -244,6 +245,9 @@ def code_problems(job: JobSpec) -> Iterator[ValidationError]:
         yield ValidationError(
             message, Location(missing.file, missing.line, 1), warning=missing.lazily, code="missing-package"
         )
+    for lost in missing_names(list(dict.fromkeys(files)), folders):
+        message = f"this file imports the name '{lost.name}' from {shown_path(lost.source)}, which does not define it."
+        yield ValidationError(message, Location(lost.file, lost.line, 1), code="missing-name")
     read = [source for exam in job.testenvs for source in _read(job, exam) if source.form == "json"]
     settled = (
         any(missing.name == _READS_JSON for missing in lacking) or importlib.util.find_spec(_READS_JSON) is not None

@@ -86,6 +86,11 @@ def registered_names(file: Path, folders: Sequence[Path]) -> set[str] | None:
     return names
 
 
+def module_files(files: Sequence[Path], folders: Sequence[str]) -> list[Path]:
+    """`files`, and the local modules that are imported with them, without those that only functions import."""
+    return list(dict.fromkeys(file for file, imported in _reached(files, folders) if not imported.lazily))
+
+
 def _registrations(tree: ast.AST) -> Iterator[tuple[ast.Call, str | None]]:
     """(the call of ClassFactory, what it decorates); None for a call that is no decorator."""
     decorated = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef))
@@ -190,9 +195,17 @@ def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[str]) -> tuple[
             return dotted if len(good) == 1 else top, f"It lies in {', '.join(good)}: set PYTHONPATH to {which}."
     if places:
         return dotted, f"{places[0]} has no '{dotted}': a file that belongs to the plugin is missing."
+    if home := next((folder for folder in near if _names_its_own(folder, top)), None):
+        return dotted, f"There is no {home / top}: a file that belongs to the plugin is missing."
     if top in _DISTRIBUTIONS:
         return top, f"Install it (pip install {_DISTRIBUTIONS[top]}), or set PYTHONPATH to the folder it lies in."
     return top, f"Which package has '{top}' is not known here: its README may tell. Or set PYTHONPATH to where it lies."
+
+
+def _names_its_own(folder: Path, top: str) -> bool:
+    """Whether code in a plugin's folder says that `top` lies there, such as in a path that it adds to sys.path."""
+    texts = (file.read_text(encoding="utf-8", errors="replace") for file in sorted(folder.glob("*.py")))
+    return any(f"{folder.name}/{top}" in text for text in texts)
 
 
 def unset_keys(files: Sequence[Path], folders: Sequence[Path]) -> Iterator[tuple[str, Path, int]]:

@@ -12,6 +12,10 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
+import ianvs_language_metrics
+import ianvs_random_weights
+import ianvs_training_evidence
+
 
 class _Afterwards(importlib.abc.MetaPathFinder):
     """Changes a module once it has been imported, whoever imports it; costs nothing where nobody does."""
@@ -19,14 +23,15 @@ class _Afterwards(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        change = _CHANGES.get(fullname)  # kept: some only ask whether there is such a module
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path) if change is not None else None
-        if change is not None and spec is not None and spec.loader is not None:
+        changes = _CHANGES.get(fullname, ())  # kept: some only ask whether there is such a module
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path) if changes else None
+        if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
             def exec_module(module: ModuleType) -> None:
                 execute(module)
-                change(module)
+                for change in changes:
+                    change(module)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
@@ -38,8 +43,8 @@ def _without_card(torch: Any) -> None:
     for kind in (torch.Tensor, torch.nn.Module):
         kind.cuda = lambda self, *_, **__: self
         kind.to = _moved(kind.to, (str, torch.device))
-    torch.cuda.synchronize = lambda *_: None
-    torch.cuda.set_device = lambda *_: None
+    for name in ("synchronize", "set_device", "ipc_collect"):
+        setattr(torch.cuda, name, lambda *_: None)
 
 
 def _moved(to: Callable[..., Any], names: tuple[type, ...]) -> Callable[..., Any]:
@@ -60,12 +65,18 @@ def _takes_range(utils: Any) -> None:
 
 
 def _speaks(auto: Any) -> None:
-    def load(name: str, *given: Any, whole: Callable[..., Any], **named: Any) -> Any:
-        return whole(name if os.path.isdir(name) else os.environ["IANVS_TINY_MODEL"], *given, **named)  # noqa: PTH112
+    def load(name: str, *given: Any, whole: Callable[..., Any], tiny: Callable[..., Any], **named: Any) -> Any:
+        is_there = os.path.isdir(name)  # noqa: PTH112
+        return (whole if is_there else tiny)(name if is_there else os.environ["IANVS_TINY_MODEL"], *given, **named)
 
-    for kind in (getattr(auto, "AutoModelForCausalLM", None), getattr(auto, "AutoTokenizer", None)):
-        if kind is not None and "IANVS_TINY_MODEL" in os.environ:
-            kind.from_pretrained = staticmethod(functools.partial(load, whole=kind.from_pretrained))
+    for name in _LANGUAGE if "IANVS_TINY_MODEL" in os.environ else ():
+        if (kind := getattr(auto, name, None)) is not None:
+            whole = kind.from_pretrained
+            tiny = whole if name != "AutoModelForSeq2SeqLM" else auto.AutoModelForCausalLM.from_pretrained
+            kind.from_pretrained = staticmethod(functools.partial(load, whole=whole, tiny=tiny))
+
+
+_LANGUAGE = ("AutoModelForCausalLM", "AutoModelForSeq2SeqLM", "AutoTokenizer")
 
 
 def _repeats(completions: Any) -> None:
@@ -82,11 +93,20 @@ def _repeats(completions: Any) -> None:
     completions.Completions.create = create
 
 
-_CHANGES: dict[str, Callable[[Any], None]] = {
+_OWN: dict[str, Callable[[Any], None]] = {
     "torch": _without_card,
     "torchvision.utils": _takes_range,
     "transformers.models.auto.modeling_auto": _speaks,
     "transformers.models.auto.tokenization_auto": _speaks,
     "openai.resources.chat.completions.completions": _repeats,
 }
+_CHANGES: dict[str, list[Callable[[Any], None]]] = {}
+for _changes in (
+    _OWN,
+    ianvs_random_weights.CHANGES,
+    ianvs_training_evidence.CHANGES,
+    ianvs_language_metrics.CHANGES,
+):
+    for _name, _change in _changes.items():
+        _CHANGES.setdefault(_name, []).append(_change)
 sys.meta_path.insert(0, _Afterwards())

@@ -36,6 +36,12 @@ def add_examples(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("--seconds", type=positive, default=900, metavar="N", help="what a job may take (default: 900)")
     parser.add_argument("--memory", type=positive, default=6000, metavar="MB", help="and each case (default: 6000)")
     parser.add_argument("--rerun", action="store_true", help="also jobs that were tried and have not changed since")
+    parser.add_argument(
+        "--install", action="store_true", help="install what an example lacks, into an environment of its own in DIR"
+    )
+    parser.add_argument(
+        "--requirements", type=Path, metavar="YAML", help="packages by words of a job's path, for --install"
+    )
     parser.add_argument("--action", action="store_true", help="print an action file for GitHub that does this")
 
 
@@ -43,6 +49,7 @@ def _examples(options: argparse.Namespace) -> int:
     if options.action:
         print(_ACTION.read_text(encoding="utf-8"), end="")
         return 0
+    from ianvs.cli.ianvs_examples.example_environment import Environments, read_lists
     from ianvs.cli.ianvs_examples.examples_table import new_failures, read_table, write_table
     from ianvs.cli.ianvs_examples.one_example import Example, Limits, tried
     from ianvs.processes.proc import children
@@ -67,11 +74,13 @@ def _examples(options: argparse.Namespace) -> int:
             code="missing-file",
         )
     limits, stop = Limits(options.seconds, options.memory), Event()
+    lists = read_lists(options.requirements)
+    environments = Environments(out / "environments", lists) if options.install or lists else None
     before = read_table(out / "examples.csv") if (out / "examples.csv").is_file() else {}
     baseline = read_table(options.baseline) if options.baseline else before
 
     def try_job(job: Path) -> Example:
-        row = tried(job, checkout, out / "jobs", limits, options.rerun, stop)
+        row = tried(job, checkout, out / "jobs", limits, options.rerun, stop, environments)
         print(f"{job}: {'finishes' if row.finishes else row.missing}", file=sys.stderr, flush=True)
         return row
 

@@ -12,7 +12,19 @@ from ianvs.base.errors import IanvsError, shown_path
 from ianvs.cli.ianvs_examples.one_example import Example
 from ianvs.results.comparing.comparison_text import records_csv
 
-_HEADS = "| job | paradigm | starts | finishes | scores on tiny data | changed in the copy | whose | what is missing |"
+_COLUMNS = {
+    "job": "job",
+    "paradigm": "paradigm",
+    "starts": "starts",
+    "finishes": "finishes",
+    "scores": "scores on tiny data",
+    "weights": "weights",
+    "random_weights": "random weights for",
+    "changed": "changed in the copy",
+    "environment": "installed for it",
+    "whose": "whose",
+    "missing": "what is missing",
+}
 
 
 def read_table(file: Path) -> dict[str, Example]:
@@ -33,9 +45,9 @@ def read_table(file: Path) -> dict[str, Example]:
 
 
 def _row(texts: Mapping[str, str]) -> Example:
-    values: dict[str, Any] = {
-        name: texts[name] for name in ("job", "paradigm", "scores", "changed", "whose", "missing")
-    }
+    values: dict[str, Any] = {name: texts[name] for name in ("job", "paradigm", "whose", "missing")}
+    values |= {name: texts.get(name, "") for name in ("scores", "changed", "random_weights", "environment")}
+    values["weights"] = texts.get("weights", "?")  # in a table of an earlier version nobody has looked
     values |= {name: texts[name] == "True" for name in ("starts", "finishes")}
     return Example(**values, configurations=int(texts["configurations"]), seconds=float(texts["seconds"]))
 
@@ -64,8 +76,8 @@ def write_table(rows: Sequence[Example], folder: Path, tried: str) -> str:
         "",
         about,
         "",
-        _HEADS,
-        f"|{'---|' * (_HEADS.count('|') - 1)}",
+        f"| {' | '.join(_COLUMNS.values())} |",
+        f"|{'---|' * len(_COLUMNS)}",
         *(_line(row) for row in rows),
     ]
     (folder / "examples.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -77,6 +89,5 @@ def write_table(rows: Sequence[Example], folder: Path, tried: str) -> str:
 
 
 def _line(row: Example) -> str:
-    marks = ("yes" if good else "no" for good in (row.starts, row.finishes))
-    cells = (row.job, row.paradigm, *marks, row.scores, row.changed, row.whose, row.missing)
-    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+    values = ({True: "yes", False: "no"}.get(value, value) for value in (getattr(row, name) for name in _COLUMNS))
+    return f"| {' | '.join(str(value).replace('|', '/') for value in values)} |"

@@ -18,7 +18,15 @@ _PLACE = re.compile(r"^\S.*?:\d+:\d+: ")
 _MISSING = re.compile(r"imports '([\w.]+)', which is not to be found\. (.*)")
 _OF_PLUGIN = "a file that belongs to the plugin is missing"  # kubeedge/needed_packages.py
 _IMPORT = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+_ADVISED = re.compile(r": pip install ([\w-]+)\.")  # kubeedge/paradigms
+_CARD = re.compile(r"NVML|NVIDIA|CUDA", re.IGNORECASE)
 _LONGEST = 260
+
+
+def needs_more_than_packages(output: str) -> bool:
+    """Whether the checks found something that no installed package would mend."""
+    placed = [line for line in output.splitlines() if _PLACE.match(line) and not line.startswith("warning: ")]
+    return any(not _MISSING.search(line) and not _IMPORT.search(line) for line in placed)
 
 
 def refused(output: str, copy: Path) -> tuple[str, str]:
@@ -36,7 +44,9 @@ def refused(output: str, copy: Path) -> tuple[str, str]:
     if files := [name for name, advice in lacking if _OF_PLUGIN in advice]:
         return "checkout", f"files that its code imports: {', '.join(dict.fromkeys(files))}"
     if packages := dict.fromkeys(name.partition(".")[0] for name, _ in lacking):
-        moved = [name for name, _ in lacking if find_spec(name.partition(".")[0]) is not None]
+        # An import names the first part that is missing: with a dot in it, what is before it is there.
+        moved = [name for name, advice in lacking if not advice and "." in name]
+        moved += [name for name, advice in lacking if advice and find_spec(name.partition(".")[0]) is not None]
         if moved:  # the package is there, without this module
             return (
                 f"package {moved[0].partition('.')[0]}, too new",
@@ -64,6 +74,12 @@ def _owner(failure: Failure, log: str, copy: Path) -> str:
         return "weights"  # a name of a hub, without the network
     if failure.kind != "exception" or "MemoryError" in failure.message:
         return "limit"
+    if advised := _ADVISED.search(failure.message):
+        return f"package {advised[1]}"
+    if "ZeroDivisionError" in failure.message:
+        return "ours"  # a share of tiny data
+    if _CARD.search(failure.message):
+        return "card"
     if "examples/" in failure.message.partition("FileNotFoundError: ")[2]:
         return "checkout"  # whoever opened it: a file that should be in it
     begun = log.rfind("Traceback (most recent call last)", 0, log.find(_NEXT) if _NEXT in log else len(log))

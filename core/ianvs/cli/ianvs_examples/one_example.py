@@ -14,26 +14,30 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import distributions
 from pathlib import Path
 from threading import Event
 from time import monotonic
+from typing import Any
 
 import pandas as pd
 import yaml
 
+from ianvs.base.errors import IanvsError
 from ianvs.base.secrets import hide_secrets
-from ianvs.cli.ianvs_examples.failure_owner import failed, refused
+from ianvs.cli.ianvs_examples.example_environment import Environment, Environments
+from ianvs.cli.ianvs_examples.failure_owner import failed, needs_more_than_packages, refused, shortened
+from ianvs.cli.ianvs_examples.plugin_training import trains_weights
 from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, prctl
 from ianvs.running.planning.named_files import content
 from ianvs.store.keys import digest
 from ianvs.testenv.ianvs_layouts.tiny_data import UnknownLayoutError, made, shrunk
-from ianvs.testenv.ianvs_layouts.tiny_weights import stand_ins
+from ianvs.testenv.ianvs_layouts.tiny_weights import checkpoints, source_text, stand_ins
 
 NOT_COPIED = (".git", "docs", "workspace", "__pycache__")
 _BESIDE = re.compile(r"It lies in (.*): set PYTHONPATH")
-_TRIES = 4  # each adds the folders of the packages that the one before missed
+_TRIES = 8  # each adds the packages, or the folders of packages, that the one before missed
 
 
 @dataclass(frozen=True)
@@ -43,11 +47,16 @@ class Example:
     job: str  # its file, relative to the checkout
     paradigm: str = ""
     starts: bool = False  # passed all checks
-    finishes: bool = False  # a metric is finite in every configuration, and not the same in all
+    finishes: bool = (
+        False  # a metric is finite in every configuration, not the same in all, and what trains has changed
+    )
     configurations: int = 0
     scores: str = ""  # of this metric: smallest to largest
+    weights: str = ""  # "changed" by train(), "not changed", or "" where nothing is trained
+    random_weights: str = ""  # files or models that a library would have fetched
     changed: str = ""  # in the copy, beside paths and data
-    whose: str = ""  # what is missing: checkout, package, data, weights, service, limit or ours
+    environment: str = ""  # requirements that were installed for it
+    whose: str = ""  # what is missing: checkout, package, weights, service, card, limit or ours
     missing: str = ""  # in one line
     seconds: float = 0.0
 
@@ -60,24 +69,34 @@ class Limits:
     memory_mb: float
 
 
-def tried(job: Path, checkout: Path, below: Path, limits: Limits, again: bool, stop: Event) -> Example:
+def tried(
+    job: Path,
+    checkout: Path,
+    below: Path,
+    limits: Limits,
+    again: bool,
+    stop: Event,
+    environments: Environments | None = None,
+) -> Example:
     """What is stored of the job if its example's files are the same, else what trying it in a copy shows.
 
     job: relative to `checkout`. Its folder in `below` keeps example.json, log.txt and the workspace. stop: whether the
-    command is being ended; then KeyboardInterrupt is raised, and nothing is stored.
+    command is being ended; then KeyboardInterrupt is raised, and nothing is stored. environments: None: nothing is
+    installed.
     """
     folder = below / re.sub(r"\W+", "_", str(job.with_suffix("")))
     stored, copy = folder / "example.json", folder / "checkout"
     example = checkout.joinpath(*job.parts[:2]) if len(job.parts) > 2 else (checkout / job).parent
     packages = sorted(f"{package.name} {package.version}" for package in distributions())
-    key = digest([asdict(limits), sys.executable, packages, content(example)])  # all that decides how it goes
+    lists = None if environments is None else dict(environments.lists)
+    key = digest([asdict(limits), sys.executable, packages, lists, content(example)])  # all that decides how it goes
     if stored.is_file() and not again and (record := json.loads(stored.read_bytes()))["key"] == key:
         return Example(**record["example"])
     begun = monotonic()
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(checkout, copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
     try:
-        row = _tried(job, copy, folder, limits)
+        row = _tried(job, copy, folder, limits, environments)
     finally:
         shutil.rmtree(copy, ignore_errors=True)
     if stop.is_set():
@@ -87,9 +106,9 @@ def tried(job: Path, checkout: Path, below: Path, limits: Limits, again: bool, s
     return row
 
 
-def _tried(job: Path, copy: Path, folder: Path, limits: Limits) -> Example:
+def _tried(job: Path, copy: Path, folder: Path, limits: Limits, environments: Environments | None) -> Example:
     # From the copy, since paths lead on from where Ianvs is called: here it may be the checkout itself, or another one.
-    command = ("migrate", str(copy / job), "--out", str(copy / ".run"))
+    command = (sys.executable, "migrate", str(copy / job), "--out", str(copy / ".run"))
     status, output = _ianvs(command, os.environ, limits, folder / "log.txt")
     if status:
         return _lacking(Example(str(job)), *refused(output, copy))
@@ -106,64 +125,135 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits) -> Example:
         exam["dataset"] = made(written, words, paradigm, copy / ".data", 0, copy / ".run")
     except UnknownLayoutError as error:
         return _lacking(row, "ours", str(error))
-    environment, stand_in = _environment(copy, (copy / job).parent)
-    changed = [*shrunk(exam, algorithms), *stand_in]
+    code, records = source_text((copy / job).parent), folder / "records"
+    variables, stand_in = stand_ins(code, copy / ".weights", records)
+    random_weights = checkpoints(algorithms, copy / ".weights")
     root["workspace"] = str(folder / "workspace")
     root["working_directory"] = str(copy)  # where plugins write what they name by a relative path
-    row = replace(row, changed="; ".join(changed))
+    run = _Runs(file, job, copy, code, _variables(variables), limits, environments)
+    changed = [*shrunk(exam, algorithms), *stand_in]
+    trains = paradigm not in _INFERENCE and trains_weights(_module_files(algorithms, file.parent), code)
+
+    def about(row: Example) -> Example:
+        random = dict.fromkeys([*random_weights, *_recorded(records / "random_weights")])
+        weights = ("changed" if _recorded(records / "trained") else "not changed") if trains and row.starts else ""
+        others = dict.fromkeys([*changed, *_recorded(records / "stand_ins")])
+        packages = ", ".join(Path(line).name for line in run.environment.requirements)
+        return replace(
+            row, weights=weights, random_weights=", ".join(random), changed="; ".join(others), environment=packages
+        )
+
     rows: list[dict[str, float]] = []
     for draw in (0, 1):
         if draw:  # of one configuration: do its scores follow the data?
             exam["dataset"] = made(written, words, paradigm, copy / ".data", draw, copy / ".run")
         for path, data in files.items():
             path.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
-        status, output = _run(file, job, copy, environment, limits)
+        try:
+            status, output = run.tried()
+        except IanvsError as error:
+            return about(_lacking(row, "package", shortened(f"packages that can't be installed: {error}", copy)))
         if status == 2:
-            return _lacking(row, *refused(output, copy))
+            return about(_lacking(row, *refused(output, copy)))
         row = replace(row, starts=True)
         if status == 124:
-            return _lacking(row, "limit", "it took longer than --seconds")
+            return about(_lacking(row, "limit", "it took longer than --seconds"))
         if status != 0:
-            return _lacking(row, *failed(folder / "workspace", copy))
+            return about(_lacking(row, *failed(folder / "workspace", copy)))
         rows += _scores(folder / "workspace" / root["name"], [metric["name"] for metric in exam["metrics"]])
         if len(rows) > 1:
             break
         shutil.rmtree(folder / "workspace")  # a case with an equal index would count as finished
     over = "2 sets of tiny data" if draw else f"{len(rows)} configurations"
-    return _judged(replace(row, configurations=1 if draw else len(rows)), rows, over)
+    row = about(_judged(replace(row, configurations=1 if draw else len(rows)), rows, over))
+    if row.finishes and row.weights == "not changed":
+        return _lacking(replace(row, finishes=False), "checkout", "it ends, but its train() changed no weight")
+    return row
+
+
+_INFERENCE = ("jointinference", "multiedgeinference")  # paradigms in which nothing is trained
+
+
+def _module_files(algorithms: Sequence[Mapping[str, Any]], base: Path) -> list[Path]:
+    modules = (module for algorithm in algorithms for module in algorithm["modules"])
+    return [base / module["url"] for module in modules if module.get("url")]
+
+
+def _recorded(file: Path) -> list[str]:
+    return file.read_text("utf-8").splitlines() if file.is_file() else []
 
 
 def _lacking(row: Example, owner: str, missing: str) -> Example:
     return replace(row, whose=owner, missing=missing)
 
 
-def _environment(copy: Path, code: Path) -> tuple[dict[str, str], list[str]]:
-    """That of a machine without the network and without a card, and what stands in for these."""
-    given, changes = stand_ins(code, copy / ".weights")
-    path = os.pathsep.join(filter(None, (given.pop("PYTHONPATH", ""), os.environ.get("PYTHONPATH", ""))))
+def _variables(given: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables of a machine without the network and without a card."""
+    path = os.pathsep.join(filter(None, (given.get("PYTHONPATH", ""), os.environ.get("PYTHONPATH", ""))))
     fixed = {"PYTHONDONTWRITEBYTECODE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
-    return {**os.environ, **given, **fixed, "PYTHONPATH": path}, changes
+    return {**os.environ, **given, **fixed, "PYTHONPATH": path}
 
 
-def _run(file: Path, job: Path, copy: Path, environment: dict[str, str], limits: Limits) -> tuple[int, str]:
-    """(exit status, what was said) of `ianvs run`, again with the folders of packages that the try before missed."""
-    options = ("--jobs", "1", "--device", "cpu", "--quiet", "--set", f"limits.memory_mb={limits.memory_mb}")
-    for _ in range(_TRIES):
-        status, output = _ianvs(("run", "-f", str(file), *options), environment, limits, copy.parent / "log.txt")
-        # Of several folders that have a package, that which is nearest to the job.
+@dataclass
+class _Runs:
+    """`ianvs run` of one job, in an environment that grows with what is missing."""
+
+    file: Path
+    job: Path
+    copy: Path
+    source: str
+    variables: dict[str, str]
+    limits: Limits
+    environments: Environments | None
+    environment: Environment = field(default_factory=Environment)
+
+    def tried(self) -> tuple[int, str]:
+        """(exit status, what was said), again with the packages, or their folders, that the try before missed.
+
+        Raises:
+            IanvsError: A package can't be installed.
+        """
+        if self.environments is not None and self.environment == Environment():
+            self.environment = self.environments.first(self.job, self.copy, self.source)
+        memory = f"limits.memory_mb={self.limits.memory_mb}"
+        for _ in range(_TRIES):
+            command = (
+                self.environment.python,
+                "run",
+                "-f",
+                str(self.file),
+                "--jobs",
+                "1",
+                "--device",
+                "cpu",
+                "--quiet",
+            )
+            command = (*command, "--set", memory, "--set", f"limits.check_seconds={self.limits.seconds}")
+            status, output = _ianvs(command, self.variables, self.limits, self.copy.parent / "log.txt")
+            if status in (0, 124) or not self._more(output):  # what functions import is missed when they run
+                break
+        return status, output
+
+    def _more(self, output: str) -> bool:
+        """Add what the checks missed; False: there is nothing to add, or it would not help.
+
+        Of several folders that have a package, that which is nearest to the job is taken.
+        """
+        if needs_more_than_packages(output):
+            return False
         listings = (listed.split(", ") for listed in _BESIDE.findall(output))
-        beside = [
-            max(folders, key=lambda folder: len(os.path.commonpath([folder, copy / job]))) for folders in listings
-        ]
-        if status != 2 or not beside:
-            break
-        environment["PYTHONPATH"] = os.pathsep.join([*dict.fromkeys(beside), environment["PYTHONPATH"]])
-    return status, output
+        beside = [max(folders, key=lambda folder: len(os.path.commonpath([folder, self.copy / self.job])))
+                  for folders in listings]  # fmt: skip
+        self.variables["PYTHONPATH"] = os.pathsep.join([*dict.fromkeys(beside), self.variables["PYTHONPATH"]])
+        before = self.environment
+        if self.environments is not None:
+            self.environment = self.environments.next(before, output, self.job, self.copy)
+        return bool(beside) or self.environment != before
 
 
 def _ianvs(command: Sequence[str], environment: Mapping[str, str], limits: Limits, log: Path) -> tuple[int, str]:
-    """(exit status, what it said) of a command of ours; 124: it was ended for the time it took."""
-    whole = [sys.executable, "-m", "ianvs", *command]
+    """(exit status, what it said) of a command of ours, its interpreter first; 124: it took too long and was ended."""
+    whole = [command[0], "-m", "ianvs", *command[1:]]
     process = subprocess.Popen(
         whole, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=dict(environment),
         cwd=log.parent / "checkout", start_new_session=True, preexec_fn=_begin_child,
@@ -182,7 +272,7 @@ def _ianvs(command: Sequence[str], environment: Mapping[str, str], limits: Limit
         status = 124
     output = hide_secrets(output, environment=os.environ)
     with log.open("a", encoding="utf-8") as file:
-        file.write(f"$ ianvs {' '.join(command)}\n{output}\n")
+        file.write(f"$ {' '.join(whole)}\n{output}\n")
     return status, output
 
 

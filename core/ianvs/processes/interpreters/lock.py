@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -65,31 +68,63 @@ def _lock(python: str) -> Lock:
 
 
 def prepare(algorithm: AlgorithmSpec, workspace: Path) -> bool:
-    """Make the environment of an algorithm, by uv if it is there, else by venv and pip. False: it was there.
+    """Make the environment of an algorithm. False: it was there.
 
-    Raises IanvsError with what the tool said last; nothing is left then.
+    Raises:
+        IanvsError: With what the tool said last; nothing is left then.
     """
     spec = algorithm.environment
     assert spec is not None
-    folder = spec.folder(workspace)
     if spec.interpreter(workspace).exists():
         return False
-    partial = folder.with_name(f"{folder.name}.partial")
+    listed, near = ["-r", str(spec.requirements)], spec.requirements.parent
+    make_environment(spec.base, listed, spec.folder(workspace), algorithm.name, near)
+    return True
+
+
+def make_environment(
+    base: Path, requirements: Sequence[str], folder: Path, name: str, current: Path, beneath: Sequence[str] = ()
+) -> None:
+    """Make a virtual environment by uv if it is there, else by venv and pip.
+
+    Args:
+        base: The interpreter to start from.
+        requirements: Arguments of `pip install`.
+        folder: Where it is, once it is complete.
+        name: Of what it is for, in messages.
+        current: The folder in which the tool runs: relative paths of requirements begin there.
+        beneath: Folders of installed packages that are visible in it, too, behind its own.
+
+    Raises:
+        IanvsError: With what the tool said last; nothing is left then.
+    """
+    partial = folder.with_name(f"{folder.name}.{os.getpid()}.partial")  # another command may make the same
     shutil.rmtree(partial, ignore_errors=True)
-    python, uv = str(spec.base), shutil.which("uv")
-    listed = ["-r", str(spec.requirements)]
+    python, uv = str(base), None if beneath else shutil.which("uv")  # uv does not look at what is beneath
     target = str(partial / "bin" / "python")
+    bare = ["--without-pip"] if beneath and find_spec("pip") is not None else []  # pip is beneath, too
     steps = [
-        [python, "-m", "venv", str(partial)],
-        [target, "-m", "pip", "install", "--disable-pip-version-check", *listed],
+        [python, "-m", "venv", *bare, str(partial)],
+        [target, "-m", "pip", "install", "--disable-pip-version-check", *requirements],
     ]
     if uv is not None:
-        steps = [[uv, "venv", "--python", python, str(partial)], [uv, "pip", "install", "--python", target, *listed]]
+        steps = [
+            [uv, "venv", "--python", python, str(partial)],
+            [uv, "pip", "install", "--python", target, *requirements],
+        ]
     for step in steps:
-        done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=spec.requirements.parent)
+        done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=current)
         if done.returncode:
             shutil.rmtree(partial, ignore_errors=True)
             output = " ".join(done.stdout.decode(errors="replace").split()[-60:])
-            raise IanvsError(f"the environment of {algorithm.name} can't be made: {output}", code="invalid-interpreter")
-    partial.rename(folder)  # scripts in bin/ name the folder of before; the interpreter does not
-    return True
+            raise IanvsError(f"the environment of {name} can't be made: {output}", code="invalid-interpreter")
+        if beneath and step is steps[0]:
+            (packages,) = partial.glob("lib/python*/site-packages")
+            lines = [f"import site; site.addsitedir({path!r})" for path in beneath]
+            (packages / "beneath.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    try:
+        partial.rename(folder)  # scripts in bin/ name the folder of before; the interpreter does not
+    except OSError:
+        shutil.rmtree(partial, ignore_errors=True)
+        if not folder.is_dir():
+            raise

@@ -32,8 +32,7 @@ def failing(store: CaseStore, request: CaseRequest, report: Reporter) -> Iterato
         yield
     except Exception as error:
         with contextlib.suppress(OSError):  # the log may be on the disk that is full
-            traced = not isinstance(error, IanvsError | RemoteError)  # of the latter the traceback is there already
-            text = traceback.format_exc() if traced else f"{error_kind(error)}: {error}\n"
+            text = traceback.format_exc() if _is_traced(error) else f"{error_kind(error)}: {error}\n"
             sys.stderr.write(Redactor(request.secrets)(text))  # without a process of its own this is the terminal
         try:
             if _is_of_storage(error, store.workspace):
@@ -42,6 +41,12 @@ def failing(store: CaseStore, request: CaseRequest, report: Reporter) -> Iterato
         except OSError as unwritable:
             report(UNWRITABLE)
             raise SystemExit(EXIT_STORAGE) from unwritable
+
+
+def _is_traced(error: Exception) -> bool:
+    """Whether the log gets a traceback: not of what our own code says, and of a RemoteError it has one already."""
+    raised = error.__cause__ if isinstance(error, PluginError) and error.__cause__ is not None else error
+    return not isinstance(raised, IanvsError | RemoteError)
 
 
 def memory_meter(store: CaseStore, request: CaseRequest) -> MemoryMeter:

@@ -1,0 +1,35 @@
+"""Whether a plugin's train() is one that changes weights, read from its syntax tree."""
+
+import ast
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+_TRAINING = re.compile(r"optim|GradientTape|\.fit\(|Trainer\(|\.train\(\s*data=")
+_SAYS = re.compile(r"(print|log(ger|ging)?\.\w+|\w*\.?logger\.\w+)\(", re.IGNORECASE)
+
+
+def trains_weights(files: Iterable[Path], source: str) -> bool:
+    """Whether a class in `files` has a train() that does more than to say something, and `source` has an optimizer.
+
+    source: all code of the example: what train() calls may stand in any of its files.
+    """
+    return bool(_TRAINING.search(source)) and any(map(_has_training, files))
+
+
+def _has_training(file: Path) -> bool:
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return False
+    methods = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "train")
+    return any(not all(map(_idle, method.body)) for method in methods)
+
+
+def _idle(statement: ast.stmt) -> bool:
+    """A docstring, `pass`, a message, or a return of nothing that was computed."""
+    if isinstance(statement, ast.Return):
+        return statement.value is None or isinstance(statement.value, ast.Constant | ast.Name | ast.Attribute)
+    if isinstance(statement, ast.Expr):
+        return isinstance(statement.value, ast.Constant) or bool(_SAYS.match(ast.unparse(statement.value)))
+    return isinstance(statement, ast.Pass)
