@@ -14,9 +14,9 @@ from typing import Any
 from ianvs.base.errors import DataError, Location, ValidationError, first_line, one_line
 from ianvs.base.tool_files import is_of_tool
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data.conversations import conversations_listing, holds_conversations
+from ianvs.exam.data.conversations import holds_conversations, read_conversations
 from ianvs.exam.data.doors import Door, Returned
-from ianvs.exam.data.grids import DOMAIN_COLUMN, TEXT_COLUMN, Grid, domain_column, listed
+from ianvs.exam.data.grids import DOMAIN_COLUMN, TEXT_COLUMN, Grid, domain_column, rows_of
 from ianvs.exam.data.listing import Listing, SourceError
 from ianvs.exam.data.records import Records
 from ianvs.exam.data.tables import table_listing, table_rows
@@ -65,11 +65,8 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Li
     try:
         grid = _grid(_opened(reading, _pyarrow())[0], batches, path)
         if (conversations := _conversations(grid, spec)) is not None:
-            none = [0] * len(conversations)
-            slip_of = lambda i, slip: grid.slip(i, slip.message)  # noqa: E731
-            return conversations_listing(
-                conversations, path, none, slip_of, columns=spec.columns, skip_bad=spec.skip_bad
-            )
+            none = (0,) * len(conversations)
+            return read_conversations(Records(path, tuple(conversations), (), none, "row {number}: "), spec)
         return table_listing(grid, spec, part)
     except SourceError:
         raise
@@ -77,9 +74,7 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Li
         raise SourceError([ValidationError.of(error, Location(path), "unreadable-data")]) from None
     except (ValueError, KeyError, OSError) as error:  # pyarrow's are among them
         why = f"{reading.name} can't be read by pyarrow ({first_line(error)})"
-        raise SourceError(
-            [ValidationError(f"{why}. Write it again.", Location(path), code="unreadable-data")]
-        ) from None
+        raise SourceError.single(f"{why}. Write it again.", Location(path), "unreadable-data") from None
 
 
 def _opened(path: Path, arrow: Any) -> tuple[Any, Batches]:
@@ -172,9 +167,9 @@ def _conversations(grid: Grid, spec: DatasetSpec) -> list[dict[str, Any]] | None
     if first is None or spec.input is not None or spec.label is not None:
         return None
     domain = domain_column(grid, spec)
-    if not holds_conversations(Records(grid.path, tuple(_rows(first)), (), ()), spec):
+    if not holds_conversations(Records(grid.path, tuple(rows_of(first)), (), ()), spec):
         return None
-    rows = [row for block in grid.blocks(grid.columns) for row in _rows(block)]
+    rows = [row for block in grid.blocks(grid.columns) for row in rows_of(block)]
     return [row | {DOMAIN_COLUMN: row[domain]} for row in rows] if domain else rows
 
 
@@ -195,10 +190,6 @@ def _values(array: Any) -> Any:
         cells = cells.flatten()
     number = types.is_integer(cells.type) or types.is_floating(cells.type) or types.is_boolean(cells.type)
     return cells.to_numpy(zero_copy_only=False).reshape(shape) if number and not cells.null_count else whole.to_pylist()
-
-
-def _rows(block: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [dict(zip(block, row, strict=True)) for row in zip(*map(listed, block.values()), strict=True)]
 
 
 FORMS = (Door((".parquet", ".arrow", ".feather"), _read, _files, _given, _splits),)

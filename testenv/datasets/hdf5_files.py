@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ianvs.base.errors import Location, ValidationError, first_line
+from ianvs.base.errors import Location, first_line
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import COLUMNS, held_listing
 from ianvs.exam.data.doors import Door
@@ -15,7 +15,7 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Li
         import h5py
     except ImportError:
         message = "HDF5 files are read by h5py: pip install 'ianvs-bench[hdf5]'."
-        raise SourceError([ValidationError(message, Location(path), code="missing-package")]) from None
+        raise SourceError.single(message, Location(path), "missing-package") from None
     wanted = {"classes", *COLUMNS, *(f"{key}_{part}" for key in COLUMNS)}
     try:
         with h5py.File(path) as file:
@@ -24,7 +24,7 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Li
             arrays = {name: group[name][()] for name in present if name in wanted}
     except OSError as error:
         message = f"can't be read as HDF5 ({first_line(error)}). Write it again, with datasets x and y."
-        raise SourceError([ValidationError(message, Location(path), code="unreadable-data")]) from None
+        raise SourceError.single(message, Location(path), "unreadable-data") from None
     return held_listing(arrays, present, path, spec, part)
 
 

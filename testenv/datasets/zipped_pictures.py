@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ianvs.base.errors import Location, ValidationError, first_line, one_line
+from ianvs.base.errors import Location, first_line, one_line
 from ianvs.base.tool_files import tool_part
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.doors import Door
@@ -24,7 +24,7 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Li
             names = [PurePosixPath(name) for name in file.namelist() if name.lower().endswith(PICTURE_SUFFIXES)]
     except (OSError, zipfile.BadZipFile) as error:
         message = f"can't be read as a zip file ({first_line(error)}). Pack it again."
-        raise SourceError([ValidationError(message, Location(path), code="unreadable-data")]) from None
+        raise SourceError.single(message, Location(path), "unreadable-data") from None
     names = sorted((name for name in names if tool_part(Path(name)) is None), key=lambda name: name.parts)
     around = 0  # folders that all pictures lie in, as of the folder that was packed
     while names and len({name.parts[: around + 1] for name in names}) == 1 and len(names[0].parts) > around + 2:
@@ -34,11 +34,11 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Li
     pictures = [name for name in names if skipped == around or SPLITS.get(name.parts[around].casefold()) == part]
     if loose := [str(name) for name in pictures if len(name.parts) < skipped + 2]:
         message = f"these pictures lie in no class folder: {one_line(loose, 3)}. Put each into the folder of its class."
-        raise SourceError([ValidationError(message, Location(path), code="invalid-record")])
+        raise SourceError.single(message, Location(path), "invalid-record")
     if not pictures:
         of_part = f" of the {part} part" if names else ""
         message = f"holds no pictures{of_part}; expected <class>/<picture> with {one_line(PICTURE_SUFFIXES)}."
-        raise SourceError([ValidationError(message, Location(path), code="empty-dataset")])
+        raise SourceError.single(message, Location(path), "empty-dataset")
     return table_listing(Grid(path, ("image", "label"), partial(_blocks, path, pictures, skipped)), spec, part)
 
 

@@ -30,7 +30,6 @@ ALLOWED = {
     "exam/data/cache_entries.py": "what",
     "exam/data/conversation_forms.py": "known of",
     "exam/data/conversation_pictures.py": "known of",
-    "exam/data/encoded_pictures.py": "known told",
     "exam/data/labels.py": "of",
     "exam/data/parts.py": "kept told",
     "exam/data_types/data_type.py": "kept told",

@@ -27,6 +27,11 @@ class Location:
         """Location of a position in the text of the file, counted from 0."""
         return cls(file, text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position))
 
+    @classmethod
+    def of_line(cls, file: Path, line: int) -> Location:
+        """The beginning of a line; the file as a whole for line 0."""
+        return cls(file, int(line), 1 if line else 0)
+
     def __str__(self) -> str:
         name = shown_path(self.file)
         return f"{name}:{self.line}:{self.column}" if self.line else name

@@ -122,16 +122,16 @@ def _parts(keys: Mapping[str, str], name: str, files: Mapping[str, str]) -> tupl
 
 def _facts(data: Path, samples: _Found) -> Iterator[str]:
     train, test = samples.train, samples.test
-    counts = Counter(train.labels.tolist())
+    counts = Counter(train.y.tolist())
     few, many = min(counts.values()), max(counts.values())
     each = f"{few} training samples each" if few == many else f"{few} to {many} training samples each"
-    yield f"{shown_path(data)}: {len(train.labels)} training and {len(test.labels)} test samples, {_split(samples)}"
+    yield f"{shown_path(data)}: {len(train.y)} training and {len(test.y)} test samples, {_split(samples)}"
     yield f"{len(counts)} classes: {one_line(sorted(map(str, counts)), 8)}; {each}"
     if "using" in samples.keys:
         yield f"domains: {samples.keys['using'][1:-1]}"
     if (sizes := _sizes(train)) is not None:
         yield f"pictures of {_shown(*sizes)}"
-    untested = sorted(set(counts) - set(test.labels.tolist()))
+    untested = sorted(set(counts) - set(test.y.tolist()))
     if untested:
         yield f"no test samples: {one_line(untested, 8)}"
 
@@ -180,7 +180,7 @@ def _testenv(samples: _Found, where: str, facts: tuple[str, ...]) -> str:
     sizes = _sizes(samples.train)
     if sizes is not None and (sizes[0] != sizes[1] or max(sizes[1]) > _LARGE):
         lines.append(f"    image_size: {_LARGE}   # to which pictures are resized; larger: better and slower")
-    classes = len(set(samples.train.labels.tolist()))
+    classes = len(set(samples.train.y.tolist()))
     name, rounds, why = "class-incremental", 0, "new classes in each round; `ianvs list scenarios`"
     if "using" in samples.keys:
         name, why = "domain-incremental", "a domain in each round; `ianvs list scenarios`"

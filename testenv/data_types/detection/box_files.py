@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ianvs.base.error_codes import ErrorCode
-from ianvs.base.errors import DataError, Location, ValidationError, shown_path
+from ianvs.base.errors import DataError, Location, shown_path
 from ianvs.base.tool_files import is_of_tool
 from ianvs.exam.data.listing import SourceError
 
@@ -39,7 +39,7 @@ class BoxFiles(NamedTuple):
 
 def refusal(file: Path, line: int, message: str, code: ErrorCode = "invalid-record") -> SourceError:
     """An error at a line, from 1; 0 means the file as a whole."""
-    return SourceError([ValidationError(message, Location(file, line, 1 if line else 0), code=code)])
+    return SourceError.single(message, Location.of_line(file, line), code)
 
 
 def text_of(file: Path) -> str:

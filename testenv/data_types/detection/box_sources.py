@@ -13,8 +13,9 @@ from ianvs.base.errors import DataError, ValidationError
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data import Dataset, Progress, Source, SourceError
 from ianvs.exam.data.fingerprint import listing_digest, settings_digest
-from ianvs.exam.data.listed import Parts, check_listed, load_listed, reader_warnings
+from ianvs.exam.data.listed import check_listed, load_listed, reader_warnings
 from ianvs.exam.data.listing import Listing, column
+from ianvs.exam.data.typed_labels import Parts
 from ianvs.testenv.data_types.detection.box_checks import checked_labels
 from ianvs.testenv.data_types.detection.box_files import BoxFiles
 from ianvs.testenv.data_types.detection.box_places import check_box_files
@@ -74,19 +75,13 @@ class BoxSource(Source):
     def _parts(self, spec: DatasetSpec) -> Parts:
         if spec.root is None:
             where = spec.places.get("name", spec.place)
-            raise SourceError(
-                [
-                    ValidationError(
-                        f"{spec.name} needs `root`, the folder that its paths are relative to.",
-                        where,
-                        code="missing-option",
-                    )
-                ]
+            raise SourceError.single(
+                f"{spec.name} needs `root`, the folder that its paths are relative to.", where, "missing-option"
             )
         train, test = self.read(spec.root)
         if train.classes != test.classes:
             message = f"the training part has the classes {train.classes}, the test part {test.classes}. Use one list."
-            raise SourceError([ValidationError(message, spec.places.get("name", spec.place), code="damaged-dataset")])
+            raise SourceError.single(message, spec.places.get("name", spec.place), "damaged-dataset")
         return train, test
 
 
@@ -165,18 +160,15 @@ def _state(file: Path) -> object:
 
 def _listing(files: BoxFiles, root: Path, ignore_sizes: bool) -> Listing:
     names = [os.path.relpath(path, root) for path in files.pictures]
-    none = np.zeros(len(names), dtype=np.int64)
     labels: Any = checked_labels(files.labels, len(files.classes))
     return Listing(
         form="files",
         x=column([os.fspath(path.absolute()) for path in files.pictures]),
         label_form="detection",
-        labels=column(labels),
+        y=column(labels),
         ids=np.array(names, dtype=str),
         domains=column([""] * len(names)),
         sources=(root,),
-        origins=none,
-        lines=none,
         classes=files.classes,
         warnings=check_box_files(files, ignore_sizes=ignore_sizes),
     )

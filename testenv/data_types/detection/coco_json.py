@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Location, ValidationError, one_line, shown_path
+from ianvs.base.errors import Location, one_line, shown_path
 from ianvs.exam.data.listing import SourceError
 from ianvs.testenv.data_types.detection.box_files import BoxFiles, class_names, text_of, written_size
 
@@ -40,9 +40,7 @@ class _Reader:
         self.file, self.text = file, text_of(file)
 
     def refuse(self, position: int, message: str) -> NoReturn:
-        raise SourceError(
-            [ValidationError(message, Location.in_text(self.file, self.text, position), code="invalid-record")]
-        )
+        raise SourceError.single(message, Location.in_text(self.file, self.text, position), "invalid-record")
 
     def read(self, pictures: Path) -> BoxFiles:
         ids: dict[str, dict[int, int]] = {section: {} for section in _SECTIONS}  # and how many came before

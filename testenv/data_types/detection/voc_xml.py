@@ -71,7 +71,7 @@ def _read(listed: Path, files: Sequence[tuple[Path, Path]], classes: Sequence[st
 
     def place(picture: int, box: int | None) -> Location:
         line = 0 if box is None else objects[picture][box][0]
-        return Location(files[picture][1], line, 1 if line else 0)
+        return Location.of_line(files[picture][1], line)
 
     return BoxFiles([picture for picture, _ in files], [*labels], names, [size for _, size in annotations], place)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ianvs.base.error_codes import ErrorCode
-from ianvs.base.errors import ConfigError, DataError, Location, ValidationError, closest, one_line, shown_path
+from ianvs.base.errors import ConfigError, DataError, Location, closest, one_line, shown_path
 from ianvs.config.strict_yaml import Document, parse
 from ianvs.exam.data.listing import SourceError
 from ianvs.testenv.data_types.detection.box_files import (
@@ -66,7 +66,7 @@ def _document(file: Path) -> Document:
 
 
 def _refused(document: Document, key: str, message: str, code: ErrorCode = "invalid-value") -> SourceError:
-    return SourceError([ValidationError(message, document.key_place((key,)), code=code)])
+    return SourceError.single(message, document.key_place((key,)), code)
 
 
 def _classes(document: Document, data: dict[str, Any]) -> tuple[str, ...]:

@@ -58,12 +58,8 @@ def feature_files(tree: Tree, folder: Path, features: str, labelled: Labelled) -
             if available
             else "The archives without `image-only` in their name have some."
         )
-        raise SourceError(
-            [
-                ValidationError(
-                    f"{shown_path(folder)} has no features '{features}'. {has}", Location(home), code="invalid-choice"
-                )
-            ]
+        raise SourceError.single(
+            f"{shown_path(folder)} has no features '{features}'. {has}", Location(home), "invalid-choice"
         )
     if tree.layout != METADATA:
         files = {bucket: home / bucket / "all.pth" for bucket in dict.fromkeys(labelled.buckets.tolist())}
@@ -92,12 +88,8 @@ def read_features(tree: Tree, folder: Path, labelled: Labelled, features: str) -
         loaded = _loaded(file)
         if not (isinstance(loaded, dict) if everything is None else isinstance(loaded, tuple | list)):
             form = "a mapping of Flickr ids to vectors" if everything is None else "vectors and labels"
-            raise SourceError(
-                [
-                    ValidationError(
-                        f"should hold {form}. Unpack the archive again.", Location(file), code="damaged-dataset"
-                    )
-                ]
+            raise SourceError.single(
+                f"should hold {form}. Unpack the archive again.", Location(file), "damaged-dataset"
             )
         if everything is None:
             by_name |= {f"{key}/{flickr}": vector for flickr, vector in loaded.items()}
@@ -106,20 +98,16 @@ def read_features(tree: Tree, folder: Path, labelled: Labelled, features: str) -
             vectors, labels = loaded
             if [int(label) for label in labels] != listed.y.tolist():
                 message = f"its labels are not those of {shown_path(tree.train / 'filelists' / key / 'all.txt')}."
-                raise SourceError([ValidationError(message, Location(file), code="damaged-dataset")])
+                raise SourceError.single(message, Location(file), "damaged-dataset")
             by_name |= dict(zip(listed.ids.tolist(), vectors, strict=True))
     missing = [name for name in labelled.ids.tolist() if name not in by_name]
     if missing:
         message = f"there are no features of {missing[0]} and {len(missing) - 1} others. Unpack the archive again."
-        raise SourceError([ValidationError(message, Location(folder / "features" / features), code="damaged-dataset")])
+        raise SourceError.single(message, Location(folder / "features" / features), "damaged-dataset")
     rows = [np.asarray(by_name[name], dtype=np.float32).reshape(-1) for name in labelled.ids.tolist()]
     if len({len(row) for row in rows}) > 1:
-        raise SourceError(
-            [
-                ValidationError(
-                    "its vectors differ in length.", Location(folder / "features" / features), code="damaged-dataset"
-                )
-            ]
+        raise SourceError.single(
+            "its vectors differ in length.", Location(folder / "features" / features), "damaged-dataset"
         )
     return np.stack(rows)
 

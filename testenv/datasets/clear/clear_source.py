@@ -128,9 +128,7 @@ class _Clear(Source):
                 message = (
                     "this release of CLEAR has no test set of its own. Set `protocol: iid` or `protocol: streaming`."
                 )
-                raise SourceError(
-                    [ValidationError(message, spec.places.get("protocol", spec.place), code="invalid-choice")]
-                )
+                raise SourceError.single(message, spec.places.get("protocol", spec.place), "invalid-choice")
             if tree.test is None:
                 archive, md5 = list(self.archives.items())[1]
                 message = (

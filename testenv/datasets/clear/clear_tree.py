@@ -75,7 +75,7 @@ def find_tree(root: Path, archives: str, features: str | None = None) -> Tree:
         if test_there and (test_classes := _class_names([test, root])) != classes:
             strange = one_line(sorted({*test_classes} ^ {*classes})) or "their order differs"
             message = f"names other classes than {shown_path(train)}: {strange}. Unpack both parts of one release."
-            raise SourceError([ValidationError(message, Location(test / "class_names.txt"), code="damaged-dataset")])
+            raise SourceError.single(message, Location(test / "class_names.txt"), "damaged-dataset")
         return Tree(METADATA, root, train, test if test_there else None, classes)
     if (root / OLD_FOLDER / "filelists").is_dir():
         return Tree(LISTS, root, root / OLD_FOLDER, None, _class_names([root, root / OLD_FOLDER]))
@@ -184,7 +184,7 @@ def _bucket_names(folder: Path) -> list[str]:
     if file.is_file():
         names = _json(file)
         if not isinstance(names, list):
-            raise SourceError([ValidationError("should be a list of buckets.", Location(file), code="damaged-dataset")])
+            raise SourceError.single("should be a list of buckets.", Location(file), "damaged-dataset")
     else:
         folders = [path for path in (folder / "filelists").iterdir() if path.is_dir()]
         names = [path.name for path in folders if not is_of_tool(path.name)]
@@ -199,12 +199,10 @@ def _class_names(folders: list[Path]) -> tuple[str, ...]:
     file = next((folder / "class_names.txt" for folder in folders if (folder / "class_names.txt").is_file()), None)
     if file is None:
         message = "is not there; its lines are the names of the classes. Unpack the archive again."
-        raise SourceError([ValidationError(message, Location(folders[0] / "class_names.txt"), code="damaged-dataset")])
+        raise SourceError.single(message, Location(folders[0] / "class_names.txt"), "damaged-dataset")
     names = tuple(line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip())
     if not names or len(set(names)) < len(names):
-        raise SourceError(
-            [ValidationError("should name each class once, one a line.", Location(file), code="damaged-dataset")]
-        )
+        raise SourceError.single("should name each class once, one a line.", Location(file), "damaged-dataset")
     return names
 
 
@@ -221,7 +219,7 @@ def read_mapping(file: Path) -> dict[str, Any]:
     """A json that holds a mapping. Raises SourceError."""
     value = _json(file)
     if not isinstance(value, dict):
-        raise SourceError([ValidationError("should be a mapping.", Location(file), code="damaged-dataset")])
+        raise SourceError.single("should be a mapping.", Location(file), "damaged-dataset")
     return value
 
 
@@ -230,4 +228,4 @@ def _json(file: Path) -> Any:
         return json.loads(file.read_bytes())
     except ValueError as error:
         message = f"is no json ({error}). Unpack the archive again."
-        raise SourceError([ValidationError(message, Location(file), code="damaged-dataset")]) from None
+        raise SourceError.single(message, Location(file), "damaged-dataset") from None

@@ -54,10 +54,9 @@ def test_what_is_prepared_is_what_a_testenv_reads(name: str, tmp_path: Path):
             assert listing.label_form == "files"
             assert len(listing) == one.counts[part] == provenance(one.folder)["counts"][part]
             assert all(
-                Path(picture).stem.split("_")[0] in label
-                for picture, label in zip(listing.x, listing.labels, strict=True)
+                Path(picture).stem.split("_")[0] in label for picture, label in zip(listing.x, listing.y, strict=True)
             )
-            for label in listing.labels:
+            for label in listing.y:
                 present = np.unique(ids_of(Path("/"), label))
                 assert set(present.tolist()) <= {*range(len(one.classes)), 255, len(one.classes)}
         assert yaml.safe_load((one.folder / "classes.yaml").read_text())["classes"] == list(one.classes)

@@ -87,7 +87,7 @@ def test_files_hold_what_the_arrays_hold(tmp_path: Path):
             source = (SourceSpec(one.folder / f"{part}-index.txt", "index", one.domain),)
             listing = read_part(DatasetSpec(train=source, test=source), part)
             assert np.array_equal(np.stack([np.asarray(Image.open(path)) for path in listing.x]), x)
-            assert np.array_equal(np.stack([np.asarray(Image.open(path)) for path in listing.labels]), y)
+            assert np.array_equal(np.stack([np.asarray(Image.open(path)) for path in listing.y]), y)
 
 
 def test_the_index_of_all_domains_names_them_by_folder(tmp_path: Path):

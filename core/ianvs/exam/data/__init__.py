@@ -69,17 +69,11 @@ def checked(
     has not been before, and may take `seconds`; without a cache it is not. say: told how the reading of files goes on.
     """
     apart = cache_dir is not None and spec.url is None and spec.name is None and is_large(spec)
-    stored_fingerprint = (
-        kept_fingerprint(table_key(spec, cache_dir), cache_dir) if apart and cache_dir is not None else None
-    )
-    if stored_fingerprint is not None or not apart:
-        result = (
-            Checked([], stored_fingerprint)
-            if stored_fingerprint is not None
-            else _check_samples(spec, cache_dir, seconds, say)
-        )
+    known = _known(spec, cache_dir) if apart else None
+    if known is not None:
+        result = Checked([], known)
     else:
-        result = _checked_apart(spec, cache_dir, say)
+        result = _checked_apart(spec, cache_dir, say) if apart else _check_samples(spec, cache_dir, seconds, say)
     return Checked([*result.problems, *check_backbone(spec)], result.samples)
 
 
@@ -92,18 +86,8 @@ def checked_by_another(request: tuple[DatasetSpec, Path | None]) -> Iterator[str
         checking.add_done_callback(lambda _: progress.put(None))
         yield from iter(progress.get, None)
     result = checking.result()
-    places = [problem.place or Location(Path()) for problem in result.problems]
-    problems = [
-        [
-            problem.message,
-            str(place.file) if problem.place else "",
-            place.line,
-            place.column,
-            problem.warning,
-            problem.code,
-        ]
-        for problem, place in zip(result.problems, places, strict=True)
-    ]
+    places = [(str(place.file), place.line, place.column) if (place := p.place) else None for p in result.problems]
+    problems = [(p.message, place, p.warning, p.code) for p, place in zip(result.problems, places, strict=True)]
     yield [problems, result.samples]
 
 
@@ -122,8 +106,8 @@ def _checked_apart(spec: DatasetSpec, cache_dir: Path | None, say: Say) -> Check
             f"the process that reads the data {error}. It may have run out of memory.", code="insufficient-resources"
         ) from None
     problems = [
-        ValidationError(message, Location(Path(file), line, column) if file else None, warning, code=code)
-        for message, file, line, column, warning, code in rows
+        ValidationError(message, place and Location(Path(place[0]), *place[1:]), warning, code=code)
+        for message, place, warning, code in rows
     ]
     return Checked(problems, samples)
 
@@ -140,8 +124,7 @@ def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None, 
     elif spec.name is not None:
         samples = named_source(spec).fingerprint(spec, cache_dir)
     else:
-        stored = kept_fingerprint(table_key(spec, cache_dir), cache_dir)
-        samples = files_fingerprint(spec, cache_dir, say=say) if stored is None else stored
+        samples = _known(spec, cache_dir) or files_fingerprint(spec, cache_dir, say=say)
     return encoded_fingerprint(samples, spec, cache_dir)
 
 
@@ -163,14 +146,20 @@ def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None, k
     return dataset
 
 
+def _known(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
+    """The fingerprint of large files that were read before."""
+    key = table_key(spec, cache_dir)
+    return None if key is None or cache_dir is None else kept_fingerprint(key, cache_dir)
+
+
 def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float, say: Say) -> Checked:
     if spec.name is not None and spec.url is None:
         return Checked(check_named(spec))
     if spec.url is not None and cache_dir is None:
         return Checked([])
     key = table_key(spec, cache_dir)
-    if cache_dir is not None and (stored := kept_fingerprint(key, cache_dir)) is not None:
-        return Checked([], stored)
+    if cache_dir is not None and key is not None and (known := kept_fingerprint(key, cache_dir)) is not None:
+        return Checked([], known)
     try:
         parts = read_parts(spec) if cache_dir is None or spec.url is None else authored(spec, cache_dir, seconds).parts
         check_listed(parts, spec)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Location, ValidationError, closest, first_line, one_line
+from ianvs.base.errors import Location, closest, first_line, one_line
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.cells import CellError, classes_of, text_of
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names
@@ -56,7 +56,7 @@ def held_listing(
         hint = closest(missing[0], present)
         wanted = f"Expected x and y, or x_{part} and y_{part}."
         message = f"has no array {one_line(missing)}; it has: {one_line(present)}.{hint} {wanted}"
-        raise SourceError([ValidationError(message, Location(path), code="missing-column")])
+        raise SourceError.single(message, Location(path), "missing-column")
     classes = tuple(map(str, arrays["classes"])) if "classes" in arrays else None
     held = {key: arrays[name] for key, name in names.items() if name in arrays}
     return arrays_listing(held, part, Location(path), names, classes, spec.layout, usual, type_name(spec))
@@ -89,21 +89,18 @@ def arrays_listing(
     if laid_out:
         layout = layout or _told_layout(x.shape, y.shape[1:3] if maps else y.shape[1:]) or usual
         if layout is None:
-            raise SourceError(
-                [ValidationError(f"{called['x']} is {x.shape}, {_UNCLEAR}", place, code="ambiguous-data")]
-            )
+            raise SourceError.single(f"{called['x']} is {x.shape}, {_UNCLEAR}", place, "ambiguous-data")
     given = arrays["ids"].astype(str) if "ids" in arrays else None
     return Listing(
         form="arrays",
         x=np.moveaxis(x, 1, 3) if laid_out and layout == "NCHW" else x,
         label_form=data_type or ("maps" if maps else "class"),
-        labels=y if data_type else _maps(y, called["y"], place) if maps else tokens(y, called["y"], place),
+        y=y if data_type else _maps(y, called["y"], place) if maps else tokens(y, called["y"], place),
         ids=numbered_names(part, count) if given is None else given,
         domains=column([text_of(name) for name in arrays["domain"]])
         if "domain" in arrays
         else np.full(count, "", object),
         sources=(place.file,),
-        origins=np.zeros(count, dtype=np.int64),
         lines=np.full(count, place.line, dtype=np.int64),
         classes=classes,
         given=given,
@@ -117,7 +114,7 @@ def require_aligned(arrays: Mapping[str, NDArray[Any]], called: Mapping[str, str
     wrong = [called[key] for key in COLUMNS[1:] if key in arrays and arrays[key].shape[:1] != (count,)]
     if wrong or not count:
         message = f"{one_line(wrong or [called['x']])} should hold one entry for each of the {count} samples of"
-        raise SourceError([ValidationError(f"{message} {called['x']}.", place, code="mismatched-data")])
+        raise SourceError.single(f"{message} {called['x']}.", place, "mismatched-data")
     return count
 
 
@@ -152,7 +149,7 @@ def _npy(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str]]
     files = array_files(path)
     if not files["y"].is_file():
         message = f"holds x alone; its labels are looked for in {files['y'].name} beside it, which is not there."
-        raise SourceError([ValidationError(message, Location(path), code="missing-file")])
+        raise SourceError.single(message, Location(path), "missing-file")
     arrays = {}
     for key, file in files.items():
         with _reading(file):
@@ -169,7 +166,7 @@ def _torch(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str
         held = dict(zip(("x", "y"), held, strict=True))
     if not isinstance(held, dict):
         message = f"holds {type(held).__name__}; expected a dict with x and y, or a pair (x, y)."
-        raise SourceError([ValidationError(message, Location(path), code="invalid-array")])
+        raise SourceError.single(message, Location(path), "invalid-array")
     return {str(name): plain_array(value) for name, value in held.items()}, [str(name) for name in held]
 
 
@@ -180,12 +177,8 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except (OSError, ValueError, RuntimeError, zipfile.BadZipFile, EOFError, pickle.UnpicklingError) as error:
         _, how, remedy = _READERS[path.suffix.lower()]
-        raise SourceError(
-            [
-                ValidationError(
-                    f"can't be read {how} ({first_line(error)}). {remedy}", Location(path), code="unreadable-data"
-                )
-            ]
+        raise SourceError.single(
+            f"can't be read {how} ({first_line(error)}). {remedy}", Location(path), "unreadable-data"
         ) from None
 
 
@@ -203,7 +196,7 @@ def _features(x: NDArray[Any], name: str, place: Location) -> NDArray[Any]:
         return x[..., None] if x.ndim == 3 else x
     if x.dtype.kind not in "iufb":
         message = f"{name} holds {x.dtype}; expected numbers."
-        raise SourceError([ValidationError(message, place, code="invalid-array")])
+        raise SourceError.single(message, place, "invalid-array")
     return x.astype(np.float32, copy=False)
 
 
@@ -233,13 +226,13 @@ def _mask_channels(y: NDArray[Any], name: str, place: Location) -> NDArray[Any]:
         f"{name} is {y.dtype} {y.shape}; masks are class indices (N, height, width), or colours (N, height, width, 3) "
         "that `mask_values` in the dataset names. Of one channel for each class take the argmax."
     )
-    raise SourceError([ValidationError(message, place, code="invalid-array")])
+    raise SourceError.single(message, place, "invalid-array")
 
 
 def _maps(y: NDArray[Any], name: str, place: Location) -> NDArray[np.uint8]:
     if y.dtype.kind not in "iub" or y.min() < 0 or y.max() > 255:
         message = f"label pictures in {name} hold class indices from 0 to 255; these don't."
-        raise SourceError([ValidationError(message, place, code="invalid-array")])
+        raise SourceError.single(message, place, "invalid-array")
     return y.astype(np.uint8, copy=False)
 
 
@@ -255,16 +248,16 @@ def tokens(y: NDArray[Any], name: str, place: Location) -> NDArray[Any]:
             f"{name} is {y.dtype} {y.shape}{note}; expected one whole number or name for each sample. Several labels "
             f"each, or numbers to be estimated, are read where the dataset says so: `data_type: {type_name}`."
         )
-        raise SourceError([ValidationError(message, place, code="invalid-array")])
+        raise SourceError.single(message, place, "invalid-array")
     try:
         found_classes = classes_of(y)
     except CellError as error:
         message = f"label {error.row} of {name} {error.message}. Give each sample one label."
-        raise SourceError([ValidationError(message, place, code="invalid-array")]) from None
+        raise SourceError.single(message, place, "invalid-array") from None
     empty = np.flatnonzero(found_classes == "")
     if len(empty):
         message = (
             f"label {empty[0]} of {name} is empty ({len(empty)} of {len(y)} are). Fill it, or leave the sample out."
         )
-        raise SourceError([ValidationError(message, place, code="invalid-array")])
+        raise SourceError.single(message, place, "invalid-array")
     return found_classes

@@ -9,7 +9,7 @@ import inspect
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ianvs.base.error_codes import ErrorCode
 from ianvs.base.errors import IanvsError, Location, PluginError, code_of
 from ianvs.base.package import PACKAGE
-from ianvs.config.spec import DatasetSpec, DataTypeSpec, ModuleSpec
+from ianvs.config.spec import DatasetSpec, ModuleSpec
 from ianvs.exam.data.fingerprint import digest_of
 from ianvs.exam.data.label_cells import split_labels
 from ianvs.exam.data.listing import SourceError
@@ -31,31 +31,16 @@ from ianvs.plugins.signature import Parameters, constructor_parameters, misnamed
 from ianvs.plugins.value_types import type_problems
 
 _OFFERED = ("root", "download")  # keys of the dataset that the function gets if it names them
-_COLUMNS = (
-    "label",
-    "input",
-    "domain",
-    "label_separator",
-)  # keys on the columns of a table, unless the function has them as options
+_COLUMNS = ("label", "input", "domain", "label_separator")  # of a table, unless the function has them as options
+SHAPING = (
+    "image_size",
+    "value_range",
+    "test_share",
+    "test_seed",
+)  # keys that shape what is stored
 _STDLIB = sysconfig.get_paths()["stdlib"]
 _LINECACHE = os.path.join(_STDLIB, "linecache.py")  # noqa: PTH118
 _NO_DATA = (_STDLIB, "/proc", "/sys", "/dev", "/etc")
-
-
-class Question(TypedDict):
-    """Which function is called, and how. offered: `root`, if it is given, and `download`. settings: keys of a
-    DatasetSpec that shape what is stored. folder: for the samples. data_type, classes: of the labels, where the testenv
-    says them.
-    """
-
-    url: str
-    name: str
-    options: dict[str, object]
-    offered: dict[str, object]
-    settings: dict[str, Any]
-    folder: str
-    data_type: DataTypeSpec | None
-    classes: list[str] | None
 
 
 class Made(TypedDict):
@@ -80,33 +65,35 @@ class Answer(TypedDict):
     wrong: list[Mistake]
 
 
-def call_function(question: Question) -> Answer:
-    """Check the options against the author's function, call it, and store what it returns."""
-    name, url, folder = question["name"], Path(question["url"]), Path(question["folder"])
+def call_function(question: tuple[DatasetSpec, Path]) -> Answer:
+    """Check the options of a dataset against the author's function, call it, and store what it returns in a folder."""
+    dataset, folder = question
+    name, url, options = str(dataset.name), Path(dataset.url or ""), dict(dataset.options)
     with _watched(folder) as seen:
         try:
             loaded = load(str(url), name)
         except PluginError as error:
             return _refused((str(error), "", 0, code_of(error, "unloadable-plugin")))
         try:
-            read = _reader(question)
+            read = _reader(dataset)
         except PluginError as error:
             return _refused((str(error), "data_type", 0, code_of(error, "unknown-question")))
         if not callable(loaded.target):
             return _refused((f"'{name}' is not a function.", "", 0, "broken-contract"))
         takes = constructor_parameters(loaded.target)
-        options = question["options"]
         named: dict[str, Any] = {key: options.pop(key) for key in _COLUMNS if key in options and key not in takes.names}
         named |= {key: tuple(names) for key, names in named.items() if isinstance(names, list)}
-        if wrong := list(_wrong_options(name, takes, question)):
+        if wrong := list(_wrong_options(name, takes, options, dataset)):
             return _refused(*wrong)
-        offered = {key: value for key, value in question["offered"].items() if key in takes.names}
-        if "root" in offered and takes.types.get("root") is not str:
-            offered["root"] = Path(str(offered["root"]))
+        offered: dict[str, object] = {"download": dataset.download}
+        if dataset.root is not None:
+            offered["root"] = str(dataset.root) if takes.types.get("root") is str else dataset.root
+        offered = {key: value for key, value in offered.items() if key in takes.names}
         line = _line(loaded.target)
         try:
             with loaded.active() as function:
-                spec = DatasetSpec(**question["settings"], **named, data_type=question["data_type"])
+                settings = {key: getattr(dataset, key) for key in SHAPING}
+                spec = DatasetSpec(**settings, **named, data_type=dataset.data_type)
                 returned = function(**options, **offered)
                 stored = store_returned(returned, folder, f"{name}()", spec, read)
         except SourceError as broken:
@@ -121,13 +108,12 @@ def call_function(question: Question) -> Answer:
     return Answer(made=Made(line=line, classes=classes, content=_content(folder), read=looks), wrong=[])
 
 
-def _reader(question: Question) -> ReadLabels | None:
+def _reader(dataset: DatasetSpec) -> ReadLabels | None:
     """What makes labels of the type that the testenv says of what is returned. Raises PluginError."""
-    type_name, given = question["data_type"], question["classes"]
-    if type_name is None:
+    if dataset.data_type is None:
         return None
-    reader = label_reader(type_name)
-    separator = question["options"].get("label_separator")
+    reader, given = label_reader(dataset.data_type), dataset.classes
+    separator = dataset.options.get("label_separator")
 
     def read_labels(y: object, classes: tuple[str, ...] | None) -> tuple[NDArray[Any], tuple[str, ...]]:
         if reader.several_labels and isinstance(separator, str) and hasattr(y, "__iter__"):
@@ -153,10 +139,11 @@ def look_of(path: str) -> list[int | str]:
         return []
 
 
-def _wrong_options(name: str, takes: Parameters, question: Question) -> Iterator[Mistake]:
-    options = question["options"]
+def _wrong_options(
+    name: str, takes: Parameters, options: Mapping[str, object], dataset: DatasetSpec
+) -> Iterator[Mistake]:
     for key in takes.required:
-        if key in _OFFERED and key not in question["offered"]:
+        if key == "root" and dataset.root is None:
             yield f"{name} needs `{key}`. Set it in the dataset, or give it as --{key}.", "", 0, "missing-option"
     required = [key for key in takes.required if key not in _OFFERED]
     defaults = {key: value for key, value in takes.defaults.items() if key not in _OFFERED}

@@ -16,9 +16,9 @@ import numpy as np
 from ianvs.base.errors import Location, ValidationError, shown_path
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import COLUMNS, Layout, arrays_listing, require_aligned, tokens
-from ianvs.exam.data.author_call import Answer, Made, Question, look_of
+from ianvs.exam.data.author_call import SHAPING, Answer, Made, look_of
 from ianvs.exam.data.cache import entry, is_whole
-from ianvs.exam.data.conversations import conversations_listing
+from ianvs.exam.data.conversations import read_conversations
 from ianvs.exam.data.domains import assign_domains
 from ianvs.exam.data.fingerprint import digest_of, listing_digest, read_memo, settings_digest, write_memo
 from ianvs.exam.data.grids import TEXT_COLUMN, records_grid
@@ -64,18 +64,10 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
     """
     url = Path(spec.url or "")
     if not url.is_file():
-        raise SourceError(
-            [ValidationError(f"there is no file '{url}'.", spec.places.get("url", spec.place), code="missing-file")]
-        )
+        raise SourceError.single(f"there is no file '{url}'.", spec.places.get("url", spec.place), "missing-file")
     name = str(spec.name)
-    settings: dict[str, object] = {
-        "image_size": spec.image_size,
-        "value_range": spec.value_range,
-        "test_share": spec.test_share,
-        "test_seed": spec.test_seed,
-    }
     identity = [VERSION, str(url), name, source_of(str(url), name), dict(spec.options), str(spec.root), spec.download]
-    identity.append(settings)
+    identity.append({key: getattr(spec, key) for key in SHAPING})
     if spec.data_type is not None:
         identity += [type_facts(spec), spec.classes]
     memo = cache_dir / "authored" / f"{digest_of(identity)[:32]}.json"
@@ -85,8 +77,8 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
 
         memo.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(memo.with_suffix(".lock")):  # another process may make it, meanwhile
-            made = _read_memo(memo, cache_dir) or _ask(spec, url, memo, cache_dir, seconds, settings)
-    place = Location(url, made["line"], 1 if made["line"] else 0)
+            made = _read_memo(memo, cache_dir) or _ask(spec, url, memo, cache_dir, seconds)
+    place = Location.of_line(url, made["line"])
     folder = _folder(made, cache_dir)
     classes = None if made["classes"] is None else tuple(made["classes"])
     listings = [_listing(spec, folder / part, part, place, classes) for part in PARTS]
@@ -109,30 +101,16 @@ def _folder(made: Made, cache_dir: Path) -> Path:
     return cache_dir / f"authored-{digest_of(made['content'])[:32]}"
 
 
-def _ask(
-    spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: float, settings: dict[str, object]
-) -> Made:
+def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: float) -> Made:
     """Have the function called in another process. Raises SourceError with all that is wrong."""
     name, place = str(spec.name), spec.places.get("name", spec.place)
     for stale in memo.parent.glob(f"{memo.stem}.*.new"):  # of a process that was killed: we hold its lock
         shutil.rmtree(stale, ignore_errors=True)
     folder = memo.with_suffix(f".{os.getpid()}.new")
     folder.mkdir()
-    offered: dict[str, object] = {"download": spec.download} | ({"root": str(spec.root)} if spec.root else {})
-    options = dict(spec.options)
-    question = Question(
-        url=str(url),
-        name=name,
-        options=options,
-        offered=offered,
-        settings=settings,
-        folder=str(folder.resolve()),
-        data_type=spec.data_type,
-        classes=None if spec.classes is None else list(spec.classes),
-    )
     calling = f"calling {name}() of {shown_path(url)}"
     try:
-        answer: Answer = ask_isolated("ianvs.exam.data.author_call:call_function", question, seconds)
+        answer: Answer = ask_isolated("ianvs.exam.data.author_call:call_function", (spec, folder.resolve()), seconds)
         if answer["made"] is None:
             raise SourceError(
                 ValidationError(
@@ -151,7 +129,7 @@ def _ask(
         return made
     except Unanswered as error:
         remedy = " Allow it more time in the job file." if error.overran else ""
-        raise SourceError([ValidationError(f"{calling} {error}.{remedy}", place, code="failed-plugin")]) from None
+        raise SourceError.single(f"{calling} {error}.{remedy}", place, "failed-plugin") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -164,19 +142,17 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Location, classe
     if (folder / CONVERSATIONS).is_file():
         if classes is not None:
             message = "`classes` has no meaning for conversations, whose labels are the assistant's replies."
-            raise SourceError([ValidationError(message, place, code="unfit-key")])
+            raise SourceError.single(message, place, "unfit-key")
         for key in ("columns", "system_prompt", "skip_bad"):
             if getattr(spec, key):
                 message = f"`{key}` is for conversations in files; these are a function's. Take it out."
-                raise SourceError([ValidationError(message, spec.places.get(key, place), code="unfit-key")])
+                raise SourceError.single(message, spec.places.get(key, place), "unfit-key")
         records = [json.loads(line) for line in (folder / CONVERSATIONS).read_text(encoding="utf-8").splitlines()]
-        lines = [place.line] * len(records)
+        table = Records(place.file, tuple(records), (), (place.line,) * len(records), f"{part}[{{index}}]: ")
         if TEXT_COLUMN in records[0]:
-            table = Records(place.file, tuple(records), (), tuple(lines))
             listing = table_listing(records_grid(table), spec, part)
         else:
-            problem_of = lambda i, slip: ValidationError(f"{part}[{i}]: {slip.message}", place, code=slip.code)  # noqa: E731
-            listing = conversations_listing(records, place.file, lines, problem_of, pictures=spec.pictures)
+            listing = read_conversations(table, spec)
         return replace(listing, ids=numbered_names(part, len(records)))
     arrays = {key: np.load(file, mmap_mode="r") for key in COLUMNS if (file := folder / f"{key}.npy").is_file()}
     called = {key: f"{key} of {part}" for key in COLUMNS}
@@ -186,7 +162,7 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Location, classe
     for name, values in columns.items():
         if len(values) != len(arrays["x"]):
             message = f"column '{name}' of {part} has {len(values)} entries for {len(arrays['x'])} samples."
-            raise SourceError([ValidationError(message, place, code="mismatched-data")])
+            raise SourceError.single(message, place, "mismatched-data")
     if arrays["x"].dtype.kind != "U":
         usual: Layout | None = "NCHW" if (folder / TENSORS).is_file() else None
         listing = arrays_listing(arrays, part, place, called, classes, spec.layout, usual, type_name(spec))
@@ -202,5 +178,5 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Location, classe
         remedy=f"Paths are relative to `root` or to the folder of {place.file.name}.",
     )
     if spec.data_type is not None:
-        listing = replace(listing, label_form=spec.data_type.name, labels=arrays["y"])
+        listing = replace(listing, label_form=spec.data_type.name, y=arrays["y"])
     return replace(listing, ids=arrays.get("ids", listing.ids), classes=classes, columns=columns)

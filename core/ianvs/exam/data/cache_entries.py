@@ -12,9 +12,8 @@ _WHAT = {
     "rgb": "decoded pictures",
     "labels": "decoded label pictures",
     "encoded": "where pictures lie that stay encoded",
-    "files": "labels and names of listed files",
+    "files": "samples of a table, or labels and names of listed files",
     "list": "a list of files",
-    "table": "a table",
     "features": "features of pictures",
     "authored": "what an author's function returned",
 }

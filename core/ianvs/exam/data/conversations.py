@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from ianvs.base.kept_pictures import Pictures
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.conversation_forms import Conversation, Forms, text_at
 from ianvs.exam.data.conversation_pictures import IGNORE, PictureFiles
-from ianvs.exam.data.dataset import Samples
+from ianvs.exam.data.dataset import Table
 from ianvs.exam.data.grids import ABOUT, DOMAIN_COLUMN, LABEL_COLUMNS, SAMPLE_COLUMNS, TEXT_COLUMN
 from ianvs.exam.data.index import rows_listing
 from ianvs.exam.data.listing import Listing, SourceError, column, summary
@@ -42,10 +42,11 @@ def holds_conversations(records: Records, spec: DatasetSpec) -> bool:
 
 
 def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
-    """x: (N,) Conversation, see `user_turns`; labels: (N,) lists of replies.
+    """x: (N,) Conversation, see `user_turns`; y: (N,) lists of replies.
 
     A domain is what the field holds that `spec.domain` names; without that key the field `domain`, if there is one.
-    Raises SourceError with the line of each problem.
+    Pictures are in the folder that `spec.pictures` names, else beside the file. Records with a slip are left out where
+    `spec.skip_bad` says so; a warning counts them. Raises SourceError with the line of each problem.
     """
     if spec.domain is not None and not any(
         isinstance(record, dict) and spec.domain in record for record in records.values
@@ -53,48 +54,17 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
         fields = list(records.values[0]) if isinstance(records.values[0], dict) else []
         has_none = f"{records.path.name} has no field '{spec.domain}'.{closest(spec.domain, fields)}"
         place = spec.places.get("domain", Location(records.path))  # a slip in the testenv, not in the data
-        raise SourceError([ValidationError(f"{has_none} It has: {one_line(fields)}.", place, code="missing-column")])
+        raise SourceError.single(f"{has_none} It has: {one_line(fields)}.", place, "missing-column")
 
-    def problem_of(index: int, slip: Slip) -> ValidationError:
-        return ValidationError(slip.message, records.place(index, *slip.steps), code=slip.code)
-
-    return conversations_listing(
-        records.values,
-        records.path,
-        records.lines,
-        problem_of,
-        spec.domain,
-        spec.pictures,
-        columns=spec.columns,
-        skip_bad=spec.skip_bad,
-    )
-
-
-def conversations_listing(
-    records: Sequence[Any],
-    path: Path,
-    lines: Sequence[int],
-    problem_of: Callable[[int, Slip], ValidationError],
-    domain: str | None = None,
-    pictures: Path | str | None = None,
-    *,
-    columns: Mapping[Any, str] | None = None,
-    skip_bad: bool = False,
-) -> Listing:
-    """`read_conversations` of records from anywhere. problem_of: the error for a mistake in one of them.
-
-    columns: the names of fields, by what they are. skip_bad: records with a slip are left out; a warning counts them.
-    path, lines: where they were written. domain: the field that names a domain; None: `domain`, if there is one.
-    pictures: the folder that they are in, None beside `path`; IGNORE leaves them out.
-    """
-    files = None if pictures == IGNORE else PictureFiles(path.parent if pictures is None else Path(pictures))
+    lines, columns, domain = records.lines, spec.columns, spec.domain
+    files = None if spec.pictures == IGNORE else PictureFiles(Path(spec.pictures or records.path.parent))
     conversations: list[Conversation] = []
     domains: list[str] = []
     problems: list[ValidationError] = []
     first: dict[str, int] = {}  # the position of each id
     good: list[int] = []
     forms = Forms()
-    for index, record in enumerate(records):
+    for index, record in enumerate(records.values):
         try:
             conversation = conversation_of(_renamed(record, columns, domain) if columns else record, forms, files)
             domain_name = _domain(record, domain)
@@ -107,23 +77,18 @@ def conversations_listing(
                     code="duplicate-entry",
                 )
         except Slip as slip:
-            problems.append(problem_of(index, slip))
+            problems.append(records.problem(index, slip))
         else:
             conversations.append(conversation)
             domains.append(domain_name)
             good.append(index)
-    if problems and not (skip_bad and good):
+    if problems and not (spec.skip_bad and good):
         raise SourceError(summary(_alike(problems)))
-    if problems:
-        records, lines = [records[i] for i in good], [lines[i] for i in good]
     replies = column([list(conversation.assistant) for conversation in conversations])
-    listing = rows_listing(path, lines, "conversation", column(conversations), "replies", replies, domains)
-    return replace(
-        listing,
-        marks=_marks(conversations, forms),
-        given=column([_given(record) for record in records]),
-        warnings=(*listing.warnings, *_left_out(problems, len(good))),
-    )
+    lines = tuple(lines[index] for index in good)
+    listing = rows_listing(records.path, lines, "conversation", column(conversations), "replies", replies, domains)
+    listing = replace(listing, given=column([_given(records.values[index]) for index in good]))
+    return listing.noted(_left_out(problems, len(good)), _marks(conversations, forms))
 
 
 def _renamed(record: Any, columns: Mapping[Any, str], domain: str | None) -> Any:
@@ -167,7 +132,7 @@ def require_domains_of_prompts(domains: Collection[str], spec: DatasetSpec) -> N
             message = f"`system_prompt` names the domain '{name}', which no conversation has.{closest(name, names)}"
             place = spec.places.get("system_prompt", spec.place)
             text = f"{message} They have: {one_line(names) or 'none'}."
-            raise SourceError([ValidationError(text, place, code="unknown-domain")])
+            raise SourceError.single(text, place, "unknown-domain")
 
 
 def _alike(problems: Sequence[ValidationError]) -> list[ValidationError]:
@@ -204,9 +169,9 @@ def _marks(conversations: Sequence[Conversation], forms: Forms) -> tuple[str, ..
 
 def samples_of(
     conversations: Sequence[Conversation], ids: Sequence[str], domains: Sequence[str] | None = None
-) -> Samples:
+) -> Table:
     """Conversations as samples. ids, domains: the name, and the domain, of each."""
-    return Samples(
+    return Table(
         x=user_turns(conversations),
         y=column([list(conversation.assistant) for conversation in conversations]),
         ids=np.array(ids, dtype=str),
@@ -239,7 +204,7 @@ def user_turns(conversations: Iterable[Conversation]) -> NDArray[Any]:
 
 
 def told_of(conversations: Sequence[Conversation]) -> dict[str, Any]:
-    """Those further columns of Samples of which any conversation tells something, by their names.
+    """Those further columns of Table of which any conversation tells something, by their names.
 
     Texts are (N,), "" where nothing is written; "references" (N,) lists of further right replies to the last turn.
     """

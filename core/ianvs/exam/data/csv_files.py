@@ -19,7 +19,7 @@ from ianvs.exam.data.cells import is_number
 from ianvs.exam.data.conversation_forms import Forms
 from ianvs.exam.data.conversations import holds_conversations, read_conversations
 from ianvs.exam.data.csv_headers import column_names, csv_header, delimiter_note, delimiter_of, header_of
-from ianvs.exam.data.grids import Cells, Grid, chosen_columns, domain_column, label_column
+from ianvs.exam.data.grids import Cells, Grid, chosen_columns, domain_column, label_column, rows_of
 from ianvs.exam.data.index import read_text
 from ianvs.exam.data.listing import Listing, SourceError, summary
 from ianvs.exam.data.records import Records
@@ -39,8 +39,7 @@ def read_csv(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) ->
         return table_listing(_careful(path), spec, part)
     grid = _careful(path)
     [block] = grid.blocks(grid.columns)
-    rows = tuple(dict(zip(grid.columns, row, strict=True)) for row in zip(*block.values(), strict=True))
-    records = Records(path, rows, (), tuple(grid.lines or ()))
+    records = Records(path, tuple(rows_of(block)), (), tuple(grid.lines or ()))
     talk = not (spec.input or spec.label) and holds_conversations(records, spec)
     return read_conversations(records, spec) if talk else table_listing(grid, spec, part)
 
@@ -77,7 +76,7 @@ def _careful(path: Path) -> Grid:
     if problems:
         raise SourceError(summary(problems))
     if not rows:
-        raise SourceError([ValidationError("has no samples.", Location(path), code="empty-dataset")])
+        raise SourceError.single("has no samples.", Location(path), "empty-dataset")
     whole: dict[str, Cells] = {name: list(cells) for name, cells in zip(columns, zip(*rows, strict=True), strict=True)}
     comma = delimiter != "," and any(_decimal_comma(cell) for cells in whole.values() for cell in cells[:100])
     note = delimiter_note(path, delimiter, comma)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ianvs.base.errors import Location, ValidationError, one_line
 from ianvs.exam.data.index import suffix_of, text_lines
+from ianvs.exam.data.listing import doubt
 
 _PLAIN = re.compile(r"(?!(true|false|null)$)[A-Za-z_]\w*", re.ASCII | re.IGNORECASE)
 _DELIMITERS = (",", ";", "\t", "|")
@@ -39,7 +40,7 @@ def delimiter_note(path: Path, delimiter: str, decimal_commas: bool) -> Validati
         return None
     commas = " and its decimals have commas: both are read so" if decimal_commas else ", and are read so"
     message = f"its cells are parted by {_IN_WORDS[delimiter]}{commas}. Nothing has to be done."
-    return ValidationError(message, Location(path, 1, 1), warning=True, code="doubtful-data")
+    return doubt(message, Location(path, 1, 1))
 
 
 def column_names(header: Sequence[str]) -> tuple[str, ...]:
@@ -57,7 +58,7 @@ def column_names(header: Sequence[str]) -> tuple[str, ...]:
 def column_place(path: Path, name: str, line: int) -> Location:
     """Where a table names a column: in the header of a csv; else the line of its first record, 0 without lines."""
     if suffix_of(path) not in (".csv", ".tsv"):
-        return Location(path, line, 1 if line else 0)
+        return Location.of_line(path, line)
     lines = enumerate(text_lines(path), start=1)
     number, header = next(((number, text) for number, text in lines if text.strip()), (0, ""))
     delimiter = delimiter_of(path, header)

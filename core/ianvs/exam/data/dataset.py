@@ -1,9 +1,9 @@
 """What a data source yields: samples with labels, whatever a sample is."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ Transform = Callable[[NDArray[Any]], NDArray[Any]]  # a batch of x to a batch of
 
 
 @dataclass(frozen=True)
-class Samples:
-    """Aligned columns. `x` may be a read-only memory map: index it, don't copy it whole.
+class Table:
+    """N samples as aligned columns. `x` may be a read-only memory map: index it, don't copy it whole.
 
     x: (N, ...) features, pictures as uint8 (N, height, width, channels), or (N,) objects (texts, conversations).
     y: as the data type says (ianvs.exam.data_types): numbers, such as (N,) int64 class indices or uint8 label pictures
@@ -42,8 +42,36 @@ class Samples:
     subjects: NDArray[np.str_] | None = None
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
+    aligned: ClassVar[tuple[str, ...]] = (
+        *("x", "y", "ids", "domains", "topics", "references", "facts", "feedback", "subjects", "columns"),
+    )
+
     def __len__(self) -> int:
         return len(self.ids)
+
+    def take(self, rows: NDArray[Any]) -> Self:
+        """The samples at `rows` (positions, or a bool for each), in that order."""
+        return replace(self, **{name: _taken(getattr(self, name), rows) for name in self.aligned})
+
+
+Samples = Table  # its name in sources that other packages bring
+
+
+def _taken(values: Any, rows: NDArray[Any]) -> Any:
+    if isinstance(values, Mapping):
+        return {name: _taken(inner, rows) for name, inner in values.items()}
+    return None if values is None else values[rows]
+
+
+def concatenated(values: Sequence[Any], counts: Sequence[int]) -> Any:
+    """A column of several tables, one after the other; "" for the samples of those that lack it."""
+    if isinstance(values[0], Mapping):
+        names = dict.fromkeys(name for inner in values for name in inner)
+        return {name: concatenated([inner.get(name) for inner in values], counts) for name in names}
+    if all(inner is None for inner in values):
+        return None
+    pairs = zip(values, counts, strict=True)
+    return np.concatenate([np.full(count, "") if inner is None else inner for inner, count in pairs])
 
 
 @dataclass(frozen=True)
@@ -59,8 +87,8 @@ class Dataset:
 
     name: str
     kind: str  # the name of its data type: "classification", "segmentation", "text", "conversation", ...
-    train: Samples
-    test: Samples
+    train: Table
+    test: Table
     classes: tuple[str, ...]
     fingerprint: str
     ignore_index: int | None = None

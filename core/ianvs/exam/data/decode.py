@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.deep_images import ValueRange, deep_values, eight_bits, finite_range, is_deep, lacks_range
-from ianvs.base.errors import DataError, Location, ValidationError, first_line, shown_path
+from ianvs.base.errors import DataError, Location, first_line, shown_path
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.labels import AS_WRITTEN, Numbering
 from ianvs.exam.data.listing import Listing, SourceError
@@ -34,7 +34,7 @@ def decode_picture(
         with Image.open(path if held is None else BytesIO(held)) as image:
             return rgb_of(image, size, value_range)
     except NoValueRangeError as error:
-        raise SourceError([ValidationError(str(error), Location(Path(path)), code=error.code)]) from None
+        raise SourceError.single(str(error), Location(Path(path)), error.code) from None
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise _broken(path, error) from None
 
@@ -76,7 +76,7 @@ def require_value_range(listings: Sequence[Listing], spec: DatasetSpec) -> None:
         low, high = min(limits[0] for limits, _, _ in seen), max(limits[1] for limits, _, _ in seen)
         _, listing, row = seen[0]
         message = f"'{listing.ids[row]}' {lacks_range(low, high)}"
-        raise SourceError([ValidationError(message, listing.place(row), code="ambiguous-data")])
+        raise SourceError.single(message, listing.place(row), "ambiguous-data")
 
 
 def _deep_range(path: str) -> ValueRange | None:
@@ -122,7 +122,7 @@ def _require_mask(values: NDArray[Any], place: Location) -> None:
             f"holds {values.dtype} {values.shape}; a mask holds whole numbers, class indices, (height, width). Save "
             "it so: `mask.astype('uint8')` of numbers, `mask.argmax(axis=0)` of a channel for each class."
         )
-        raise SourceError([ValidationError(message, place, code="invalid-array")])
+        raise SourceError.single(message, place, "invalid-array")
 
 
 def _mask_of(held: bytes, path: str, numbering: Numbering) -> NDArray[Any]:
@@ -160,7 +160,7 @@ def _require_lossless(image: Any, held: bytes, place: Location | None) -> None:
             f"a mask is compressed lossily ({image.format}), which puts values between those of the classes into it. "
             "Make PNG files of the original masks; if there are none, round each pixel to the value of a class first."
         )
-        raise SourceError([ValidationError(message, place, code="damaged-dataset")])
+        raise SourceError.single(message, place, "damaged-dataset")
 
 
 def _array_of(held: bytes) -> NDArray[Any]:
@@ -181,12 +181,12 @@ def require_one_shape(label: str, picture: str, size: tuple[int, int] | None) ->
     sizes = f"is {h}x{w} pixels (height x width), its picture {picture} is {height}x{width}."
     if size is None:
         remedy = " Set `image_size: [height, width]` in the dataset to bring both to one size."
-        raise SourceError([ValidationError(sizes + remedy, Location(Path(label)), code="mismatched-data")])
+        raise SourceError.single(sizes + remedy, Location(Path(label)), "mismatched-data")
     # One of the sides may have been rounded when one of the two was made from the other.
     off = min(abs(w * height / h - width), abs(h * width / w - height))
     if off > 1 and min(abs(width * h / height - w), abs(height * w / width - h)) > 1:
         remedy = " They show different parts of a scene, so resizing can't make them fit. Check that they are a pair."
-        raise SourceError([ValidationError(sizes + remedy, Location(Path(label)), code="mismatched-data")])
+        raise SourceError.single(sizes + remedy, Location(Path(label)), "mismatched-data")
 
 
 def deep_colour(held: bytes) -> bool:
@@ -236,4 +236,4 @@ def picture_size(path: str) -> tuple[int, int]:
 
 def _broken(path: str, error: BaseException) -> SourceError:
     message = f"can't be decoded as a picture ({first_line(error)}). Replace it, or take it out of the dataset."
-    return SourceError([ValidationError(message, Location(Path(path)), code="unreadable-data")])
+    return SourceError.single(message, Location(Path(path)), "unreadable-data")

@@ -41,7 +41,7 @@ def select_domains(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
         unknown = np.flatnonzero(listing.domains == "")
         if 0 < len(unknown) < len(listing):
             message = f"'{listing.ids[unknown[0]]}' has no domain, other samples of the {part} part have one. Name it."
-            raise SourceError([ValidationError(message, listing.place(unknown[0]), code="invalid-record")])
+            raise SourceError.single(message, listing.place(unknown[0]), "invalid-record")
         return listing
     seen = sorted({domain for domain in listing.domains if domain})
     components = sorted({folder for name in listing.ids for folder in _folders(name)})
@@ -77,7 +77,7 @@ def label_only(train: Listing, test: Listing, spec: DatasetSpec) -> bool:
             f"no path of the {part} part holds one of {one_line(spec.using)}, and those of the {other} part do. Name "
             "the domains in both parts: as a folder, in a column `domain`, or one file for each."
         )
-        raise SourceError([ValidationError(message, Location(listing.sources[0]), code="mismatched-data")])
+        raise SourceError.single(message, Location(listing.sources[0]), "mismatched-data")
     return True
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ianvs.base.errors import Location, ValidationError, one_line
+from ianvs.base.errors import Location, one_line
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam.data.arrays import PACKED, array_files, read_arrays
 from ianvs.exam.data.conversations import holds_conversations, read_conversations
@@ -71,13 +71,7 @@ OWN = (
     Door(LISTS, read_lines, fields=False, large=False),
     Door((".csv", ".tsv"), read_csv, large=False),
     Door((".json", ".jsonl"), read_json, large=False),
-    Door(
-        PACKED,
-        read_arrays,
-        lambda path: (*array_files(path).values(),) if path.is_file() else (),
-        fields=False,
-        large=False,
-    ),
+    Door(PACKED, read_arrays, _with_labels, fields=False, large=False),
 )
 FOLDERS = Door((), read_folder, holds_pictures, fields=False, large=False)
 
@@ -107,7 +101,7 @@ def read_source(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
     """What a file or a folder lists. Raises SourceError."""
     path = source.path
     if not path.exists():
-        raise SourceError([ValidationError(f"there is no file or folder '{path}'.", source.place, code="missing-file")])
+        raise SourceError.single(f"there is no file or folder '{path}'.", source.place, "missing-file")
     match = door_of(path)
     if match is None:
         suffixes = one_line([end for door in doors() for end in door.suffixes if end], 30)
@@ -116,5 +110,5 @@ def read_source(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
             f"{' or '.join(COMPRESSED)}), or a folder. Anything else is read by a function of ten lines that returns "
             "the samples: `name: FUNCTION` and `url: ./mine.py` in the dataset (docs/extending.md#a-dataset)."
         )
-        raise SourceError([ValidationError(message, source.place or Location(path), code="wrong-path-type")])
+        raise SourceError.single(message, source.place or Location(path), "wrong-path-type")
     return match[0].read(match[1], path, spec, part)

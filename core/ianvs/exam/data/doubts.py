@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import one_line
-from ianvs.exam.data.dataset import Dataset, Samples
+from ianvs.exam.data.dataset import Dataset, Table
 from ianvs.exam.data.encoded_pictures import encoded_in
 from ianvs.exam.data.fingerprint import digest_of, read_memo, write_memo
 from ianvs.exam.data.mask_doubts import mask_doubts
@@ -74,7 +74,7 @@ def _doubts(dataset: Dataset) -> dict[str, str]:
     return doubts
 
 
-def _counts(samples: Samples) -> NDArray[np.int64]:
+def _counts(samples: Table) -> NDArray[np.int64]:
     """(256,) or more: how many samples, or pixels of masks, are of each class; at 255 the pixels of none."""
     if samples.y.ndim == 1:
         return np.bincount(samples.y, minlength=256)
@@ -86,7 +86,7 @@ def _counts(samples: Samples) -> NDArray[np.int64]:
     return total
 
 
-def _looked_at(samples: Samples) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+def _looked_at(samples: Table) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """(positions of samples with numbers that are not finite, (N,) digests of all samples)."""
     if (encoded := encoded_in(samples.x)) is not None:  # equal files are equal pictures, and whole numbers are finite
         prefixes = encoded.digests[:, :8].copy()

@@ -4,13 +4,16 @@ It is kept in the cache as a folder of a few bytes a file: where each lies, and 
 fingerprinted. One that has changed since is not read.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import math
 import os
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ianvs.base.errors import Location, ValidationError
+from ianvs.base.deep_images import ValueRange
+from ianvs.base.errors import Location
 from ianvs.exam.data.contents import Contents
 from ianvs.exam.data.dataset import Dataset
 from ianvs.exam.data.decode import decode_labels, decode_picture, require_one_shape
@@ -31,43 +35,27 @@ _DIGEST = 16  # bytes of each file's SHA-256 that are kept
 _DRAWN = 64  # pictures of each part that are decoded before a run
 
 
+@dataclass(frozen=True)
 class Coding:
     """How the files of a column become arrays of one shape, all that has to be known to decode them elsewhere.
 
     kind: "rgb" or "labels". size: (height, width) to which they are brought, or None. shape: of each array.
-    numberings: of label pictures, as [classes, owner, values]. value_range: of images of more than 8 bits, or None.
+    numberings: of label pictures. value_range: of images of more than 8 bits, or None.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        size: Sequence[int] | None,
-        shape: Sequence[int],
-        numberings: Sequence[Sequence[Any]] = (),
-        value_range: Sequence[float] | None = None,
-    ) -> None:
-        self.kind, self.shape = kind, tuple(shape)
-        self.size: tuple[int, int] | None = None if size is None else (size[0], size[1])
-        self.numberings = [
-            Numbering(
-                tuple(classes), owner, tuple(tuple(value) if isinstance(value, list) else value for value in values)
-            )
-            for classes, owner, values in numberings
-        ]
-        self.value_range = None if value_range is None else (value_range[0], value_range[1])
+    kind: str
+    size: tuple[int, int] | None
+    shape: tuple[int, ...]
+    numberings: tuple[Numbering, ...] = ()
+    value_range: ValueRange | None = None
 
-    def told(self) -> dict[str, Any]:
-        """What makes the same one again; ready for json."""
-        numberings = [
-            [list(numbering.classes), numbering.owner, list(numbering.values)] for numbering in self.numberings
-        ]
-        return {
-            "kind": self.kind,
-            "size": self.size,
-            "shape": self.shape,
-            "numberings": numberings,
-            "value_range": self.value_range,
-        }
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "numberings": [[each.classes, each.owner, each.values] for each in self.numberings]}
+
+    @classmethod
+    def from_json(cls, held: Mapping[str, Any]) -> Coding:
+        numberings = [Numbering(*_tuples(numbering)) for numbering in held["numberings"]]
+        return cls(**_tuples({**held, "numberings": numberings}))
 
     @property
     def row_bytes(self) -> int:
@@ -92,7 +80,7 @@ def unlike(path: str, actual: tuple[int, int], other: str, expected: tuple[int, 
         f"is {h}x{w} pixels (height x width), {other} {height}x{width}. "
         "Set `image_size: [height, width]` in the dataset to bring all pictures to one size."
     )
-    return SourceError([ValidationError(message, Location(Path(path)), code="mismatched-data")])
+    return SourceError.single(message, Location(Path(path)), "mismatched-data")
 
 
 class EncodedPictures:
@@ -107,7 +95,7 @@ class EncodedPictures:
     def __init__(self, folder: Path) -> None:
         """folder: as `keep` has filled it."""
         self.folder = folder
-        self.coding = Coding(**json.loads((folder / "coding.json").read_text()))
+        self.coding = Coding.from_json(json.loads((folder / "coding.json").read_text()))
         self._ends = np.load(folder / "ends.npy", mmap_mode="r", allow_pickle=False)
         self._facts = np.load(folder / "facts.npy", mmap_mode="r", allow_pickle=False)
         self.digests = np.load(folder / "digests.npy", mmap_mode="r", allow_pickle=False)
@@ -125,7 +113,7 @@ class EncodedPictures:
         numbering = np.zeros(len(paths), np.int64) if used is None else np.asarray(used, np.int64)
         np.save(folder / "facts.npy", np.column_stack([facts, numbering]))
         np.save(folder / "digests.npy", digests[:, :_DIGEST])
-        (folder / "coding.json").write_text(json.dumps(coding.told()))
+        (folder / "coding.json").write_text(json.dumps(coding.to_json()))
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -141,12 +129,6 @@ class EncodedPictures:
         start = int(self._ends[index - 1]) if index else 0
         return os.fsdecode(self._names[start : int(self._ends[index]) - 1].tobytes())
 
-    def known(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """(n, ...) numbers that differ where files or their numberings do."""
-        settings = json.dumps(self.coding.told()).encode()
-        coding = np.frombuffer(hashlib.sha256(settings).digest(), np.uint8)
-        return np.hstack([self.digests[rows], self._facts[rows, 2:].view(np.uint8), np.tile(coding, (len(rows), 1))])
-
     def numbering(self, index: int) -> int:
         return int(self._facts[index, 2])
 
@@ -160,10 +142,10 @@ class EncodedPictures:
                 same = (len(held), os.fstat(file.fileno()).st_mtime_ns) == (size, modified)
         except OSError as error:
             message = f"can't be read: {error.strerror}. Pictures stay encoded, so their files are read until the end."
-            raise SourceError([ValidationError(message, Location(Path(path)), code="unreadable-data")]) from None
+            raise SourceError.single(message, Location(Path(path)), "unreadable-data") from None
         if not same and hashlib.sha256(held).digest()[:_DIGEST] != self.digests[index].tobytes():
             message = "was changed after the samples were listed. Run again: that is another exam."
-            raise SourceError([ValidationError(message, Location(Path(path)), code="changed-since-plan")])
+            raise SourceError.single(message, Location(Path(path)), "changed-since-plan")
         return held
 
     def decoded(self, index: int) -> NDArray[np.uint8]:
@@ -172,10 +154,11 @@ class EncodedPictures:
     def __getitem__(self, index: Any) -> NDArray[np.uint8]:
         if isinstance(index, int | np.integer):
             return self.decoded(range(len(self))[int(index)])
-        return self.take(np.arange(len(self))[index])
+        return self.fetched(np.arange(len(self))[index])
 
-    def take(self, rows: NDArray[np.int64], workers: int = 0) -> NDArray[np.uint8]:
-        """The pictures at `rows`. workers: threads that decode; 0: as many as there are cores."""
+    def fetched(self, rows: NDArray[np.int64] | None, workers: int = 0) -> NDArray[np.uint8]:
+        """The pictures at `rows`; None: all. workers: threads that decode; 0: as many as there are cores."""
+        rows = np.arange(len(self)) if rows is None else rows
         pictures = np.empty((len(rows), *self.coding.shape), np.uint8)
 
         def fill(places: range) -> None:
@@ -190,6 +173,13 @@ class EncodedPictures:
 
     def astype(self, dtype: DTypeLike, **how: Any) -> NDArray[Any]:
         return self[:].astype(dtype, **how)
+
+
+def _tuples(held: Any) -> Any:
+    """What json has, with tuples for its lists."""
+    if isinstance(held, dict):
+        return {name: _tuples(value) for name, value in held.items()}
+    return tuple(map(_tuples, held)) if isinstance(held, list) else held
 
 
 def write_names(folder: Path, paths: Iterable[str]) -> None:

@@ -17,7 +17,7 @@ from ianvs.exam.data.contents import Say, contents
 from ianvs.exam.data.conversation_pictures import picture_digests
 from ianvs.exam.data.doors import source_files
 from ianvs.exam.data.listing import Listing, column
-from ianvs.exam.data.sources import PARTS, read_part, read_parts, sources_of
+from ianvs.exam.data.sources import PARTS, read_parts, sources_of
 from ianvs.exam.data.typed_labels import type_facts
 from ianvs.store import write_atomic
 
@@ -48,9 +48,7 @@ def files_fingerprint(
 
     Not in it: where the files lie, how the yaml is written. listings: training and test, if they are read already.
     """
-    if listings is None and not all(_packed(spec, part) for part in PARTS):
-        listings = read_parts(spec)  # together: which columns they have is decided for both
-    by_part = zip(PARTS, listings or (None, None), strict=True)
+    by_part = zip(PARTS, listings or read_parts(spec), strict=True)
     digests = {part: _part(spec, part, cache_dir, listing, say) for part, listing in by_part}
     return settings_digest(spec, {**digests, **type_facts(spec)})
 
@@ -72,13 +70,7 @@ def settings_digest(spec: DatasetSpec, facts: Mapping[str, object]) -> str:
     return digest_of({"version": VERSION, **settings, **facts})
 
 
-def _packed(spec: DatasetSpec, part: str) -> bool:
-    """Whether a part is in files of arrays alone, which name no other files."""
-    sources = sources_of(spec, part)
-    return bool(sources) and all(source.path.suffix.lower() in PACKED and source.path.is_file() for source in sources)
-
-
-def _part(spec: DatasetSpec, part: str, cache_dir: Path, listing: Listing | None, say: Say) -> dict[str, object]:
+def _part(spec: DatasetSpec, part: str, cache_dir: Path, listing: Listing, say: Say) -> dict[str, object]:
     sources = sources_of(spec, part)
     held = [[os.fspath(path) for path in source_files(source.path)] for source in sources]
     files = [path for paths in held for path in paths if Path(path).is_file()]
@@ -86,16 +78,10 @@ def _part(spec: DatasetSpec, part: str, cache_dir: Path, listing: Listing | None
     described = [
         [source.domain, *(contents.get(path) for path in paths)] for source, paths in zip(sources, held, strict=True)
     ]
-    if _packed(spec, part):  # no need to unpack them more than once, ever, for the shape of their arrays
-        memo = cache_dir / "layouts" / f"{digest_of([part, described, spec.layout])[:32]}.json"
-        layout: str | None = read_memo(memo) if listing is None else listing.layout
-        if layout is None:
-            layout = read_part(spec, part).layout
-            write_memo(memo, layout)
-        return {"sources": described, **({"layout": layout} if "NCHW" in layout else {})}
-    listed = read_part(spec, part) if listing is None else listing
-    marks = {"marks": list(listed.marks)} if listed.marks else {}
-    return {"sources": described, "samples": listing_digest(listed, cache_dir, say), **marks}
+    if all(source.path.suffix.lower() in PACKED and source.path.is_file() for source in sources):
+        return {"sources": described, **({"layout": listing.layout} if "NCHW" in listing.layout else {})}
+    marks = {"marks": list(listing.marks)} if listing.marks else {}
+    return {"sources": described, "samples": listing_digest(listing, cache_dir, say), **marks}
 
 
 def listing_digest(listing: Listing, cache_dir: Path, say: Say = None) -> str:
@@ -103,7 +89,7 @@ def listing_digest(listing: Listing, cache_dir: Path, say: Say = None) -> str:
     columns = [listing.ids, listing.domains]
     if listing.form == "files":
         columns.append(_files(listing.x, cache_dir, say))
-        columns.append(_files(listing.labels, cache_dir, say) if listing.label_form == "files" else listing.labels)
+        columns.append(_files(listing.y, cache_dir, say) if listing.label_form == "files" else listing.y)
     if listing.form == "conversation" and (shown := picture_digests(listing.x.tolist(), cache_dir, say)):
         columns.append(column(shown))
     hasher = hashlib.sha256(b"[")  # of the same text as `digest_of` takes, which is many times as large as the names

@@ -7,12 +7,12 @@ from pathlib import Path, PurePath
 
 import numpy as np
 
-from ianvs.base.errors import Location, ValidationError, one_line
+from ianvs.base.errors import Location, one_line
 from ianvs.base.tool_files import tool_part
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.csv_headers import yaml_list
 from ianvs.exam.data.index import PICTURE_SUFFIXES
-from ianvs.exam.data.listing import Listing, SourceError, column
+from ianvs.exam.data.listing import Listing, SourceError, column, doubt
 
 
 def holds_pictures(path: Path) -> tuple[Path, ...]:
@@ -28,19 +28,19 @@ def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str)
     names, left_out = _pictures(path)
     if not names:
         message = f"holds no pictures; expected <class>/<picture> with {one_line(PICTURE_SUFFIXES)}."
-        raise SourceError([ValidationError(message, Location(path), code="empty-dataset")])
+        raise SourceError.single(message, Location(path), "empty-dataset")
     labels = [_class(name, spec.using) for name in names]
     loose = [name.as_posix() for name, label in zip(names, labels, strict=True) if label is None]
     if loose:
         message = f"these pictures lie in no class folder: {one_line(loose, 3)}. Put each into the folder of its class."
-        raise SourceError([ValidationError(message, Location(path), code="invalid-record")])
+        raise SourceError.single(message, Location(path), "invalid-record")
     warnings = []
     if left_out:
         message = (
             f"{one_line(left_out, 5)} is left out: hidden files and those of tools are no samples. Rename a folder "
             "that is a class, or name its pictures in an index file."
         )
-        warnings.append(ValidationError(message, Location(path), warning=True, code="doubtful-data"))
+        warnings.append(doubt(message, Location(path)))
     outer, classes = _alike(names)
     if not spec.using and outer:
         message = (
@@ -48,18 +48,15 @@ def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str)
             "the outer ones are domains and the inner ones classes, write in the dataset "
             f"`using: {yaml_list(outer)}`."
         )
-        warnings.append(ValidationError(message, Location(path), warning=True, code="doubtful-data"))
-    none = np.zeros(len(names), dtype=np.int64)
+        warnings.append(doubt(message, Location(path)))
     return Listing(
         form="files",
         x=column([os.fspath(path / name) for name in names]),
         label_form="class",
-        labels=column(labels),
+        y=column(labels),
         ids=np.array([name.as_posix() for name in names], dtype=str),
         domains=column([""] * len(names)),
         sources=(path,),
-        origins=none,
-        lines=none,
         warnings=tuple(warnings),
     )
 

@@ -23,7 +23,7 @@ SPLIT_COLUMNS = ("split", "subset", "partition")
 TEXT_COLUMN = "question"
 DOMAIN_COLUMN = "domain"
 ABOUT = {"topic": "topics", "fact": "facts", "feedback": "feedback"}
-"""Columns that tell what a text is about, and what is said of its answers: the columns of Samples by their names."""
+"""Columns that tell what a text is about, and what is said of its answers: those of a Table by what files call them."""
 
 Cells = NDArray[Any] | list[Any]
 """Some cells of a column: numbers as an array (n, ...), anything else as a list."""
@@ -57,8 +57,7 @@ class Grid:
     warnings: tuple[ValidationError, ...] = ()
 
     def place(self, row: int) -> Location:
-        line = 0 if self.lines is None else int(self.lines[row])
-        return Location(self.path, line, 1 if line else 0)
+        return Location.of_line(self.path, 0 if self.lines is None else self.lines[row])
 
     def slip(self, row: int, message: str) -> ValidationError:
         """What is wrong in a row, with its line, or its number."""
@@ -154,7 +153,7 @@ def chosen_column(table: Grid, spec: DatasetSpec, key: str) -> str | None:
     names = chosen_columns(table, spec, key)
     if len(names) > 1:
         message = f"`{key}` lists {len(names)} columns; {table.path.name} has one for it. Name that column."
-        raise SourceError([ValidationError(message, spec.places.get(key), code="wrong-length")])
+        raise SourceError.single(message, spec.places.get(key), "wrong-length")
     return names[0] if names else None
 
 
@@ -167,7 +166,7 @@ def label_columns(table: Grid, spec: DatasetSpec) -> tuple[str, ...]:
             "`label` lists columns, and the dataset does not say what they hold. Add `data_type: multilabel` for a "
             "column of 0 and 1 for each class, or `data_type: regression` for numbers."
         )
-        raise SourceError([ValidationError(message, spec.places.get("label"), code="missing-key")])
+        raise SourceError.single(message, spec.places.get("label"), "missing-key")
     return chosen_columns(table, spec, "label")
 
 
@@ -179,14 +178,8 @@ def label_column(table: Grid, spec: DatasetSpec) -> str:
             f"no column holds the label: expected one of {', '.join(LABEL_COLUMNS)}, found {one_line(table.columns)}."
             f"{near}{_of_bits(table, spec)} Or name the column by `label` in the dataset."
         )
-        raise SourceError(
-            [
-                ValidationError(
-                    message,
-                    Location(table.path) if table.lines is None else Location(table.path, 1, 1),
-                    code="missing-column",
-                )
-            ]
+        raise SourceError.single(
+            message, Location(table.path) if table.lines is None else Location(table.path, 1, 1), "missing-column"
         )
     return column_name
 
@@ -262,13 +255,18 @@ def split_column(grid: Grid, spec: DatasetSpec) -> str | None:
             "`test_data`, too, in place of `test_share`; or give the column another name."
         )
         place = spec.places.get("test_share", column_place(grid.path, name, 0))
-        raise SourceError([ValidationError(message, place, code="conflicting-keys")])
+        raise SourceError.single(message, place, "conflicting-keys")
     return name
 
 
 def listed(cells: Cells) -> list[Any]:
     listed: list[Any] = cells.tolist() if isinstance(cells, np.ndarray) else cells
     return listed
+
+
+def rows_of(block: Mapping[str, Cells]) -> Iterator[dict[str, Any]]:
+    """The rows of a block as records."""
+    return (dict(zip(block, row, strict=True)) for row in zip(*map(listed, block.values()), strict=True))
 
 
 def _are_numbers(cells: Cells, grid: Grid) -> bool:

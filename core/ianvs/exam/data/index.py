@@ -36,23 +36,8 @@ LABEL_SUFFIXES = (*PICTURE_SUFFIXES, ".npy")
 _OTHER_SUFFIXES = (
     *(".mat", ".npz", ".pt", ".pth", ".pkl", ".pickle", ".h5", ".hdf5", ".nc", ".zarr", ".tfrecord", ".parquet"),
     *(".nii", ".nii.gz", ".nrrd", ".mha", ".mhd", ".dcm", ".svs", ".geojson", ".shp", ".las", ".ply", ".pcd", ".bin"),
-    *(
-        ".txt",
-        ".json",
-        ".jsonl",
-        ".xml",
-        ".csv",
-        ".tsv",
-        ".yaml",
-        ".yml",
-        ".svg",
-        ".psd",
-        ".xcf",
-        ".jp2",
-        ".exr",
-        ".hdr",
-    ),
-    *(".heic", ".avif", ".tga", ".dds", ".gz", ".zip", ".tar"),
+    *(".txt", ".json", ".jsonl", ".xml", ".csv", ".tsv", ".yaml", ".yml", ".svg", ".psd", ".xcf", ".jp2", ".exr"),
+    *(".hdr", ".heic", ".avif", ".tga", ".dds", ".gz", ".zip", ".tar"),
 )
 """Ends of files that no label is read from: a label that ends so is a path, and no name of a class."""
 
@@ -100,9 +85,7 @@ def read_lines(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) 
     if problems:
         raise SourceError(summary(problems))
     if not samples:
-        raise SourceError(
-            [ValidationError("is empty; expected at least one sample.", Location(path), code="empty-dataset")]
-        )
+        raise SourceError.single("is empty; expected at least one sample.", Location(path), "empty-dataset")
     return files_listing(path, spec, samples, labels, lines, [""] * len(samples))
 
 
@@ -123,9 +106,7 @@ def read_text(path: Path) -> str:
         packed = path.suffix.lower() in COMPRESSED
         text = _unpacked(path).decode("utf-8-sig") if packed else path.read_text(encoding="utf-8-sig")
     if not text or text.isspace():  # `strip` would copy a corpus
-        raise SourceError(
-            [ValidationError("is empty; expected at least one sample.", Location(path), code="empty-dataset")]
-        )
+        raise SourceError.single("is empty; expected at least one sample.", Location(path), "empty-dataset")
     return text
 
 
@@ -146,7 +127,7 @@ def _unpacked(path: Path) -> bytes:
         import pyarrow
     except ImportError:
         message = "is compressed by zstd, which pyarrow unpacks: pip install 'ianvs-bench[parquet]', or `zstd -d` it."
-        raise SourceError([ValidationError(message, Location(path), code="missing-package")]) from None
+        raise SourceError.single(message, Location(path), "missing-package") from None
     with pyarrow.input_stream(str(path), compression="zstd") as file:
         unpacked: bytes = file.read()
     return unpacked
@@ -158,10 +139,10 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except UnicodeDecodeError as error:
         message = f"is not a text file in UTF-8 (byte {error.start} is not). Save it as UTF-8."
-        raise SourceError([ValidationError(message, Location(path), code="invalid-encoding")]) from None
+        raise SourceError.single(message, Location(path), "invalid-encoding") from None
     except (OSError, EOFError, zlib.error) as error:  # the latter, and errors without a number, of what is compressed
         why = getattr(error, "strerror", None) or f"it is not whole, or not compressed as '{path.suffix}' says"
-        raise SourceError([ValidationError(f"can't be read: {why}.", Location(path), code="unreadable-data")]) from None
+        raise SourceError.single(f"can't be read: {why}.", Location(path), "unreadable-data") from None
 
 
 def files_listing(
@@ -186,9 +167,7 @@ def files_listing(
             f"the label '{labels[odd]}' is {kinds[1]}, the label before it, '{labels[odd - 1]}', is {kinds[0]}. "
             "All labels of a file are of one kind."
         )
-        raise SourceError(
-            [ValidationError(message, Location(path, lines[odd], 1 if lines[odd] else 0), code="mismatched-data")]
-        )
+        raise SourceError.single(message, Location.of_line(path, lines[odd]), "mismatched-data")
     bases = [os.path.normpath(base) for base in (spec.root, path.parent) if base is not None]
     if spec.data_type is None and not any(pictures):
         _refuse_files(labels, bases, path, lines)
@@ -201,22 +180,17 @@ def files_listing(
                 f"{len(lost)} of {len(files)} {noun}s can't be found: {one_line([written[i] for i in lost], 3)}. "
                 f"Looked in {' and in '.join(map(shown_path, bases))}. {remedy}"
             )
-            problems.append(
-                ValidationError(
-                    message, Location(path, lines[lost[0]], 1 if lines[lost[0]] else 0), code="missing-file"
-                )
-            )
+            problems.append(ValidationError(message, Location.of_line(path, lines[lost[0]]), code="missing-file"))
     if problems:
         raise SourceError(problems)
     return Listing(
         form="files",
         x=column(paths),
         label_form="files" if all(pictures) else "class",
-        labels=column(targets),
+        y=column(targets),
         ids=np.array([_name(written, bases) for written in samples], dtype=str),
         domains=column(domains),
         sources=(path,),
-        origins=np.zeros(len(samples), dtype=np.int64),
         lines=np.array(lines, dtype=np.int64),
         given=column(paths),
     )
@@ -226,16 +200,14 @@ def rows_listing(
     path: Path, lines: Lines, form: str, x: NDArray[Any], label_form: str, labels: NDArray[Any], domains: Sequence[str]
 ) -> Listing:
     """Samples that stand in a table or the like themselves; they go by their numbers."""
-    count = len(lines)
     return Listing(
         form=form,
         x=x,
         label_form=label_form,
-        labels=labels,
-        ids=numbered_names(stem_of(path), count),
+        y=labels,
+        ids=numbered_names(stem_of(path), len(lines)),
         domains=column(domains),
         sources=(path,),
-        origins=np.zeros(count, dtype=np.int64),
         lines=np.asarray(lines, dtype=np.int64),
     )
 
@@ -256,9 +228,7 @@ def _refuse_files(labels: Sequence[str], bases: Sequence[str], path: Path, lines
         f"labels are). A label is a class, or the path of a label picture, a mask with {one_line(LABEL_SUFFIXES)}. "
         "Convert the files, or read them in a dataset of your own (`url`)."
     )
-    raise SourceError(
-        [ValidationError(message, Location(path, lines[rows[0]], 1 if lines[rows[0]] else 0), code="wrong-path-type")]
-    )
+    raise SourceError.single(message, Location.of_line(path, lines[rows[0]]), "wrong-path-type")
 
 
 def _looks_like_path(label: str) -> bool:

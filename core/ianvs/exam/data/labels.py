@@ -81,7 +81,7 @@ def numbered_classes(pictures: Sequence[NDArray[np.uint8]], spec: DatasetSpec) -
         highest = max(highest, int(named.max()) if named.size else -1)
     if highest < 0:
         message = f"every pixel of the label pictures is {IGNORED}, which is ignored: there is no class to learn."
-        raise SourceError([ValidationError(message, spec.place, code="invalid-array")])
+        raise SourceError.single(message, spec.place, "invalid-array")
     return ClassLists(tuple(map(str, range(highest + 1))))
 
 
@@ -95,13 +95,13 @@ def class_lists(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
     lists = _by_domain(listings, spec) if isinstance(spec.classes, Mapping) else ClassLists(_shared(listings, spec))
     if len(lists.names) > IGNORED and any(listing.label_form in ("files", "maps") for listing in listings):
         message = f"there are {len(lists.names)} classes; label pictures can tell {IGNORED} apart."
-        raise SourceError([ValidationError(message, spec.places.get("classes", spec.place), code="out-of-range")])
+        raise SourceError.single(message, spec.places.get("classes", spec.place), "out-of-range")
     return lists
 
 
 def class_indices(listing: Listing, lists: ClassLists) -> NDArray[np.int64]:
     """(N,) class indices. A label is a name of its class list, or a position in it where no name says the same."""
-    written: list[str] = listing.labels.tolist()
+    written: list[str] = listing.y.tolist()
     domains: list[str] = listing.domains.tolist() if lists.domains else [""]  # else all of them mean the same
     tables = {domain: _Table(lists.of(domain), lists.names) for domain in dict.fromkeys(domains)}
     numbers: Iterable[int]
@@ -144,28 +144,26 @@ def _shared(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, ...]:
     given = {listing.classes for listing in listings if listing.classes is not None}
     if len(given) > 1:
         message = "the parts of the data bring different class names. List the names by `classes`."
-        raise SourceError([ValidationError(message, spec.place, code="mismatched-data")])
+        raise SourceError.single(message, spec.place, "mismatched-data")
     if given:
         return next(iter(given))
     if spec.mask_values is not None:
         return tuple(name for name in spec.mask_values if name != IGNORE)
     if all(listing.label_form != "class" for listing in listings):
         return ()
-    names = {token for listing in listings for token in listing.labels}
+    names = {token for listing in listings for token in listing.y}
     integers = {name for name in names if is_class_index(name)}
     if integers and integers != names:
-        first = listings[0].labels[0]
+        first = listings[0].y[0]
         listing, i = next(
             (listing, i)
             for listing in listings
-            for i, token in enumerate(listing.labels)
+            for i, token in enumerate(listing.y)
             if (token in integers) != (first in integers)
         )
         kind = "a name" if first in integers else "an integer"
-        message = f"the label '{listing.labels[i]}' is {kind}, the first label, '{first}', is not."
-        raise SourceError(
-            [ValidationError(f"{message} Or list all by `classes`.", listing.place(i), code="ambiguous-data")]
-        )
+        message = f"the label '{listing.y[i]}' is {kind}, the first label, '{first}', is not."
+        raise SourceError.single(f"{message} Or list all by `classes`.", listing.place(i), "ambiguous-data")
     return tuple(sorted(names, key=int) if integers else sorted(names))
 
 
@@ -177,15 +175,11 @@ def _by_domain(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
         for i in np.flatnonzero(~np.isin(listing.domains.astype(str), list(given)))[:1]:
             if name := str(listing.domains[i]):
                 hint = closest(name, given) or f" There are lists for: {one_line(list(given))}."
-                raise SourceError(
-                    [
-                        ValidationError(
-                            f"the domain '{name}' has no class list in `classes`.{hint}", place, code="unknown-domain"
-                        )
-                    ]
+                raise SourceError.single(
+                    f"the domain '{name}' has no class list in `classes`.{hint}", place, "unknown-domain"
                 )
             message = f"'{listing.ids[i]}' has no domain, but `classes` has a list for each domain. Name its domain."
-            raise SourceError([ValidationError(message, listing.place(int(i)), code="invalid-record")])
+            raise SourceError.single(message, listing.place(int(i)), "invalid-record")
     used = spec.using or tuple(given)
     names = tuple(dict.fromkeys(name for domain in used for name in given[domain]))
     index = {name: position for position, name in enumerate(names)}

@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,10 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import PACKED
 from ianvs.exam.data.cache import Progress, entry, forget, is_whole
 from ianvs.exam.data.contents import Say, known_contents
-from ianvs.exam.data.dataset import Dataset, Samples
+from ianvs.exam.data.dataset import Dataset, Table
 from ianvs.exam.data.doors import door_of, source_files
 from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in, write_names
-from ianvs.exam.data.fingerprint import digest_of, file_digests, files_fingerprint, read_memo, write_memo
+from ianvs.exam.data.fingerprint import digest_of, file_digests, files_fingerprint
 from ianvs.exam.data.index import LISTS, WITH_FIELDS, suffix_of
 from ianvs.exam.data.labels import only_numbers
 from ianvs.exam.data.listed import load_listed, stays_encoded
@@ -31,9 +31,10 @@ from ianvs.exam.data.sources import PARTS, read_parts
 
 WORTH_KEEPING = 2**20  # bytes of all files together, below which parsing costs less than keeping
 APART = 2**24  # bytes of lists and tables from which on they are read by another process
-_FORMAT = 4  # part of every key: raise it when the same files give other samples
-_COLUMNS = ("x", "y", "ids", "domains")  # the last is not kept where the source knows none
+_FORMAT = 5  # part of every key: raise it when the same files give other samples
+_COLUMNS = [name for name in Table.aligned if name != "columns"]
 _FACTS = ("name", "kind", "classes", "fingerprint", "ignore_index", "domain_classes", "notes", "layout")
+_HALVES = "surrogatepass"  # json may hold half a pair
 _BLOCK = 4096  # files that are looked at together: their names take memory
 
 
@@ -52,7 +53,7 @@ def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
         digests = file_digests([str(path) for path in paths], cache_dir)
     except OSError:
         return None
-    return f"table-{digest_of([_FORMAT, repr(spec), digests])[:32]}"
+    return f"list-{digest_of([_FORMAT, repr(spec), digests])[:32]}"
 
 
 def is_large(spec: DatasetSpec) -> bool:
@@ -69,16 +70,6 @@ def _holds_more(path: Path) -> bool:
     return door is not None and door[0].large
 
 
-def kept_fingerprint(key: str | None, cache_dir: Path) -> str | None:
-    """The fingerprint of large files that were read, with nothing wrong in them; None where none is kept."""
-    if key is None:
-        return None
-    if (facts := kept_facts(key, cache_dir)) is not None:
-        return str(facts["fingerprint"])
-    memorized: str | None = read_memo(_memo(key, cache_dir))
-    return memorized or kept_seen(_list(key), cache_dir)
-
-
 def keep_table(
     parts: tuple[Listing, Listing], spec: DatasetSpec, key: str, cache_dir: Path, say: Say = None
 ) -> str | None:
@@ -91,48 +82,39 @@ def keep_table(
         return None
     if spec.root is not None and not all(path.startswith(f"{spec.root}{os.sep}") for entry in files for path in entry):
         return None  # it lies elsewhere than where it is looked for first
-    packed = all(source.path.suffix.lower() in PACKED for source in (*spec.train, *spec.test)) and not spec.test_share
-    if form in ("arrays", "text") and not packed:  # those can be loaded as they are
-        keep_dataset(load_listed(parts, spec, fingerprint, cache_dir), key, cache_dir)
-        return fingerprint
     with suppress(OSError):  # the cache only saves time
-        if files:
-            keep_seen(files, np.concatenate(facts), fingerprint, _list(key), cache_dir)
-        else:
-            write_memo(_memo(key, cache_dir), fingerprint)
-    if form == "files" and stays_encoded(parts, spec) and not only_numbers(parts, spec):  # else all are decoded first
+        keep_seen(files, np.concatenate([np.empty((0, 2), np.int64), *facts]), fingerprint, key, cache_dir)
+    if form in ("arrays", "text") and not _mapped(spec):
+        keep_dataset(load_listed(parts, spec, fingerprint, cache_dir), spec, cache_dir)
+    elif form == "files" and stays_encoded(parts, spec) and not only_numbers(parts, spec):  # else all are decoded first
         keep_pictures(load_listed(parts, spec, fingerprint, cache_dir), spec, cache_dir)
     return fingerprint
 
 
 def load_large(spec: DatasetSpec, key: str, cache_dir: Path, progress: Progress | None = None) -> Dataset:
     """The samples of what is kept under `key`, read only if they are not kept. Raises SourceError."""
-    stored = kept_dataset(key, cache_dir)
-    listed = kept_seen(_list(key), cache_dir) if stored is None else None
-    if listed is not None:
-        stored = kept_dataset(_files(spec, listed), cache_dir)
+    fingerprint = kept_fingerprint(key, cache_dir)
+    stored = None if fingerprint is None else kept_dataset(spec, fingerprint, cache_dir)
     if stored is not None:
         return stored
     parts = read_parts(spec)
     dataset = load_listed(parts, spec, files_fingerprint(spec, cache_dir, parts), cache_dir, progress)
-    if dataset.fingerprint == listed:  # else files have changed since they were checked
-        keep_dataset(dataset, _files(spec, listed), cache_dir)
+    if dataset.fingerprint == fingerprint and not _mapped(spec):  # else files have changed since they were checked
+        keep_dataset(dataset, spec, cache_dir)
     return dataset
 
 
-def _memo(key: str, cache_dir: Path) -> Path:
-    return cache_dir / "fingerprints" / f"{key}.json"
+def _mapped(spec: DatasetSpec) -> bool:
+    """Whether all samples are in files of arrays, which can be loaded as they are."""
+    packed = all(source.path.suffix.lower() in PACKED for source in (*spec.train, *spec.test))
+    return packed and spec.test_share is None
 
 
-def _list(key: str) -> str:
-    return f"list-{key}"
-
-
-def _files(spec: DatasetSpec, fingerprint: str) -> str:
+def _key(spec: DatasetSpec, fingerprint: str) -> str:
     return f"files-{digest_of([_FORMAT, repr(spec), fingerprint])[:32]}"
 
 
-def keep_dataset(dataset: Dataset, key: str, cache_dir: Path) -> None:
+def keep_dataset(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
     """Keep all but conversations; decoded pictures, which lie in the cache already, are named and not copied."""
     if dataset.kind == "conversation":
         return
@@ -150,16 +132,15 @@ def keep_dataset(dataset: Dataset, key: str, cache_dir: Path) -> None:
                     facts["pictures"][f"{part}_{name}"] = f"{encoded.folder.name}/"
                 elif (pictures := _entry_of(values, cache_dir)) is not None:
                     facts["pictures"][f"{part}_{name}"] = pictures
-                elif values.dtype == object and len(values) and not isinstance(values[0], str):  # such as boxes
-                    (folder / f"{part}_{name}.jsonl").write_text("".join(f"{json.dumps(v)}\n" for v in values.tolist()))
-                elif values.dtype == object:
-                    _save_texts(folder, f"{part}_{name}", values)
+                elif values.dtype == object:  # texts, boxes and the like; numpy's texts are all as wide as the longest
+                    text = json.dumps(values.tolist(), ensure_ascii=False)
+                    (folder / f"{part}_{name}.json").write_text(text, "utf-8", _HALVES)
                 else:
                     np.save(folder / f"{part}_{name}.npy", values, allow_pickle=False)
         (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
 
     with suppress(OSError):  # the cache can't be written: it only saves time
-        entry(cache_dir, key, fill)
+        entry(cache_dir, _key(spec, dataset.fingerprint), fill)
 
 
 def keep_pictures(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
@@ -168,33 +149,24 @@ def keep_pictures(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
     of_files = all(
         encoded_in(samples.x) is not None or _entry_of(samples.x, cache_dir) is not None for samples in parts
     )
-    others = [value for samples in parts for name, value in vars(samples).items() if name not in _COLUMNS]
-    if of_files and all(value is None or not len(value) for value in others):
-        keep_dataset(dataset, _files(spec, dataset.fingerprint), cache_dir)
+    if of_files and not any(samples.columns for samples in parts):
+        keep_dataset(dataset, spec, cache_dir)
 
 
 def kept_pictures(spec: DatasetSpec, fingerprint: str, cache_dir: Path) -> Dataset | None:
     """What `keep_pictures` kept. Files of pictures that stay encoded are looked at when they are read, not here."""
-    dataset = kept_dataset(_files(spec, fingerprint), cache_dir)
-    if dataset is None:
+    if any((cache_dir / _key(spec, fingerprint)).glob("train_x.*")):  # of a table, whose file is looked at
         return None
-    x = dataset.train.x
-    return dataset if encoded_in(x) is not None or _entry_of(x, cache_dir) is not None else None
+    return kept_dataset(spec, fingerprint, cache_dir)
 
 
-def kept_facts(key: str, cache_dir: Path) -> dict[str, Any] | None:
-    """What is known of a dataset that is kept, and is as it was written: "fingerprint" and others."""
+def kept_dataset(spec: DatasetSpec, fingerprint: str, cache_dir: Path) -> Dataset | None:
+    """What `keep_dataset` kept, its numbers and pictures memory-mapped; None where nothing is, or it is damaged."""
+    key = _key(spec, fingerprint)
     if not is_whole(cache_dir / key):
         return None
     facts: dict[str, Any] = json.loads((cache_dir / key / "facts.json").read_text(encoding="utf-8"))
-    whole = all(is_whole(cache_dir / file.partition("/")[0]) for file in facts["pictures"].values())
-    return facts if whole else None
-
-
-def kept_dataset(key: str, cache_dir: Path) -> Dataset | None:
-    """The dataset, its numbers and pictures memory-mapped; None where none is kept."""
-    facts = kept_facts(key, cache_dir)
-    if facts is None:
+    if not all(is_whole(cache_dir / file.partition("/")[0]) for file in facts["pictures"].values()):
         return None
     for used in {key, *(file.partition("/")[0] for file in facts["pictures"].values())}:
         with suppress(OSError):  # when it was used last, for `ianvs cache`
@@ -206,7 +178,7 @@ def kept_dataset(key: str, cache_dir: Path) -> Dataset | None:
     return Dataset(train=train, test=test, folders=tuple(map(Path, facts["folders"])), **fields)
 
 
-def _part(folder: Path, part: str, pictures: dict[str, str], cache_dir: Path) -> Samples:
+def _part(folder: Path, part: str, pictures: dict[str, str], cache_dir: Path) -> Table:
     columns: dict[str, Any] = {}
     for name in _COLUMNS:
         stem = f"{part}_{name}"
@@ -215,11 +187,9 @@ def _part(folder: Path, part: str, pictures: dict[str, str], cache_dir: Path) ->
             columns[name] = EncodedPictures(numbers)
         elif numbers.is_file():
             columns[name] = np.load(numbers, mmap_mode="r", allow_pickle=False)
-        elif (folder / f"{stem}.txt").is_file():
-            columns[name] = _load_texts(folder, stem)
-        elif (folder / f"{stem}.jsonl").is_file():
-            columns[name] = column([json.loads(line) for line in (folder / f"{stem}.jsonl").read_text().splitlines()])
-    return Samples(**columns)
+        elif (file := folder / f"{stem}.json").is_file():
+            columns[name] = column(json.loads(file.read_text("utf-8", _HALVES)))
+    return Table(**columns)
 
 
 def _entry_of(values: NDArray[Any], cache_dir: Path) -> str | None:
@@ -234,26 +204,13 @@ def _entry_of(values: NDArray[Any], cache_dir: Path) -> str | None:
     return file.relative_to(root).as_posix() if same else None
 
 
-def _save_texts(folder: Path, name: str, texts: NDArray[Any]) -> None:
-    """(N,) texts, one after the other, and where each of them ends: numpy's texts are all as wide as the longest."""
-    held = texts.tolist()
-    (folder / f"{name}.txt").write_bytes("".join(held).encode("utf-8", "surrogatepass"))  # json may hold half a pair
-    np.save(folder / f"{name}_ends.npy", np.cumsum([len(text) for text in held], dtype=np.int64))
-
-
-def _load_texts(folder: Path, name: str) -> NDArray[Any]:
-    together = (folder / f"{name}.txt").read_bytes().decode("utf-8", "surrogatepass")
-    ends = np.load(folder / f"{name}_ends.npy").tolist()
-    return column([together[start:end] for start, end in pairwise([0, *ends])])
-
-
 def _files_of(listings: Sequence[Listing]) -> list[NDArray[Any]]:
     """Columns of the files that the listings name."""
     columns = [each.x for each in listings if each.form == "files"]
     shown = [x.pictures for each in listings if each.form == "conversation" for x in each.x]
     if names := dict.fromkeys(str(each.file) for pictures in shown for each in pictures if each.file is not None):
         columns.append(column(list(names)))
-    return columns + [each.labels for each in listings if each.label_form == "files"]
+    return columns + [each.y for each in listings if each.label_form == "files"]
 
 
 def keep_seen(
@@ -273,8 +230,8 @@ def keep_seen(
     entry(cache_dir, key, fill)
 
 
-def kept_seen(key: str, cache_dir: Path) -> str | None:
-    """What `keep_seen` kept, if every file is as it was; else None."""
+def kept_fingerprint(key: str, cache_dir: Path) -> str | None:
+    """The fingerprint that `keep_seen` kept, of samples with nothing wrong in them, if every file is as it was."""
     folder = cache_dir / key
     if not is_whole(folder):
         return None

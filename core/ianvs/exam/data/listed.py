@@ -15,11 +15,12 @@ from ianvs.exam.data.cache import Progress, cached_arrays, cached_labels, cached
 from ianvs.exam.data.contents import known_contents, paths_digest
 from ianvs.exam.data.conversation_pictures import picture_digests
 from ianvs.exam.data.conversations import notes_of, told_of, user_turns
-from ianvs.exam.data.dataset import Dataset, Samples
+from ianvs.exam.data.dataset import Dataset, Table
 from ianvs.exam.data.decode import picture_size, require_value_range
 from ianvs.exam.data.domains import label_only
 from ianvs.exam.data.encoded_pictures import Coding, EncodedPictures
 from ianvs.exam.data.fingerprint import digest_of, file_digests
+from ianvs.exam.data.grids import ABOUT
 from ianvs.exam.data.labels import (
     AS_WRITTEN,
     IGNORED,
@@ -30,13 +31,12 @@ from ianvs.exam.data.labels import (
     numbered_classes,
     only_numbers,
 )
-from ianvs.exam.data.listing import Listing, SourceError, all_different
+from ianvs.exam.data.listing import Listing, SourceError, all_different, doubt
 from ianvs.exam.data.masks import mask_numbering, renumbered
 from ianvs.exam.data.sources import PARTS
+from ianvs.exam.data.typed_labels import DATA_TYPES, Parts, type_url
 from ianvs.plugins.loader import load
 
-DATA_TYPES = "ianvs.data_types"  # ianvs.exam.data_types.ENTRY_POINTS, which builds on this package
-Parts = tuple[Listing, Listing]  # training, test
 DECODED_BYTES = 2 << 30  # of the decoded pictures of both parts, above which they stay encoded
 
 _KINDS = {
@@ -75,7 +75,7 @@ def warnings_of(parts: Parts, spec: DatasetSpec) -> list[ValidationError]:
     messages += [again for part, listing in zip(PARTS, parts, strict=True) if (again := _repeated(listing, part))]
     typed = [warning for listing in parts for warning in _warnings_of_type(listing, spec)]
     return [
-        *(ValidationError(message, place, warning=True, code="doubtful-data") for message, place in messages),
+        *(doubt(message, place) for message, place in messages),
         *reader_warnings(parts),
         *typed,
     ]
@@ -106,10 +106,8 @@ def _warnings_of_type(listing: Listing, spec: DatasetSpec) -> list[ValidationErr
         sizes = np.tile(listing.x.shape[1:3], (len(listing), 1))
     else:
         return []
-    oddities = _data_type(listing, spec).warnings(listing.labels, sizes)
-    return [
-        ValidationError(message, listing.place(row), warning=True, code="doubtful-data") for row, message in oddities
-    ]
+    oddities = _data_type(listing, spec).warnings(listing.y, sizes)
+    return [doubt(message, listing.place(row)) for row, message in oddities]
 
 
 def _repeated(listing: Listing, part: str) -> tuple[str, Location] | None:
@@ -153,31 +151,32 @@ def load_listed(
     if train_x.shape[1:] != test_x.shape[1:]:
         message = f"its samples are {test_x.shape[1:]}, those of the training part are {train_x.shape[1:]}."
         remedy = " Set `image_size: [height, width]` in the dataset." if train.form == "files" else ""
-        raise SourceError([ValidationError(message + remedy, Location(test.sources[0]), code="mismatched-data")])
+        raise SourceError.single(message + remedy, Location(test.sources[0]), "mismatched-data")
     numbering = AS_WRITTEN if unnamed else mask_numbering(spec, lists.names)
     train_y = _targets(train, lists, spec, cache_dir, slice_of(progress, 0.8, 0.9), numbering, fingerprint)
     test_y = _targets(test, lists, spec, cache_dir, slice_of(progress, 0.9, 1.0), numbering, fingerprint)
     if unnamed:
         lists = _numbered(train, test, [train_y, test_y], spec, cache_dir)
         notes.append(_named_by_numbers(len(lists.names)))
-    samples: list[Samples] = []
+    tables: list[Table] = []
     folders: set[Path] = set()
     for listing, x, y in ((train, train_x, train_y), (test, test_x, test_y)):
         if y.ndim == 3 and listing.label_form in ("files", "maps") and x.shape[1:3] != y.shape[1:3]:
             message = f"pictures are {x.shape[1:3]}, label pictures {y.shape[1:3]}. Set `image_size: [height, width]`."
-            raise SourceError([ValidationError(message, Location(listing.sources[0]), code="mismatched-data")])
+            raise SourceError.single(message, Location(listing.sources[0]), "mismatched-data")
         domains = listing.domains.astype(str) if any(listing.domains) else None
-        about = told_of(listing.x.tolist()) if conversations else listing.about
-        samples.append(Samples(x, y, listing.ids, domains, columns=listing.columns, **about))
-        for form, paths in ((listing.form, listing.x), (listing.label_form, listing.labels)):
+        about = {name: getattr(listing, name) for name in ABOUT.values()}
+        about |= told_of(listing.x.tolist()) if conversations else {}
+        tables.append(Table(x, y, listing.ids, domains, columns=listing.columns, **about))
+        for form, paths in ((listing.form, listing.x), (listing.label_form, listing.y)):
             if form == "files":
                 folders |= set(map(Path, {os.path.dirname(path) for path in paths}))  # noqa: PTH120 - Path is slow
     kind = _KINDS.get(train.label_form, train.label_form)
     return Dataset(
         name=_name(spec),
         kind=kind,
-        train=samples[0],
-        test=samples[1],
+        train=tables[0],
+        test=tables[1],
         classes=lists.names,
         fingerprint=fingerprint,
         ignore_index=IGNORED if kind == "segmentation" else None,
@@ -196,7 +195,7 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
             f"the test part has {test.form} with labels as {test.label_form}, the training part has {train.form} with "
             f"labels as {train.label_form}. Both parts hold the same kind of samples."
         )
-        raise SourceError([ValidationError(message, Location(test.sources[0]), code="mismatched-data")])
+        raise SourceError.single(message, Location(test.sources[0]), "mismatched-data")
     conversations = train.form == "conversation"
     with_channels = "is for arrays of pictures with channels, (N, ., ., .); these samples are not."
     masked = train.label_form in ("files", "maps")
@@ -214,9 +213,7 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
         ("classes", spec.classes, conversations, no_label),
     ):
         if misplaced and given is not None:
-            raise SourceError(
-                [ValidationError(f"`{key}` {why} Take it out.", spec.places.get(key, spec.place), code="unfit-key")]
-            )
+            raise SourceError.single(f"`{key}` {why} Take it out.", spec.places.get(key, spec.place), "unfit-key")
     lists = class_lists(parts, spec)
     mask_numbering(spec, lists.names)  # raises where a name in it is no class
     return lists
@@ -261,15 +258,14 @@ def _encoded(
     listing: Listing, spec: DatasetSpec, cache_dir: Path, content: str, numberings: Sequence[Numbering] = ()
 ) -> NDArray[Any]:
     """The pictures of a listing, or its label pictures where `numberings` are given, for each the one that it is in."""
-    paths = (listing.labels if numberings else listing.x).tolist()
+    paths = (listing.y if numberings else listing.x).tolist()
     height, width = spec.image_size or picture_size(listing.x[0])
     distinct = list(dict.fromkeys(numberings))
     where = {numbering: index for index, numbering in enumerate(distinct)}
     shape = (height, width) if numberings else (height, width, 3)
-    written = [[n.classes, n.owner, n.values] for n in distinct]
-    coding = Coding("labels" if numberings else "rgb", spec.image_size, shape, written, spec.value_range)
+    coding = Coding("labels" if numberings else "rgb", spec.image_size, shape, tuple(distinct), spec.value_range)
     used = [where[numbering] for numbering in numberings] if numberings else None
-    key = f"encoded-{digest_of([2, content, coding.told(), paths_digest(paths)])[:32]}"
+    key = f"encoded-{digest_of([2, content, coding.to_json(), paths_digest(paths)])[:32]}"
 
     def fill(folder: Path) -> None:
         EncodedPictures.keep(folder, coding, paths, known_contents(paths, cache_dir), used)
@@ -290,7 +286,7 @@ def _targets(
     if listing.label_form == "class":
         return class_indices(listing, lists)
     if listing.label_form in ("text", "replies"):
-        return listing.labels
+        return listing.y
     if listing.label_form not in _KINDS:
         return _of_type(listing, spec, cache_dir)
     of_domain = {domain: numbering or lists.of(domain) for domain in set(listing.domains.tolist())}
@@ -298,27 +294,26 @@ def _targets(
     if listing.label_form == "files" and spec.storage == "encoded":
         return _encoded(listing, spec, cache_dir, content, numberings)
     if listing.label_form == "files":
-        paths, pictures = listing.labels.tolist(), listing.x.tolist()
+        paths, pictures = listing.y.tolist(), listing.x.tolist()
         return cached_labels(paths, numberings, pictures, spec.image_size, cache_dir, progress)
-    maps = [renumbered(picture, numberings[i], listing.place(i)) for i, picture in enumerate(listing.labels)]
+    maps = [renumbered(picture, numberings[i], listing.place(i)) for i, picture in enumerate(listing.y)]
     return np.stack(maps)
 
 
 def _of_type(listing: Listing, spec: DatasetSpec, cache_dir: Path) -> NDArray[Any]:
     """Labels that a data type has read, moved along where pictures are resized."""
     if listing.form != "files" or spec.image_size is None:
-        return listing.labels
+        return listing.y
     paths = listing.x.tolist()
     key = f"sizes-{digest_of(file_digests(paths, cache_dir))[:32]}"
     sizes = cached_arrays(cache_dir, key, lambda: {"sizes": np.array([picture_size(path) for path in paths])})["sizes"]
-    labels: NDArray[Any] = _data_type(listing, spec).resized(listing.labels, np.array(spec.image_size) / sizes)
+    labels: NDArray[Any] = _data_type(listing, spec).resized(listing.y, np.array(spec.image_size) / sizes)
     return labels
 
 
 def _data_type(listing: Listing, spec: DatasetSpec) -> Any:
     """The data type of the labels, which this package can't import."""
-    url = None if spec.data_type is None or spec.data_type.url is None else str(spec.data_type.url)
-    return load(url, listing.label_form, DATA_TYPES).target()
+    return load(type_url(spec.data_type), listing.label_form, DATA_TYPES).target()
 
 
 def _numbered(
@@ -327,7 +322,7 @@ def _numbered(
     """The classes that label pictures hold; of files, they are looked for once while the files stay the same."""
     if train.label_form != "files":
         return numbered_classes(pictures, spec)
-    contents = [file_digests(listing.labels.tolist(), cache_dir) for listing in (train, test)]
+    contents = [file_digests(listing.y.tolist(), cache_dir) for listing in (train, test)]
     key = f"classes-{digest_of([spec.image_size, *contents])[:32]}"
     arrays = cached_arrays(cache_dir, key, lambda: {"names": np.array(numbered_classes(pictures, spec).names)})
     return ClassLists(tuple(arrays["names"].tolist()))

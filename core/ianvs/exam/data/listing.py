@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.base.error_codes import ErrorCode
 from ianvs.base.errors import DataError, Location, ValidationError
+from ianvs.exam.data.dataset import Table, concatenated
 
 TOLD = 5  # of the problems of one file
-_COLUMNS = ("x", "labels", "ids", "domains", "lines")
 
 
 class SourceError(DataError):
@@ -25,59 +26,59 @@ class SourceError(DataError):
             "\n".join(map(str, self.problems)), code=self.problems[0].code if self.problems else "unspecified"
         )
 
+    @classmethod
+    def single(cls, message: str, location: Location | None, code: ErrorCode) -> SourceError:
+        """A single problem."""
+        return cls([ValidationError(message, location, code=code)])
+
     def __reduce__(self) -> tuple[type[SourceError], tuple[tuple[ValidationError, ...]]]:
         return type(self), (self.problems,)
 
 
-@dataclass(frozen=True)
-class Listing:
-    """N samples as they were written down.
+def doubt(message: str, location: Location | None) -> ValidationError:
+    """A warning: something is read otherwise than its author may think."""
+    return ValidationError(message, location, warning=True, code="doubtful-data")
 
-    x: (N,) absolute file names ("files"), (N, ...) arrays ("arrays"), or (N,) texts ("text").
-    labels: (N,) class tokens ("class"), (N,) absolute names of label pictures ("files"), (N, height, width) uint8
-    ("maps"), or (N,) texts ("text").
+
+@dataclass(frozen=True, kw_only=True)
+class Listing(Table):
+    """Samples as they were written down: a table that knows where each row of it stands.
+
+    form: what `x` is: (N,) absolute file names ("files"), (N, ...) arrays ("arrays"), (N,) texts ("text") or
+    Conversation ("conversation").
+    label_form: what `y` is: (N,) class tokens ("class"), (N,) absolute names of label pictures ("files"), (N, height,
+    width) uint8 ("maps"), (N,) texts ("text") or lists of them ("replies"); else it is the name of a data type.
     ids: (N,) the samples' names as written, relative where they could be made so.
     domains: (N,) names, "" where none is written.
-    origins, lines: (N,) the position in `sources` and the line there (0: has no lines) where a sample was written.
+    origins, lines: (N,) the position in `sources` and the line there where a sample was written; None: in the first
+    source, and no lines.
     """
 
     form: str
-    x: NDArray[Any]
     label_form: str
-    labels: NDArray[Any]
-    ids: NDArray[Any]
     domains: NDArray[Any]
     sources: tuple[Path, ...]
-    origins: NDArray[np.int64]
-    lines: NDArray[np.int64]
+    origins: NDArray[np.int64] | None = None
+    lines: NDArray[np.int64] | None = None
     classes: tuple[str, ...] | None = None  # names that the source itself brings for integer labels
     given: NDArray[Any] | None = None  # (N,) what each sample goes by where it was written, "" for nothing
     marks: tuple[str, ...] = ()  # what a later version reads of the same files; part of what they are
-    # Of texts, (N,) by the names of Samples' columns: what else is written of each, "" for nothing.
-    about: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # (N, ...) by name, for metrics that name them
     features: tuple[str, ...] = ()  # names of the columns of `x`, of a table of numbers
     row_ids: tuple[str, ...] = ()  # those of `features` whose name and values are those of a row number
-    label_columns: tuple[str, ...] = ()  # names of the columns of `labels` (N, C), of a table that has several
+    label_columns: tuple[str, ...] = ()  # names of the columns of `y` (N, C), of a table that has several
     warnings: tuple[ValidationError, ...] = ()  # of the reader of the files, each with its place
     layout: str = ""  # of arrays with four axes, as they came: NHWC or NCHW; in `x` the channels are last
 
-    def __len__(self) -> int:
-        return len(self.ids)
+    aligned: ClassVar[tuple[str, ...]] = (*Table.aligned, "given", "origins", "lines")
+
+    def noted(self, warnings: Iterable[ValidationError] = (), marks: Iterable[str] = ()) -> Listing:
+        """The same with further warnings and marks."""
+        return replace(self, warnings=(*self.warnings, *warnings), marks=(*self.marks, *marks))
 
     def place(self, index: int) -> Location:
         """Where sample `index` was written."""
-        return Location(self.sources[self.origins[index]], int(self.lines[index]), 1 if self.lines[index] else 0)
-
-    def take(self, keep: NDArray[Any]) -> Listing:
-        """The samples at `keep` (positions or a mask), in that order."""
-        return replace(
-            self,
-            given=None if self.given is None else self.given[keep],
-            about={name: values[keep] for name, values in self.about.items()},
-            columns={name: values[keep] for name, values in self.columns.items()},
-            **{name: getattr(self, name)[keep] for name in (*_COLUMNS, "origins")},
-        )
+        source = self.sources[0 if self.origins is None else self.origins[index]]
+        return Location.of_line(source, 0 if self.lines is None else self.lines[index])
 
 
 def column(values: Sequence[Any]) -> NDArray[Any]:
@@ -108,7 +109,7 @@ def join(listings: Sequence[Listing]) -> Listing:
     for other in listings[1:]:
         for noun, expected, actual in (
             ("samples", _described(first.form, first.x), _described(other.form, other.x)),
-            ("labels", _described(first.label_form, first.labels), _described(other.label_form, other.labels)),
+            ("labels", _described(first.label_form, first.y), _described(other.label_form, other.y)),
             ("class names", str(first.classes), str(other.classes)),
         ):
             if expected != actual:
@@ -116,32 +117,21 @@ def join(listings: Sequence[Listing]) -> Listing:
                     f"its {noun} are {actual}, those of {first.sources[0].name} are {expected}. Make them the same."
                 )
                 raise SourceError([ValidationError(message, Location(other.sources[0]), code="mismatched-data")])
-    joined: dict[str, Any] = {
-        name: np.concatenate([getattr(listing, name) for listing in listings]) for name in _COLUMNS
-    }
+    counts = [len(listing) for listing in listings]
+    columns = (name for name in first.aligned if name not in ("origins", "lines"))
+    joined = {name: concatenated([getattr(each, name) for each in listings], counts) for name in columns}
+    joined["origins"] = np.repeat(np.arange(len(listings), dtype=np.int64), counts)
+    lines = (np.zeros(len(each), np.int64) if each.lines is None else each.lines for each in listings)
+    joined["lines"] = np.concatenate([*lines])
     return replace(
         first,
         **joined,
         sources=tuple(listing.sources[0] for listing in listings),
-        origins=np.repeat(np.arange(len(listings), dtype=np.int64), [len(listing) for listing in listings]),
-        given=None
-        if first.given is None
-        else np.concatenate([listing.given for listing in listings if listing.given is not None]),
-        about=_about(listings),
         warnings=tuple(warning for listing in listings for warning in listing.warnings),
         marks=tuple(sorted({mark for listing in listings for mark in listing.marks})),
         row_ids=tuple(name for name in first.row_ids if all(name in listing.row_ids for listing in listings)),
         layout=" and ".join(dict.fromkeys(listing.layout for listing in listings)),
     )
-
-
-def _about(listings: Sequence[Listing]) -> dict[str, NDArray[Any]]:
-    """What any of them tells about its samples; "" where another does not."""
-    names = dict.fromkeys(name for listing in listings for name in listing.about)
-    return {
-        name: np.concatenate([listing.about.get(name, np.full(len(listing), "")) for listing in listings])
-        for name in names
-    }
 
 
 def _described(form: str, values: NDArray[Any]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Location, ValidationError, closest, one_line
+from ianvs.base.errors import Location, closest, one_line
 from ianvs.config.models.image_keys import IGNORE
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.labels import AS_WRITTEN, IGNORED, Numbering
@@ -26,7 +26,7 @@ def mask_numbering(spec: DatasetSpec, names: Sequence[str]) -> Numbering | None:
     for name in spec.mask_values:
         if name != IGNORE and name not in names:
             message = f"'{name}' in `mask_values` is none of the classes: {one_line(names)}.{closest(name, names)}"
-            raise SourceError([ValidationError(message, place, code="unknown-class")])
+            raise SourceError.single(message, place, "unknown-class")
     classes = tuple(IGNORED if name == IGNORE else names.index(name) for name in spec.mask_values)
     return Numbering(classes, values=tuple(spec.mask_values.values()))
 
@@ -60,7 +60,7 @@ def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Locatio
                 f"; masks hold 0 to {IGNORED - 1}, and {IGNORED} for ignored pixels. Say in the dataset what each "
                 f"number stands for: `mask_values: {{NAME: {wrong[0]}, ...}}`."
             )
-        raise SourceError([ValidationError(f"holds the label {wrong[0]}{why}", place, code="unknown-class")])
+        raise SourceError.single(f"holds the label {wrong[0]}{why}", place, "unknown-class")
     if numbering.classes == tuple(range(count)):  # a table would take ten times as long
         labels = values.astype(np.uint8)
         labels[labels == count] = IGNORED
@@ -87,7 +87,7 @@ def _by_value(values: NDArray[np.integer], numbering: Numbering, place: Location
             f"holds {noun} that `mask_values` does not name: {one_line(unknown, _SHOWN)}. Add the class of each; "
             f"`{IGNORE}: {unknown[0]}` leaves pixels out."
         )
-        raise SourceError([ValidationError(message, place, code="unknown-class")])
+        raise SourceError.single(message, place, "unknown-class")
     table = np.array([table_of[code] for code in present.tolist()], np.uint8)
     return table[where].reshape(codes.shape)
 
@@ -103,14 +103,14 @@ def _single_channel(values: NDArray[np.integer], place: Location) -> NDArray[np.
             f"is a colour image with {len(codes)} colours: a photograph, or a mask that was compressed lossily. A mask "
             "has one number or one colour for each class."
         )
-        raise SourceError([ValidationError(message, place, code="damaged-dataset")])
+        raise SourceError.single(message, place, "damaged-dataset")
     colours = [_written(code, True) for code in codes[np.argsort(-counts, kind="stable")].tolist()]
     pairs = ", ".join(f"NAME_{i}: {colour}" for i, colour in enumerate(colours[:_SHOWN]))
     message = (
         f"is a colour image; a mask has one channel of class indices, or a colour for each class. Its colours are "
         f"{one_line(colours, _SHOWN)}. Name the class of each in the dataset: `mask_values: {{{pairs}}}`."
     )
-    raise SourceError([ValidationError(message, place, code="ambiguous-data")])
+    raise SourceError.single(message, place, "ambiguous-data")
 
 
 def _codes(values: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.exam.data.dataset import Positions, Samples, Transform
+from ianvs.exam.data.dataset import Positions, Table, Transform
 from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in, in_threads
 from ianvs.exam.data.listing import column
 
@@ -31,7 +31,7 @@ class Part:
     positions: in `samples`. labels: (len(positions), ...) what is told instead of the samples' own; None: these.
     """
 
-    samples: Samples
+    samples: Table
     positions: Positions
     transform: Transform | None = None
     labels: NDArray[Any] | None = None
@@ -84,7 +84,7 @@ class Column:
 
     def __reduce__(self) -> Any:
         """For another process: a memory map is opened there by its path, and rows are read by itself."""
-        return Column, (_reopenable(self._values), _reopenable(self._rows), self._transform, self.workers)
+        return Column, (_reopenable(self._values), self._rows, self._transform, self.workers)
 
     def __len__(self) -> int:
         return len(self._values) if self._rows is None else len(self._rows)
@@ -111,7 +111,9 @@ class Column:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self._values.dtype if self._transform is None and self._values.dtype.kind != "f" else self._first.dtype
+        if self._transform is not None:
+            return self._first.dtype
+        return self._values.dtype if self._values.dtype.kind != "f" else np.dtype(np.float32)
 
     @property
     def nbytes(self) -> int:
@@ -148,16 +150,6 @@ class Column:
         if self._keeps:
             self._kept.rows = None
 
-    def placed(self, folder: Path, name: str) -> Column:
-        """The same with long lists of positions in files below `folder`, which a pickle then does not hold."""
-        values, rows = self._values, self._rows
-        if isinstance(values, Column | Joined):
-            values = values.placed(folder, f"{name}-0")
-        if rows is not None and rows.nbytes > _SMALL:
-            np.save(folder / f"{name}.npy", rows)
-            rows = np.load(folder / f"{name}.npy", mmap_mode="r")
-        return Column(values, rows, self._transform, self.workers)
-
     def reopened(self, folder: Path, name: str) -> Column:
         """The same in a form that pickles to few bytes: what is large lies in a file below `folder`, or where it came
         from.
@@ -166,20 +158,18 @@ class Column:
             folder: For files, which stay until the view ends.
             name: Of the file.
         """
-        if isinstance(self._values, _Stored):
-            return self
         if self.lazy and self.opens_by_path:
-            return self.placed(folder, name)
+            return self
         values = self.gather()
-        if values.dtype != object and values.nbytes <= _SMALL:
+        if values.dtype == object or values.nbytes <= _SMALL:
             return Column(values)
-        path = folder / (f"{name}.objects" if values.dtype == object else f"{name}.values")
+        path = folder / f"{name}.npy"
         if not path.exists():
             part = path.with_suffix(".part")
             with part.open("wb") as file:
-                np.save(file, values, allow_pickle=values.dtype == object)
+                np.save(file, values)
             part.rename(path)
-        return Column(_Stored(path, values.dtype, values.shape))  # type: ignore[arg-type]  # it answers to what arrays do
+        return Column(np.load(path, mmap_mode="c"))
 
     def _places(self, rows: Positions | None) -> Positions | None:
         if self._rows is None:
@@ -194,10 +184,8 @@ class Column:
     def _gathered(self, places: Positions | None, workers: int = 0) -> NDArray[Any]:
         """Rows of `values`, for who gets them to change."""
         values = self._values
-        if isinstance(values, Column | Joined | _Stored):
+        if isinstance(values, Column | Joined | EncodedPictures):
             values_read = values.fetched(places, workers)
-        elif isinstance(values, EncodedPictures):
-            values_read = values.take(np.arange(len(values)) if places is None else places, workers)
         elif places is None:
             return values
         else:
@@ -240,10 +228,6 @@ class Joined:
     @property
     def opens_by_path(self) -> bool:
         return all(inner.opens_by_path for inner in self._columns)
-
-    def placed(self, folder: Path, name: str) -> Joined:
-        """See `Column.placed`."""
-        return Joined([inner.placed(folder, f"{name}-{i}") for i, inner in enumerate(self._columns)])
 
     def fetched(self, rows: Positions | None, workers: int) -> NDArray[Any]:
         """See `Column.fetched`."""
@@ -303,27 +287,6 @@ def _fill(source: Column, rows: Positions, output: NDArray[Any], places: Positio
     in_threads(fill, len(rows), math.prod(source.shape[1:]) * source.dtype.itemsize, workers)
 
 
-class _Stored:
-    """An array in a file of its own, which is opened where it is asked for; for who opens it to change."""
-
-    def __init__(self, path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-        self._path, self.dtype, self.shape = path, dtype, shape
-        self._opened: NDArray[Any] | None = None
-
-    def __reduce__(self) -> Any:
-        return _Stored, (self._path, self.dtype, self.shape)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def fetched(self, rows: Positions | None, workers: int) -> NDArray[Any]:
-        """See `Column.fetched`."""
-        if self._opened is None:
-            objects = self.dtype == object  # which have to be read whole
-            self._opened = np.load(self._path, mmap_mode=None if objects else "c", allow_pickle=objects)
-        return self._opened if rows is None else self._opened[rows]
-
-
 def columns_of(
     parts: Sequence[Part], names: Sequence[str] = ("x", "y", "ids"), order: Positions | None = None
 ) -> dict[str, Column]:
@@ -348,7 +311,7 @@ def presented(source: Column, workers: int) -> Column:
     """`source` as a learner gets it: row by row where it is encoded or large.
 
     Args:
-        source: Samples, labels or names.
+        source: Table, labels or names.
         workers: Threads that decode at the same time.
     """
     if source.encoded:
@@ -356,6 +319,13 @@ def presented(source: Column, workers: int) -> Column:
     if source.dtype == object:
         return in_hand(source.gather())
     return source if source.nbytes < LARGE else Column(source, workers=workers)
+
+
+def _is_map(values: Any) -> bool:
+    """Whether it is a whole file, or the same memory as one."""
+    owner = values if isinstance(values, np.memmap) else getattr(values, "base", None)
+    whole = isinstance(owner, np.memmap) and bool(owner.filename) and owner.shape == values.shape
+    return whole and bool(values.flags.c_contiguous)
 
 
 def _reopenable(values: Any) -> Any:
@@ -366,21 +336,15 @@ def _reopenable(values: Any) -> Any:
     return _MapOf(os.fspath(owner.filename), owner.dtype.str, owner.shape, owner.offset)
 
 
-def _is_map(values: Any) -> bool:
-    """Whether it is a whole file, or the same memory as one."""
-    owner = values if isinstance(values, np.memmap) else getattr(values, "base", None)
-    return isinstance(owner, np.memmap) and bool(owner.filename) and owner.shape == values.shape
-
-
 class _MapOf:
-    """Is a memory map once it was pickled and read again."""
+    """Is a memory map once it was pickled and read again; changes of it stay in that process."""
 
-    def __init__(self, *where: Any) -> None:
-        self._where = where
+    def __init__(self, path: str, dtype: str, shape: tuple[int, ...], offset: int) -> None:
+        self._how = path, dtype, "c", offset, shape
 
     def __reduce__(self) -> Any:
-        return _map_of, self._where
+        return _map_of, self._how
 
 
-def _map_of(path: str, dtype: str, shape: tuple[int, ...], offset: int) -> NDArray[Any]:
-    return np.memmap(path, dtype, "r", offset, shape).view(np.ndarray)
+def _map_of(*how: Any) -> NDArray[Any]:
+    return np.memmap(*how).view(np.ndarray)

@@ -36,13 +36,15 @@ class Slip(Exception):  # noqa: N818 - it becomes a ValidationError with a locat
 class Records:
     """values[i] is what record i holds; in the file's text it begins at starts[i], on line lines[i].
 
-    starts: () of rows of a table, whose cells have no place of their own.
+    starts: () of rows of a table, whose cells have no place of their own. called: what goes before a message on one of
+    them, by its `index` from 0 on, or its `number` from 1 on.
     """
 
     path: Path
     values: tuple[Any, ...]
     starts: tuple[int, ...]
     lines: tuple[int, ...]
+    called: str = ""
 
     @cached_property
     def text(self) -> str:
@@ -52,7 +54,7 @@ class Records:
     def place(self, index: int, *steps: Step) -> Location:
         """Where record `index` begins, or what lies in it at `steps`; as far as the steps lead."""
         if not self.starts:
-            return Location(self.path, self.lines[index], 1 if self.lines[index] else 0)
+            return Location.of_line(self.path, self.lines[index])
         position = self.starts[index]
         for step in steps:
             child = next((at for name, at in _children(self.text, position) if name == step), None)
@@ -61,6 +63,11 @@ class Records:
             position = child
         return Location.in_text(self.path, self.text, position)
 
+    def problem(self, index: int, slip: Slip) -> ValidationError:
+        """What is wrong with record `index`."""
+        called = self.called.format(index=index, number=index + 1)
+        return ValidationError(f"{called}{slip.message}", self.place(index, *slip.steps), code=slip.code)
+
 
 def read_records(path: Path) -> Records:
     """All records, at least one. Raises SourceError with line and column for what is no json, or no list of records."""
@@ -68,7 +75,7 @@ def read_records(path: Path) -> Records:
     by_line = suffix_of(path) == ".jsonl" and text[_skip(text, 0)] != "["
     pairs = list(_lines(path, text) if by_line else _array(path, text))
     if not pairs:
-        raise SourceError([ValidationError("has no samples.", Location(path), code="empty-dataset")])
+        raise SourceError.single("has no samples.", Location(path), "empty-dataset")
     lines, line, before = [], 1, 0
     for _, start in pairs:
         line, before = line + text.count("\n", before, start), start
@@ -113,19 +120,13 @@ def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
     for name in (DEFINITION, INSTANCES):
         if name not in value:
             message = f"is a task of Natural Instructions without '{name}'.{closest(name, value)}"
-            raise SourceError(
-                [ValidationError(f"{message} It has: {one_line(list(value))}.", location, code="invalid-record")]
-            )
+            raise SourceError.single(f"{message} It has: {one_line(list(value))}.", location, "invalid-record")
         if not isinstance(value[name], list) and not (name == DEFINITION and isinstance(value[name], str)):
             message = f"'{name}' is {json_kind(value[name])}; expected an array."
-            raise SourceError(
-                [ValidationError(message, Location.in_text(path, text, places[name]), code="invalid-record")]
-            )
+            raise SourceError.single(message, Location.in_text(path, text, places[name]), "invalid-record")
     if not value[INSTANCES]:
         message = f"'{INSTANCES}' is empty; expected the samples of the task."
-        raise SourceError(
-            [ValidationError(message, Location.in_text(path, text, places[INSTANCES]), code="empty-dataset")]
-        )
+        raise SourceError.single(message, Location.in_text(path, text, places[INSTANCES]), "empty-dataset")
     starts = [start for _, start in _children(text, places[INSTANCES])]
     for instance, start in zip(value[INSTANCES], starts, strict=True):
         yield ({DEFINITION: value[DEFINITION], **instance} if isinstance(instance, dict) else instance), start
@@ -168,7 +169,7 @@ def _of_object(value: Any, text: str, position: int, location: Location) -> Iter
         f"expected records, `[{{...}}, {{...}}]`, or one on each line of a .jsonl, found {described}. Read are also an "
         "object of lists, one for each column; of records by their ids; and with one list of records in it."
     )
-    raise SourceError([ValidationError(message, location, code="invalid-record")])
+    raise SourceError.single(message, location, "invalid-record")
 
 
 def _decoded(path: Path, text: str, position: int) -> tuple[Any, int]:

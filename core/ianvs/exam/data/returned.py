@@ -206,27 +206,18 @@ def _keys(sample: Mapping[str, Any], part: str, spec: DatasetSpec) -> list[str] 
 def _share_out(train: Path, test: Path, spec: DatasetSpec) -> None:
     """Move the share of the samples in `train` that is to be tested to `test`."""
     arrays = {file.name: np.load(file) for file in train.glob("*.npy")}
-    lines = (train / CONVERSATIONS).read_text().splitlines() if not arrays else []
-    labels_written = (train / LABELS).read_text().splitlines() if (train / LABELS).is_file() else []
-    count = len(lines or arrays["x.npy"])
-    domain_names = np.array([str(json.loads(line).get("domain", "")) for line in lines])
-    unlabelled = np.zeros((count, 0)) if labels_written else domain_names  # of a type of its own: no classes to keep
-    labels = arrays.get("y.npy", unlabelled)
-    domains = arrays.get("domain.npy", domain_names if lines else np.full(count, ""))
-    shared = shared_out(
-        labels.tolist(),
-        labels.ndim == 1 and labels.dtype.kind != "f",
-        domains.tolist(),
-        spec.test_share or 0.0,
-        spec.test_seed,
-    )
+    texts = {file.name: file.read_text().splitlines(keepends=True) for file in train.glob("*.jsonl")}
+    lines = texts.get(CONVERSATIONS, [])
+    domains = np.array([str(json.loads(line).get("domain", "")) for line in lines] or [""] * len(arrays["x.npy"]))
+    domains, labels = arrays.get("domain.npy", domains), arrays.get("y.npy", np.zeros(0))
+    classes = labels.ndim == 1 and labels.dtype.kind != "f"  # else there are none whose shares are to be kept
+    share = spec.test_share or 0.0
+    shared = shared_out(labels.tolist(), classes, domains.tolist(), share, spec.test_seed)
     for folder, taken in zip((train, test), shared, strict=True):
         for name, array in arrays.items():
             _save(folder / name, array[taken])
-        if labels_written:
-            (folder / LABELS).write_text("".join(f"{labels_written[index]}\n" for index in taken))
-        if lines:
-            (folder / CONVERSATIONS).write_text("".join(f"{lines[index]}\n" for index in taken))
+        for name, entries in texts.items():
+            (folder / name).write_text("".join(entries[index] for index in taken))
     if (train / TENSORS).exists():
         (test / TENSORS).touch()
 

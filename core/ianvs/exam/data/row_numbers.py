@@ -16,26 +16,13 @@ from ianvs.base.errors import Location, ValidationError, closest, one_line
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.cells import number_of
 from ianvs.exam.data.csv_headers import column_place, yaml_list
-from ianvs.exam.data.listing import Listing, SourceError
+from ianvs.exam.data.listing import Listing, SourceError, doubt
 
 _NAMELESS = re.compile(r"(Unnamed: \d+(_level_\d+)?(\.\d+)*|__index_level_\d+__)?")
 _NUMBERS_ROWS = {
     *("index", "idx", "row", "rowindex", "rowidx", "rownumber", "rownum", "rowno", "rownr", "rowname", "rownames"),
-    *(
-        "sampleindex",
-        "sampleidx",
-        "samplenumber",
-        "sampleno",
-        "level0",
-        "no",
-        "nr",
-        "sno",
-        "slno",
-        "srno",
-        "serialno",
-        "#",
-        "№",
-    ),
+    *("sampleindex", "sampleidx", "samplenumber", "sampleno", "level0", "no", "nr", "sno", "slno", "srno", "serialno"),
+    *("#", "№"),
     *("serialnumber", "recordnumber", "recno", "obs", "observation", "sample", "record", "entry", "uuid", "guid"),
 }
 """Names of columns in small letters, without blanks and marks between words."""
@@ -95,7 +82,7 @@ def aligned(listing: Listing, first: Listing) -> Listing:
         return listing
     if {*listing.features} == {*first.features}:
         order = [listing.features.index(name) for name in first.features]
-        return replace(listing, x=listing.x[:, order], features=first.features, marks=(*listing.marks, "by name"))
+        return replace(listing, x=listing.x[:, order], features=first.features).noted(marks=["by name"])
     lacking = [name for name in first.features if name not in listing.features]
     extra = [name for name in listing.features if name not in first.features]
     differences = [f"lacks {one_line(lacking)}"] if lacking else []
@@ -105,7 +92,7 @@ def aligned(listing: Listing, first: Listing) -> Listing:
         f"its columns are not those of {first.sources[0].name}: it {' and '.join(differences)}.{hint} Make them the "
         "same, or list by `input: [...]` in the dataset the columns that are features."
     )
-    raise SourceError([ValidationError(message, _place(listing, listing.features[0]), code="mismatched-data")])
+    raise SourceError.single(message, _place(listing, listing.features[0]), "mismatched-data")
 
 
 def without_row_numbers(parts: tuple[Listing, Listing], spec: DatasetSpec) -> tuple[Listing, Listing]:
@@ -127,7 +114,7 @@ def without_row_numbers(parts: tuple[Listing, Listing], spec: DatasetSpec) -> tu
             counting = [
                 name for name in train.features if name in both and _counts(train, name) and _counts(test, name)
             ]
-            train = replace(train, warnings=(*train.warnings, *(_doubt(name, train) for name in counting)))
+            train = train.noted([_doubt(name, train) for name in counting])
     return train, aligned(test, train)
 
 
@@ -136,17 +123,11 @@ def _without(listing: Listing, numbering: Collection[str]) -> Listing:
     if len(remaining) == len(listing.features):
         return listing
     adjacent = remaining == list(range(remaining[0], remaining[-1] + 1))
+    columns = slice(remaining[0], remaining[-1] + 1) if adjacent else remaining  # a slice of a map is a map
     names = tuple(listing.features[position] for position in remaining)
     gone = [name for name in listing.features if name in numbering]
-    return replace(
-        listing,
-        x=listing.x[:, remaining[0] : remaining[-1] + 1]
-        if adjacent
-        else listing.x[:, remaining],  # a slice of a map is a map
-        features=names,
-        warnings=(*listing.warnings, *(left_out(name, names, _place(listing, name)) for name in gone)),
-        marks=(*listing.marks, *(f"without {name}" for name in gone)),
-    )
+    warnings = [left_out(name, names, _place(listing, name)) for name in gone]
+    return replace(listing, x=listing.x[:, columns], features=names).noted(warnings, [f"without {n}" for n in gone])
 
 
 def left_out(name: str, features: Sequence[str], place: Location) -> ValidationError:
@@ -156,7 +137,7 @@ def left_out(name: str, features: Sequence[str], place: Location) -> ValidationE
     if len(features) < _LISTED:
         remedy = f"list all features by `input: {yaml_list([name, *features])}` in the dataset"
     message = f"the column '{name}' {why}: it is left out as the row number. If it is a feature, {remedy}."
-    return ValidationError(message, place, warning=True, code="doubtful-data")
+    return doubt(message, place)
 
 
 def _counts(listing: Listing, name: str) -> bool:
@@ -171,8 +152,8 @@ def _doubt(name: str, listing: Listing) -> ValidationError:
     if len(others) <= _LISTED:
         remedy = f"list the features without it: `input: {yaml_list(others)}` in the dataset"
     message = f"the column '{name}' counts the rows, and is read as a feature. If it is the row number, {remedy}."
-    return ValidationError(message, _place(listing, name), warning=True, code="doubtful-data")
+    return doubt(message, _place(listing, name))
 
 
 def _place(listing: Listing, name: str) -> Location:
-    return column_place(listing.sources[0], name, int(listing.lines[0]))
+    return column_place(listing.sources[0], name, listing.place(0).line)

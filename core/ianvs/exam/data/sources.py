@@ -15,7 +15,7 @@ from ianvs.exam.data.dataset import Positions
 from ianvs.exam.data.domains import assign_domains, select_domains
 from ianvs.exam.data.doors import door_of, read_source
 from ianvs.exam.data.index import WITH_FIELDS
-from ianvs.exam.data.listing import Listing, SourceError, all_different, join
+from ianvs.exam.data.listing import Listing, SourceError, all_different, doubt, join
 from ianvs.exam.data.row_numbers import aligned, without_row_numbers
 from ianvs.exam.data.split import stratified_split
 from ianvs.exam.data.typed_labels import typed
@@ -38,16 +38,16 @@ def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
     whole = _read_whole(spec, "train")
     require_domains_of_prompts({*whole.domains.tolist()}, spec)
     classes = whole.label_form == "class" and spec.data_type is None
-    rest, taken = shared_out(whole.labels, classes, whole.domains.tolist(), spec.test_share, spec.test_seed)
+    rest, taken = shared_out(whole.y, classes, whole.domains.tolist(), spec.test_share, spec.test_seed)
     train, test = whole.take(rest), whole.take(taken)
     if classes and (untested := _untested(train, test, spec)) is not None:
-        train = replace(train, warnings=(*train.warnings, untested))
+        train = train.noted([untested])
     return typed(without_row_numbers((train, test), spec), spec)
 
 
 def _untested(train: Listing, test: Listing, spec: DatasetSpec) -> ValidationError | None:
     """That a class has too few samples for `test_share` to draw one of them."""
-    counts, tested = Counter(train.labels.tolist()), {*test.labels.tolist()}
+    counts, tested = Counter(train.y.tolist()), {*test.y.tolist()}
     names = [name for name in counts if name not in tested]
     few = [name for name in names if counts[name] > 1]
     if not names or spec.test_share is None:
@@ -60,7 +60,7 @@ def _untested(train: Listing, test: Listing, spec: DatasetSpec) -> ValidationErr
         f"are too few. {remedy}."
     )
     place = spec.places.get("test_share", spec.place)
-    return ValidationError(message, place, warning=True, code="doubtful-data")
+    return doubt(message, place)
 
 
 def read_part(spec: DatasetSpec, part: str) -> Listing:
@@ -91,9 +91,7 @@ def _read_whole(spec: DatasetSpec, part: str) -> Listing:
     listings = _each(read, sources_of(spec, part))
     if not listings:
         message = f"the dataset has no {part} part. Give `{part}_index` or `{part}_data`"
-        raise SourceError(
-            [ValidationError(f"{message}, or a built-in source by `name`.", spec.place, code="missing-data")]
-        )
+        raise SourceError.single(f"{message}, or a built-in source by `name`.", spec.place, "missing-data")
     if all(listing.features for listing in listings):
         listings = [aligned(listing, listings[0]) for listing in listings]
     return with_system_prompts(select(join(listings), spec, part), spec)
@@ -131,10 +129,10 @@ def _require_no_contradiction(source: SourceSpec, spec: DatasetSpec) -> None:
     place = spec.places.get("domain", source.place)
     if source.domain is not None:
         message = f"`domain` names a field, but {source.path.name} is given for the domain '{source.domain}'. Keep one."
-        raise SourceError([ValidationError(message, place, code="conflicting-keys")])
+        raise SourceError.single(message, place, "conflicting-keys")
     if source.path.is_file() and (door := door_of(source.path)) is not None and not door[0].fields:
         message = f"`domain` names a column of {one_line(WITH_FIELDS)}; {source.path.name} has none. Take it out."
-        raise SourceError([ValidationError(message, place, code="unfit-key")])
+        raise SourceError.single(message, place, "unfit-key")
 
 
 def _unique(ids: NDArray[np.str_]) -> NDArray[np.str_]:

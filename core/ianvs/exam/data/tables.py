@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Location, ValidationError
+from ianvs.base.errors import Location
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import Layout, arrays_listing
 from ianvs.exam.data.cells import CellError, classes_of, text_of, truth_of
@@ -27,7 +27,7 @@ from ianvs.exam.data.grids import (
     split_column,
 )
 from ianvs.exam.data.index import PICTURE_SUFFIXES, files_listing, rows_listing, stem_of
-from ianvs.exam.data.listing import Listing, SourceError, column, summary
+from ianvs.exam.data.listing import Listing, SourceError, column, doubt, summary
 from ianvs.exam.data.row_numbers import identifies_rows, left_out, may_number_rows
 from ianvs.exam.data.typed_labels import type_name
 
@@ -45,7 +45,7 @@ class Rows:
         features: Names of the columns of numbers in `x`; row_ids: those that number the rows.
         nameless: Columns that are left out as row numbers, for their names.
         label_columns: Names of the columns of `y`.
-        about: (N,) texts by the names of Samples' columns.
+        about: (N,) texts by the names of columns of a Table.
     """
 
     form: str
@@ -73,10 +73,11 @@ def table_listing(grid: Grid, spec: DatasetSpec, part: str) -> Listing:
     if rows.form == "paths":
         names = [""] * count if typed else labels.tolist()
         listing = replace(files_listing(grid.path, spec, rows.x, names, lines, rows.domains), classes=rows.classes)
-        listing = replace(listing, labels=labels) if typed else listing
+        listing = replace(listing, y=labels) if typed else listing
     elif rows.form == "text":
         listing = rows_listing(grid.path, lines, "text", column(rows.x), "text", labels, rows.domains)
-        listing = replace(listing, about=rows.about, marks=tuple(name for name in ABOUT if ABOUT[name] in rows.about))
+        about: dict[str, Any] = {**rows.about, "marks": tuple(name for name in ABOUT if ABOUT[name] in rows.about)}
+        listing = replace(listing, **about)
     elif rows.features:
         listing = rows_listing(grid.path, lines, "arrays", rows.x, "class", labels, rows.domains)
         listing = replace(_with_features(listing, rows), classes=rows.classes)
@@ -96,7 +97,7 @@ def table_rows(grid: Grid, spec: DatasetSpec, split: str | None = None) -> Rows:
     labels, domain = label_columns(grid, spec), domain_column(grid, spec)
     first = next(grid.blocks(grid.columns), None)
     if first is None:
-        raise SourceError([ValidationError("has no samples.", Location(grid.path), code="empty-dataset")])
+        raise SourceError.single("has no samples.", Location(grid.path), "empty-dataset")
     sample, features, nameless = sample_columns(grid, spec, first, labels, (*labels, domain, split))
     kind = "numbers" if sample is None else _kind_of(first[sample])
     doubtful = () if spec.input else tuple(name for name in features if may_number_rows(name))
@@ -278,8 +279,8 @@ def _mapped(blocks: Iterator[NDArray[Any]], grid: Grid) -> NDArray[Any] | None:
 
 def _with_features(listing: Listing, rows: Rows) -> Listing:
     """`listing` of a table of numbers with the names of its columns."""
-    gone, line = rows.nameless, int(listing.lines[0])
-    places = [column_place(listing.sources[0], name, line) for name in gone]
+    gone, first = rows.nameless, listing.place(0)
+    places = [column_place(first.file, name, first.line) for name in gone]
     return replace(
         listing,
         features=rows.features,
@@ -292,16 +293,14 @@ def _with_features(listing: Listing, rows: Rows) -> Listing:
 def _of_part(listing: Listing, grid: Grid, split: str, part: str) -> Listing:
     """The rows of a table that a column gives to a part."""
     mask = np.array([SPLITS[text_of(cell).casefold()] == part for cell in listed(grid.cells(split))])
-    place = column_place(grid.path, split, int(listing.lines[0]))
+    place = column_place(grid.path, split, listing.place(0).line)
     if not mask.any():
         message = f"no row is of the {part} part by the column '{split}'. Write train or test there, or rename it."
-        raise SourceError([ValidationError(message, place, code="missing-data")])
+        raise SourceError.single(message, place, "missing-data")
     if mask.all():
         return listing
     message = (
         f"{mask.sum()} of {len(mask)} rows are of the {part} part by the column '{split}', and the others are left "
         "out. If that is no split, give the column another name."
     )
-    warning = ValidationError(message, place, warning=True, code="doubtful-data")
-    selected = listing.take(mask)
-    return replace(selected, warnings=(*selected.warnings, warning), marks=(*selected.marks, f"{part} by {split}"))
+    return listing.take(mask).noted([doubt(message, place)], [f"{part} by {split}"])

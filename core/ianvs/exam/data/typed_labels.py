@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ianvs.base.errors import Location, PluginError, ValidationError, one_line
 from ianvs.config.spec import DatasetSpec, DataTypeSpec
 from ianvs.exam.data.label_cells import DOCUMENTED, NO_SEPARATOR, UnclearLabelsError, split_labels
-from ianvs.exam.data.listing import Listing, SourceError, column
+from ianvs.exam.data.listing import Listing, SourceError, column, doubt
 from ianvs.plugins.loader import load_once
 from ianvs.plugins.source import source_of
 
@@ -30,7 +30,7 @@ class LabelReader(Protocol):
 
 def label_reader(type_spec: DataTypeSpec) -> LabelReader:
     """The data type. Raises PluginError."""
-    reader: LabelReader = load_once(_url(type_spec), type_spec.name, DATA_TYPES).target()
+    reader: LabelReader = load_once(type_url(type_spec), type_spec.name, DATA_TYPES).target()
     return reader
 
 
@@ -45,14 +45,8 @@ def typed(parts: Parts, spec: DatasetSpec) -> Parts:
         return _with_combinations_told(parts, spec)
     place = type_spec.place  # where a type that is not there is told, too
     if isinstance(spec.classes, Mapping):
-        raise SourceError(
-            [
-                ValidationError(
-                    "`classes` of a domain each are for samples with one class. List all.",
-                    place,
-                    code="conflicting-keys",
-                )
-            ]
+        raise SourceError.single(
+            "`classes` of a domain each are for samples with one class. List all.", place, "conflicting-keys"
         )
     try:
         reader = label_reader(type_spec)
@@ -68,7 +62,7 @@ def typed(parts: Parts, spec: DatasetSpec) -> Parts:
         parts = _split(parts, names, spec)
     if names is None:
         with suppress(ValueError):  # which one of the parts will say
-            _, names = reader.read(np.concatenate([listing.labels for listing in parts]), None)
+            _, names = reader.read(np.concatenate([listing.y for listing in parts]), None)
     train, test = (_read(listing, reader.read, names, type_spec.name) for listing in parts)
     return train, test
 
@@ -76,7 +70,7 @@ def typed(parts: Parts, spec: DatasetSpec) -> Parts:
 def _refuse_separator(spec: DatasetSpec) -> None:
     if spec.label_separator is not None:
         message = "`label_separator` is for samples with several labels. Add `data_type: multilabel`, or take it out."
-        raise SourceError([ValidationError(message, spec.places.get("label_separator", spec.place), code="unfit-key")])
+        raise SourceError.single(message, spec.places.get("label_separator", spec.place), "unfit-key")
 
 
 def _with_combinations_told(parts: Parts, spec: DatasetSpec) -> Parts:
@@ -84,7 +78,7 @@ def _with_combinations_told(parts: Parts, spec: DatasetSpec) -> Parts:
     train, test = parts
     if spec.classes is not None or any(part.label_form != "class" or part.classes is not None for part in parts):
         return parts
-    cells = [*dict.fromkeys(train.labels.tolist()), *dict.fromkeys(test.labels.tolist())]
+    cells = [*dict.fromkeys(train.y.tolist()), *dict.fromkeys(test.y.tolist())]
     try:
         split = split_labels(cells, None, None)
     except UnclearLabelsError:
@@ -97,11 +91,8 @@ def _with_combinations_told(parts: Parts, spec: DatasetSpec) -> Parts:
         "of its own. If a sample has several labels, add `data_type: multilabel` to the dataset; if these are classes, "
         "list them by `classes`."
     )
-    index = [*train.labels.tolist(), *test.labels.tolist()].index(cell)
-    return replace(
-        train,
-        warnings=(*train.warnings, ValidationError(message, _place(parts, index), warning=True, code="doubtful-data")),
-    ), test
+    index = [*train.y.tolist(), *test.y.tolist()].index(cell)
+    return train.noted([doubt(message, _place(parts, index))]), test
 
 
 def _ordered(listing: Listing, names: Sequence[str], spec: DatasetSpec) -> Listing:
@@ -109,30 +100,27 @@ def _ordered(listing: Listing, names: Sequence[str], spec: DatasetSpec) -> Listi
     columns = listing.label_columns
     if {*columns} != {*names}:
         message = f"`classes` lists {one_line(names)}, `label` the columns {one_line(columns)}. Make them the same."
-        raise SourceError([ValidationError(message, spec.places.get("classes", spec.place), code="conflicting-keys")])
-    return replace(listing, labels=listing.labels[:, [columns.index(name) for name in names]])
+        raise SourceError.single(message, spec.places.get("classes", spec.place), "conflicting-keys")
+    return replace(listing, y=listing.y[:, [columns.index(name) for name in names]])
 
 
 def _split(parts: Parts, names: Sequence[str] | None, spec: DatasetSpec) -> Parts:
     """The parts with a list of labels for each cell of text, split alike. Raises SourceError."""
     train, test = parts
-    if any(listing.labels.ndim > 1 for listing in parts):
+    if any(listing.y.ndim > 1 for listing in parts):
         return parts
-    cells = [*train.labels.tolist(), *test.labels.tolist()]
+    cells = [*train.y.tolist(), *test.y.tolist()]
     try:
         split = split_labels(cells, spec.label_separator, names)
     except UnclearLabelsError as unclear:
-        raise SourceError(
-            [ValidationError(str(unclear), _place(parts, unclear.index), code="ambiguous-data")]
-        ) from None
+        raise SourceError.single(str(unclear), _place(parts, unclear.index), "ambiguous-data") from None
     if spec.label_separator is None and split.remark:
-        remark = ValidationError(split.remark, _place(parts, split.index), warning=True, code="doubtful-data")
-        train = replace(train, warnings=(*train.warnings, remark))
+        train = train.noted([doubt(split.remark, _place(parts, split.index))])
     if split.separator != DOCUMENTED:
-        train = replace(train, marks=(*train.marks, f"labels by {split.separator}"))
+        train = train.noted(marks=[f"labels by {split.separator}"])
     return (
-        replace(train, labels=column(split.labels[: len(train)])),
-        replace(test, labels=column(split.labels[len(train) :])),
+        replace(train, y=column(split.labels[: len(train)])),
+        replace(test, y=column(split.labels[len(train) :])),
     )
 
 
@@ -142,16 +130,16 @@ def _place(parts: Parts, index: int) -> Location:
 
 def _read(listing: Listing, read: ReadLabels, names: tuple[str, ...] | None, type_name: str) -> Listing:
     try:
-        labels, names = read(listing.labels, names)
+        labels, names = read(listing.y, names)
     except ValueError as error:
         raise SourceError([ValidationError.of(error, _first_wrong(listing, read, names), "invalid-record")]) from None
-    return replace(listing, label_form=type_name, labels=labels, classes=names)
+    return replace(listing, label_form=type_name, y=labels, classes=names)
 
 
 def _first_wrong(listing: Listing, read: ReadLabels, names: tuple[str, ...] | None) -> Location:
-    for i in range(len(listing) if listing.lines[0] else 0):
+    for i in range(len(listing) if listing.place(0).line else 0):
         try:
-            read(listing.labels[i : i + 1], names)
+            read(listing.y[i : i + 1], names)
         except ValueError:
             return listing.place(i)
     return Location(listing.sources[0])
@@ -166,8 +154,8 @@ def type_facts(spec: DatasetSpec) -> dict[str, object]:
     """What tells an author's data type from another one of the same name; {} where none is said."""
     if (type_spec := spec.data_type) is None:
         return {}
-    return {"data_type": type_spec.name, "source": source_of(_url(type_spec), type_spec.name, DATA_TYPES)}
+    return {"data_type": type_spec.name, "source": source_of(type_url(type_spec), type_spec.name, DATA_TYPES)}
 
 
-def _url(type_spec: DataTypeSpec) -> str | None:
-    return None if type_spec.url is None else str(type_spec.url)
+def type_url(type_spec: DataTypeSpec | None) -> str | None:
+    return None if type_spec is None or type_spec.url is None else str(type_spec.url)

@@ -58,7 +58,7 @@ def test_a_folder_may_hold_domains_of_class_folders(tmp_path):
         write_picture(tmp_path / "set" / name)
     spec = DatasetSpec(train=(SourceSpec(tmp_path / "set", "data"),), using=("CS", "SYN"))
     assert picked(spec) == [("CS/cat/a.png", "CS"), ("SYN/dog/b.png", "SYN")]
-    assert read_part(spec, "train").labels.tolist() == ["cat", "dog"]
+    assert read_part(spec, "train").y.tolist() == ["cat", "dog"]
 
 
 def test_a_name_without_samples_is_refused_with_what_was_seen(tmp_path):

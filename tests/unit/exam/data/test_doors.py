@@ -199,7 +199,7 @@ def test_an_index_may_have_commas_or_backslashes(lines, tmp_path):
     pictures(tmp_path, ["img/a.png", "img/b 1.png", "img/c.PNG"])
     (tmp_path / "t.txt").write_text("\n".join(lines))
     train, _ = read_parts(spec_of(tmp_path / "t.txt", tmp_path / "t.txt"))
-    assert train.labels.tolist() == ["cat", "big dog", "cat"]
+    assert train.y.tolist() == ["cat", "big dog", "cat"]
     assert train.ids.tolist() == ["img/a.png", "img/b 1.png", "img/c.PNG"]
 
 
@@ -207,7 +207,7 @@ def test_a_name_with_a_comma_in_it_stays_whole(tmp_path):
     pictures(tmp_path, ["a,b.png", "c.png"])
     (tmp_path / "t.txt").write_text("a,b.png cat\nc.png 1,5\n")
     train, _ = read_parts(spec_of(tmp_path / "t.txt", tmp_path / "t.txt"))
-    assert (train.ids.tolist(), train.labels.tolist()) == (["a,b.png", "c.png"], ["cat", "1,5"])
+    assert (train.ids.tolist(), train.y.tolist()) == (["a,b.png", "c.png"], ["cat", "1,5"])
 
 
 def test_a_column_split_gives_the_rows_to_the_parts(tmp_path):

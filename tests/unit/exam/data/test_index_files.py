@@ -43,7 +43,7 @@ def test_the_label_is_the_last_column_and_not_the_depth_file(tmp_path):
     for name in ("rgb.png", "depth.png", "label.png"):
         write_picture(tmp_path / name)
     listing = listed(write_index(tmp_path, ["rgb.png depth.png label.png"]))
-    assert listing.labels.tolist() == [str(tmp_path / "label.png")]
+    assert listing.y.tolist() == [str(tmp_path / "label.png")]
 
 
 def test_a_class_label_never_becomes_a_path(tmp_path):
@@ -51,7 +51,7 @@ def test_a_class_label_never_becomes_a_path(tmp_path):
     (tmp_path / "2").write_text("a file that is called like the class")
     listing = listed(write_index(tmp_path, ["a.png 2"]))
     assert listing.label_form == "class"
-    assert listing.labels.tolist() == ["2"]
+    assert listing.y.tolist() == ["2"]
 
 
 @pytest.mark.parametrize("line", ['"my cat.png" cat', "my cat.png\tcat", "my cat.png\tdepth.png\tcat"])
@@ -59,12 +59,12 @@ def test_a_path_with_blanks_is_quoted_or_parted_by_tabs(tmp_path, line):
     write_picture(tmp_path / "my cat.png")
     listing = listed(write_index(tmp_path, [line]))
     assert listing.ids.tolist() == ["my cat.png"]
-    assert listing.labels.tolist() == ["cat"]
+    assert listing.y.tolist() == ["cat"]
 
 
 def test_an_apostrophe_is_an_ordinary_character(tmp_path):
     write_picture(tmp_path / "o'brien.png")
-    assert listed(write_index(tmp_path, ["o'brien.png cat", '"o\'brien.png" dog'])).labels.tolist() == ["cat", "dog"]
+    assert listed(write_index(tmp_path, ["o'brien.png cat", '"o\'brien.png" dog'])).y.tolist() == ["cat", "dog"]
 
 
 def test_blank_lines_are_skipped_and_lines_keep_their_number(tmp_path):

@@ -46,8 +46,8 @@ def table_of(tmp_path, cells, name="t.csv"):
 def truths(spec):
     train, test = read_parts(spec)
     assert train.classes == test.classes
-    np.testing.assert_array_equal(train.labels[: len(test.labels)], test.labels)
-    return train.classes, train.labels.tolist()
+    np.testing.assert_array_equal(train.y[: len(test.y)], test.y)
+    return train.classes, train.y.tolist()
 
 
 @pytest.mark.parametrize("separator", SEPARATORS)
@@ -239,7 +239,7 @@ def test_columns_of_numbers_to_be_estimated(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,lat,lon\n1,0.5,-1\n2,1.5,3\n")
     train, _ = read_parts(spec_of(path, data_type=DataTypeSpec("regression"), label=("lat", "lon")))
-    assert (train.labels.tolist(), train.features) == ([[0.5, -1], [1.5, 3]], ("a",))
+    assert (train.y.tolist(), train.features) == ([[0.5, -1], [1.5, 3]], ("a",))
 
 
 @pytest.mark.parametrize("separator", ["|", ";", ",", "list"])

@@ -34,8 +34,8 @@ def outcome(path, **more):
     except SourceError as broken:
         return [(problem.message, str(problem.place)) for problem in broken.problems]
     return [
-        found.form, found.label_form, np.asarray(found.x).tolist(), list(found.labels), found.ids.tolist(),
-        list(found.domains), found.origins.tolist(), found.lines.tolist(), found.sources,
+        found.form, found.label_form, np.asarray(found.x).tolist(), list(found.y), found.ids.tolist(),
+        list(found.domains), found.origins, found.lines.tolist(), found.sources,
     ]  # fmt: skip
 
 
@@ -124,6 +124,17 @@ def test_what_is_kept_is_what_is_read(parts, tmp_path, monkeypatch):
     same(data.load(spec, cache), fresh)
 
 
+def test_what_texts_are_about_is_kept_too(tmp_path, any_size):
+    path = tmp_path / "texts.csv"
+    path.write_text("question,answer,topic\nwho?,mé,people\nwhere?,here,places\n", encoding="utf-8")
+    os.utime(path, (1e9, 1e9))
+    cache = tmp_path / "cache"
+    assert data.checked(spec_of(path), cache).problems == []
+    assert len(list(cache.glob("files-*/train_x.json"))) == 1
+    train = data.load(spec_of(path), cache).train
+    assert (train.y.tolist(), train.topics.tolist()) == (["mé", "here"], ["people", "places"])
+
+
 def test_a_changed_file_or_setting_is_read_anew(parts, tmp_path, any_size):
     spec, cache = spec_of(*parts), tmp_path / "cache"
     assert data.checked(spec, cache).problems == []
@@ -142,7 +153,7 @@ def test_a_damaged_entry_is_made_again(parts, tmp_path, any_size):
     data.checked(spec, cache)
     fresh = data.load(spec, cache)
     whole = fresh.train.x.tolist()
-    [kept] = cache.glob("table-*/train_x.npy")
+    [kept] = cache.glob("files-*/train_x.npy")
     kept.write_bytes(kept.read_bytes()[:-4] + b"\0\0\0\0")
     assert data.checked(spec, cache).problems == []
     assert data.load(spec, cache).train.x.tolist() == whole

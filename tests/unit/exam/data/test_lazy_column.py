@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,3 +85,18 @@ def test_rows_that_are_taken_are_kept_with_all_others_and_outlive_the_end_of_the
     column.close()
     assert np.array_equal(column.gather(np.array([7])), VALUES[[7]])
     assert counting.read == 3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_numbers_of_a_large_column_come_as_float32(dtype: Any) -> None:
+    column = rows_on_demand(VALUES.astype(dtype))
+    assert column.dtype == np.float32
+    np.testing.assert_array_equal(column.gather(np.array([5, 3])), VALUES[[5, 3]].astype(np.float32))
+    assert column.gather().dtype == np.float32
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_map_of_a_file_is_the_same_in_another_process(order: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.asarray(VALUES, order=order))
+    column = rows_on_demand(np.load(tmp_path / "x.npy", mmap_mode="r"))
+    assert np.array_equal(pickle.loads(pickle.dumps(column)).gather(), VALUES)
