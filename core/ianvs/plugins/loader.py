@@ -199,11 +199,13 @@ def _from_entry_point(name: str, group: str) -> Loaded:
 
 def _imported(path: Path) -> Loaded:
     unique = f"{_UNIQUE}{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
-    importlib.invalidate_caches()  # the folder may have been written a moment ago
     spec = source_spec(f"{unique}_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise PluginError(f"{shown_path(path)} is not a python file that can be read.", code="unloadable-plugin")
     folders, package = import_folders(path), package_of(path)
+    for place, finder in list(sys.path_importer_cache.items()):
+        if place.startswith(tuple(map(str, folders))):  # which may have been written a moment ago
+            finder.invalidate_caches() if finder is not None else sys.path_importer_cache.pop(place)
     add_folders(folders)
     # Registered under its unique name so that dataclasses, pickle and inspect find the module of a class.
     name = spec.name if package is None else _name_inside(package, path, unique)

@@ -82,12 +82,12 @@ class CaseStore(RoundStore):
         remove(self.folder(case.id) / RESULT)
         self._remove_half_written(case.id)
         self.name(case, identity)
-        write_atomic(self.root / ".names" / name_key(case), case.id.encode())
+        write_atomic(self.root / ".names" / name_key(case), case.id.encode(), durable=False)
 
     def name(self, case: TestCase, identity: Mapping[str, object]) -> None:
         """Write case.json."""
         facts = {**vars(case), "hyperparameters": without_secrets(case.hyperparameters)}
-        self._write(case.id, CASE, {"case": facts, "identity": dict(identity)})
+        self._write(case.id, CASE, {"case": facts, "identity": dict(identity)}, durable=False)
 
     def identity(self, case_id: str) -> dict[str, Any] | None:
         """None if nothing is stored of the case. Raises DamagedError."""
@@ -165,7 +165,7 @@ class CaseStore(RoundStore):
             stored["scores"][key] = score
         else:
             stored["rungs"].setdefault(str(after), {})[key] = score
-        self._write(case_id, SCORES, stored)
+        self._write(case_id, SCORES, stored, durable=False)
 
     def score(self, case_id: str, key: str, after: int | None = None) -> StoredScore | None:
         """As it was written. Raises DamagedError."""
@@ -214,7 +214,7 @@ class CaseStore(RoundStore):
 
     def note_answered(self, case_id: str, facts: Mapping[str, object]) -> None:
         """All rounds are evaluated; `facts` are what `finish` needs once they are scored."""
-        self._write(case_id, RESULT, {"status": _EVALUATED, "failure": None, **facts})
+        self._write(case_id, RESULT, {"status": _EVALUATED, "failure": None, **facts}, durable=False)
 
     def answered(self, case_id: str) -> dict[str, Any] | None:
         """The facts of `note_answered`; None if a round is not evaluated yet."""
@@ -230,7 +230,7 @@ class CaseStore(RoundStore):
     def finish(self, case_id: str, facts: Mapping[str, object]) -> None:
         """Store that the case ended well. facts: bound, finished_at, provenance."""
         self.join_rounds(case_id)
-        self._write(case_id, SCORES, self._scores(case_id))
+        self._write(case_id, SCORES, self._scores(case_id), durable=False)
         self._write(case_id, RESULT, self.finished_record(case_id, facts))
         (self.folder(case_id) / "running.json").unlink(missing_ok=True)
 

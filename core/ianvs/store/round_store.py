@@ -264,7 +264,7 @@ class RoundStore:
         with suppress(DamagedError):
             stored = self._read(case_id, SCORES)
             if stored is not None and stored["scores"]:
-                self._write(case_id, SCORES, {**stored, "scores": {}})
+                self._write(case_id, SCORES, {**stored, "scores": {}}, durable=False)
 
     def join_rounds(self, case_id: str) -> None:
         """Write rounds.json and predictions.zip in place of two files for each round. They are never split again."""
@@ -299,8 +299,8 @@ class RoundStore:
             raise DamagedError(Path(path), CHANGED)
         return None
 
-    def _write(self, case_id: str, name: str, value: Mapping[str, object]) -> None:
-        write_checksummed(self.folder(case_id) / name, f"{case_id}/{name}", self.redacted(value))
+    def _write(self, case_id: str, name: str, value: Mapping[str, object], *, durable: bool = True) -> None:
+        write_checksummed(self.folder(case_id) / name, f"{case_id}/{name}", self.redacted(value), durable=durable)
 
 
 def _round_name(index: int) -> str:
