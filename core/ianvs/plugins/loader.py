@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from importlib.machinery import ModuleSpec
+from importlib.machinery import FileFinder, ModuleSpec
 from importlib.metadata import EntryPoint
 from itertools import islice
 from pathlib import Path
@@ -205,7 +205,10 @@ def _imported(path: Path) -> Loaded:
     folders, package = import_folders(path), package_of(path)
     for place, finder in list(sys.path_importer_cache.items()):
         if place.startswith(tuple(map(str, folders))):  # which may have been written a moment ago
-            finder.invalidate_caches() if finder is not None else sys.path_importer_cache.pop(place)
+            if isinstance(finder, FileFinder):
+                finder.invalidate_caches()
+            elif finder is None:
+                del sys.path_importer_cache[place]
     add_folders(folders)
     # Registered under its unique name so that dataclasses, pickle and inspect find the module of a class.
     name = spec.name if package is None else _name_inside(package, path, unique)

@@ -19,7 +19,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from filelock import Timeout
@@ -100,8 +99,11 @@ class CaseStore(RoundStore):
 
     def predecessor(self, case: TestCase) -> str | None:
         """Id under which the same algorithm, hyperparameters and seed ran last, if it was another one."""
-        case_id = _read_id(self.root / ".names" / name_key(case))
-        return case_id if case_id != case.id else None
+        try:
+            text = (self.root / ".names" / name_key(case)).read_text()
+        except (OSError, UnicodeDecodeError):  # it is a hint, and may be anything
+            return None
+        return text if text.isalnum() and text.isascii() and text != case.id else None
 
     def case(self, case_id: str) -> TestCase | None:
         """None if nothing is stored of it. Raises DamagedError."""
@@ -327,15 +329,6 @@ class CaseStore(RoundStore):
 
 def _facts(result: Record) -> dict[str, Any]:
     return {name: value for name, value in result.items() if name not in ("status", "failure", _STORED)}
-
-
-def _read_id(path: Path) -> str | None:
-    """The case id in a small file; None if there is none. It is a hint, and may be anything."""
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError):
-        return None
-    return text if text.isalnum() and text.isascii() else None
 
 
 def name_key(case: TestCase) -> str:

@@ -123,9 +123,9 @@ class RoundStore:
             round_result(record, f"{self._root}/{case_id}/{_round_name(index)}") for index, record in enumerate(records)
         )
 
-    def has_come_to(self, case_id: str, until: int | None) -> bool:
-        """Whether the rounds are complete after which it pauses, however far it went since. None: it does not pause."""
-        return until is not None and len(self._complete(case_id)) > until
+    def has_come_to(self, case_id: str, until: int) -> bool:
+        """Whether the rounds are complete after which it pauses, however far it went since."""
+        return len(self._complete(case_id)) > until
 
     def broken_round(self, case_id: str) -> int | None:
         """The first round that is stored and damaged."""

@@ -246,7 +246,10 @@ def _refuse_files(labels: Sequence[str], bases: Sequence[str], path: Path, lines
     wrong = {label for label in distinct if label.lower().endswith(_OTHER_SUFFIXES)}
     # Others are paths only if there is such a file: a class may be called "v1.0" or "cat/tabby".
     wrong |= {
-        label for label in distinct - wrong if _looks_like_path(label) and _existing_file(label, bases) is not None
+        label
+        for label in distinct - wrong
+        if label.strip() and ("/" in label or "\\" in label or "." in label.strip("."))
+        if _existing_file(label, bases) is not None
     }
     if not wrong:
         return
@@ -259,10 +262,6 @@ def _refuse_files(labels: Sequence[str], bases: Sequence[str], path: Path, lines
     raise SourceError(
         [ValidationError(message, Location(path, lines[rows[0]], 1 if lines[rows[0]] else 0), code="wrong-path-type")]
     )
-
-
-def _looks_like_path(label: str) -> bool:
-    return bool(label.strip()) and ("/" in label or "\\" in label or "." in label.strip("."))
 
 
 def _tokens(text: str) -> list[str]:
