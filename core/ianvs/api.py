@@ -344,7 +344,9 @@ def _loaded(
     )
     engine = (lambda: None) if early is None else partial(early.forking, job)
     with closing(Inspector(job, engine, partial(inspector_sandbox, job), inline=runs_inline(job))) as inspector:
-        job = with_hyperparameters(without_unused(job, inspector), inspector)
+        job = without_unused(job, inspector)
+        if job.overrides:
+            job = with_hyperparameters(job, inspector)
         yield replace(job, only=options.get("only"), limit=options.get("limit")), inspector
 
 

@@ -30,8 +30,7 @@ def _recalls(record: EvaluationRecord) -> NDArray[np.float64]:
 
 
 def _right(record: EvaluationRecord) -> NDArray[np.bool_]:
-    truth, predicted = record.class_indices
-    return np.equal(truth, predicted)
+    return record.by_sample("accuracy", lambda whole: np.equal(*whole.class_indices))
 
 
 @score_metric(
@@ -39,11 +38,12 @@ def _right(record: EvaluationRecord) -> NDArray[np.bool_]:
     aliases=("Accuracy", "acc", "pixel_accuracy"),
     formula="sum_c TP_c / N",
     source="Sokolova & Lapalme 2009",
+    mean_of=_right,
 )
 def accuracy(record: EvaluationRecord) -> float:
     """Share of samples (pixels of label pictures) that are predicted right."""
     if record.counts is None:
-        right = record.by_sample("accuracy", _right)
+        right = _right(record)
         hits, total = int(np.count_nonzero(right)), right.size
     else:
         hits, total = int(record.counts.trace()), int(record.counts.sum())

@@ -34,7 +34,7 @@ def _of_group(path: tuple[str, ...], group: str) -> tuple[EntryPoint, ...]:
 
     Equal ones count once: ours may be installed under the name of an earlier version, too.
     """
-    return tuple(sorted(dict.fromkeys(_entries(path).select(group=group)), key=lambda point: not is_ours(point)))
+    return tuple(sorted(dict.fromkeys(_entries(path).select(group=group)), key=is_ours, reverse=True))
 
 
 @lru_cache(maxsize=64)

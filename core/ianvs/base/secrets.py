@@ -140,6 +140,9 @@ def hide_secrets(
     return replaced(text, secret_spans(text, forms_of(secrets_of(*given, environment=environment).union(known))))
 
 
+_PLAIN = {int, float, bool, type(None)}
+
+
 class Redactor:
     """Hides secrets in texts, and in records of texts.
 
@@ -153,10 +156,13 @@ class Redactor:
     def __call__(self, value: Any) -> Any:
         """The same text, or the same record with each of its texts, without secrets."""
         if isinstance(value, str):
-            return replaced(value, secret_spans(value, self._known))
+            spans = secret_spans(value, self._known)
+            return replaced(value, spans) if spans else value
         if isinstance(value, Mapping):
-            return {name: self(part) for name, part in value.items()}
-        return [self(part) for part in value] if isinstance(value, list | tuple) else value
+            return {name: part if type(part) in _PLAIN else self(part) for name, part in value.items()}
+        if isinstance(value, list | tuple):
+            return [part if type(part) in _PLAIN else self(part) for part in value]
+        return value
 
 
 def secrets_of(*given: Mapping[str, object], environment: Mapping[str, str] = _NOTHING) -> frozenset[str]:

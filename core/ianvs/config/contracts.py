@@ -243,16 +243,6 @@ def contract_of(job: JobSpec) -> Contract:
     return runner_of(job) or _NATIVE
 
 
-def common_contract(names: Iterable[str]) -> str:
-    """Under which the algorithms of a job are, none of them `mixed`."""
-    [name] = {_side(name) for name in names}
-    return name
-
-
-def _side(name: str) -> str:
-    return NATIVE if runner_named(name) is None else name
-
-
 @dataclass(frozen=True)
 class Surroundings:
     """Where an author's object lives. python: another interpreter; None: this one. adapter: of its contract."""
@@ -274,7 +264,7 @@ def mixed(named: Sequence[tuple[str, str]]) -> str | None:
 
     named: (algorithm, contract).
     """
-    named = [(name, _side(contract)) for name, contract in named]
+    named = [(name, NATIVE if runner_named(contract) is None else contract) for name, contract in named]
     sides = {side: ", ".join(name for name, other in named if other == side) for _, side in named}
     if len(sides) < 2:
         return None

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import ConfigError, ValidationError, closest
-from ianvs.config.contracts import common_contract, contracts, mixed
+from ianvs.config.contracts import contracts, mixed, runner_named
 from ianvs.config.messages import GPU_IS_CUDA, GPU_WORDS
 from ianvs.config.models import JobFile, TestEnvSpec
 from ianvs.config.models.base import at, entries, one_or_several
 from ianvs.config.models.class_tree import class_tree
+from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.models.job import Device, EngineSpec, JobSettings, References
 from ianvs.config.overrides import Override, sorted_out
 from ianvs.config.paths import Lookup
@@ -41,7 +42,8 @@ def load_job(
     working_folder = Path.cwd()
     file = (working_folder / Path(path).expanduser()).absolute()
     reading, document = _opened(file, root, os.environ if environment is None else environment)
-    reading.problems += _override_problems(jobs, device)
+    if jobs is not None or device is not None:
+        reading.problems += _override_problems(jobs, device)
     if overrides and document is not None:
         reading.overrides, slips = sorted_out(overrides, document)
         reading.problems += slips
@@ -63,7 +65,7 @@ def load_job(
     if job.working_directory and reading.working_directory is None:
         message = "'working_directory' has no effect: it is of algorithms under `contract: ianvs`."
         reading.warnings.append(ValidationError(message, job.places["working_directory"], code="no-effect"))
-    contract = common_contract(algorithm.contract for algorithm in algorithms)
+    contract = algorithms[0].contract if runner_named(algorithms[0].contract) else NATIVE
     replaced: dict[str, object] = {key: value for key, value in (("jobs", jobs), ("device", device)) if value}
     if engine not in (None, job.engine.name):
         replaced["engine"] = EngineSpec(str(engine))
@@ -81,7 +83,12 @@ def load_job(
             replace(exam, name=name, metrics=tuple(replace(each, contract=contract) for each in exam.metrics))
             for exam, name in zip(testenvs, _exam_names(testenvs), strict=True)
         ),
-        algorithms=tuple(each.in_workspace(settings["workspace"]) for each in algorithms),
+        algorithms=tuple(
+            each  # else with the interpreter of its environment, which may have to be prepared yet
+            if each.environment is None
+            else replace(each, python=each.environment.interpreter(settings["workspace"]))
+            for each in algorithms
+        ),
         references=named,
         published={link.name: link.published for link in job.test_object.algorithms if link.published},
         overrides=tuple(reading.overrides),

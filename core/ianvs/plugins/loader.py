@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from importlib.machinery import ModuleSpec
+from importlib.machinery import FileFinder, ModuleSpec
 from importlib.metadata import EntryPoint
 from itertools import islice
 from pathlib import Path
@@ -199,11 +199,16 @@ def _from_entry_point(name: str, group: str) -> Loaded:
 
 def _imported(path: Path) -> Loaded:
     unique = f"{_UNIQUE}{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
-    importlib.invalidate_caches()  # the folder may have been written a moment ago
     spec = source_spec(f"{unique}_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise PluginError(f"{shown_path(path)} is not a python file that can be read.", code="unloadable-plugin")
     folders, package = import_folders(path), package_of(path)
+    for place, finder in list(sys.path_importer_cache.items()):
+        if place.startswith(tuple(map(str, folders))):  # which may have been written a moment ago
+            if isinstance(finder, FileFinder):
+                finder.invalidate_caches()
+            elif finder is None:
+                del sys.path_importer_cache[place]
     add_folders(folders)
     # Registered under its unique name so that dataclasses, pickle and inspect find the module of a class.
     name = spec.name if package is None else _name_inside(package, path, unique)

@@ -182,13 +182,13 @@ def _text(node: object, imports: list[ast.Import | ast.ImportFrom]) -> str:
         parts = [f"{name}={_text(value, imports)}" for name, value in fields if value not in (None, [])]
         return f"{type(node).__name__}({','.join(parts)})"
     if isinstance(node, list):
-        return f"[{','.join([_text(child, imports) for child in node if not _is_bare_string(child)])}]"
+        texts = []
+        for child in node:
+            value = child.value if isinstance(child, ast.Expr) else None
+            if not (isinstance(value, ast.Constant) and isinstance(value.value, str)):  # else a docstring
+                texts.append(_text(child, imports))
+        return f"[{','.join(texts)}]"
     return ascii(node)
-
-
-def _is_bare_string(node: object) -> bool:
-    """Whether it is a docstring, or another string whose value nobody takes."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _names(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[str]:

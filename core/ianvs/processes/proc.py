@@ -31,16 +31,16 @@ def state(process: int | str) -> str:
     return (stat(process) or [""])[0]
 
 
-def threads(pid: int) -> list[str]:
-    with contextlib.suppress(OSError):
-        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
-    return []
-
-
 def children(pid: int) -> list[int]:
     """Processes that `pid` has started, from any of its threads."""
     pids: list[int] = []
-    for thread in threads(pid):
+    try:
+        if pid == os.getpid():
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # quick to tell that there are none
+        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
+    except (OSError, AttributeError):  # none, or it is gone; or a system without such calls
+        return pids
+    for thread in threads:
         with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:  # noqa: PTH123
             pids += map(int, file.read().split())
     return pids

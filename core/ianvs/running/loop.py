@@ -187,7 +187,7 @@ class Case:
 
     Attributes:
         steps: Number of rounds.
-        until: The round after which the case pauses; None to run all.
+        last: The round after which the case pauses, or ends.
         resumed_after: Set by `run_rounds`: the last round stored by an earlier process; None if there was none.
     """
 
@@ -198,14 +198,10 @@ class Case:
     rounds: Rounds
     summarizer: Summarizer
     reporter: Reporter
+    last: int
     gate: Gate | None = None
-    until: int | None = None
     phase: Phase = "all"
     resumed_after: int | None = None
-
-    @property
-    def last(self) -> int:
-        return self.steps if self.until is None else min(self.until, self.steps)
 
 
 def run_rounds(case: Case) -> None:

@@ -180,15 +180,31 @@ def _part_scores(wanted: Wanted, row: Sequence[EvaluationRecord | None], groups:
 
     So it is for one that has no number of its own.
     """
-    _, key, metric = wanted
+    spec, key, metric = wanted
     if metric.pooled and any(cell and (cell.positions is not None or isinstance(cell.y_true, Ragged)) for cell in row):
         row = [pooled(row)]  # a sample of several test sets is left out once
         _row_scores([wanted], row)  # what is matched for all samples serves all parts
     try:
+        if metric.mean_of is not None and not metric.pooled:
+            return _means_without_groups(spec, metric, row, groups)
         parts = () if metric.mapping else without_groups(row, groups)
         return np.array([_numbers(_row_scores([wanted], part)[key]) for part in parts])
     except IanvsError:
         return np.empty(0)
+
+
+def _means_without_groups(
+    spec: MetricSpec, metric: Metric, row: Sequence[EvaluationRecord | None], groups: int
+) -> Numbers:
+    """(G, J) of a metric that is a mean over samples: from the sum over each group."""
+    groups, drawn = _grouped(row, groups)
+    means = np.full((groups, len(row)), np.nan)
+    for j, (record, group_of) in enumerate(zip(row, drawn, strict=True)):
+        if record is not None and group_of is not None and metric.mean_of is not None:
+            values = _guarded(spec, metric.mean_of, record)
+            left = len(values) - np.bincount(group_of, minlength=groups)
+            means[:, j] = (values.sum() - np.bincount(group_of, values, minlength=groups)) / left
+    return means
 
 
 def _by_group(rounds: Sequence[Numbers]) -> Numbers | None:
@@ -320,16 +336,21 @@ def without_groups(row: Sequence[EvaluationRecord | None], groups: int) -> Itera
     There are `groups` of them, or as many as the smallest test set has samples. None where samples are not kept (of
     label pictures only counts are), or where a test set has a single one.
     """
-    sizes = [_size(record) for record in row if record is not None]
-    groups = min([groups, *sizes])
-    if not sizes or groups < 2:
-        return
-    drawn = [None if record is None else _drawn(_size(record), groups) for record in row]
+    groups, drawn = _grouped(row, groups)
     for group in range(groups):
         yield [
             None if record is None or groups_of is None else PartialRecord.of(record, groups_of != group)
             for record, groups_of in zip(row, drawn, strict=True)
         ]
+
+
+def _grouped(row: Sequence[EvaluationRecord | None], groups: int) -> tuple[int, Sequence[NDArray[np.int64] | None]]:
+    """(number of groups, [j] (N,) the group of each sample of test set j): 0 where there is nothing to group."""
+    sizes = [_size(record) for record in row if record is not None]
+    groups = min([groups, *sizes])
+    if not sizes or groups < 2:
+        return 0, [None] * len(row)
+    return groups, [None if record is None else _drawn(_size(record), groups) for record in row]
 
 
 def _size(record: EvaluationRecord) -> int:

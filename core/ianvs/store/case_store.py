@@ -19,7 +19,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from filelock import Timeout
@@ -82,12 +81,12 @@ class CaseStore(RoundStore):
         remove(self.folder(case.id) / RESULT)
         self._remove_half_written(case.id)
         self.name(case, identity)
-        write_atomic(self.root / ".names" / name_key(case), case.id.encode())
+        write_atomic(self.root / ".names" / name_key(case), case.id.encode(), durable=False)
 
     def name(self, case: TestCase, identity: Mapping[str, object]) -> None:
         """Write case.json."""
         facts = {**vars(case), "hyperparameters": without_secrets(case.hyperparameters)}
-        self._write(case.id, CASE, {"case": facts, "identity": dict(identity)})
+        self._write(case.id, CASE, {"case": facts, "identity": dict(identity)}, durable=False)
 
     def identity(self, case_id: str) -> dict[str, Any] | None:
         """None if nothing is stored of the case. Raises DamagedError."""
@@ -100,8 +99,11 @@ class CaseStore(RoundStore):
 
     def predecessor(self, case: TestCase) -> str | None:
         """Id under which the same algorithm, hyperparameters and seed ran last, if it was another one."""
-        case_id = _read_id(self.root / ".names" / name_key(case))
-        return case_id if case_id != case.id else None
+        try:
+            text = (self.root / ".names" / name_key(case)).read_text()
+        except (OSError, UnicodeDecodeError):  # it is a hint, and may be anything
+            return None
+        return text if text.isalnum() and text.isascii() and text != case.id else None
 
     def case(self, case_id: str) -> TestCase | None:
         """None if nothing is stored of it. Raises DamagedError."""
@@ -165,7 +167,7 @@ class CaseStore(RoundStore):
             stored["scores"][key] = score
         else:
             stored["rungs"].setdefault(str(after), {})[key] = score
-        self._write(case_id, SCORES, stored)
+        self._write(case_id, SCORES, stored, durable=False)
 
     def score(self, case_id: str, key: str, after: int | None = None) -> StoredScore | None:
         """As it was written. Raises DamagedError."""
@@ -214,7 +216,7 @@ class CaseStore(RoundStore):
 
     def note_answered(self, case_id: str, facts: Mapping[str, object]) -> None:
         """All rounds are evaluated; `facts` are what `finish` needs once they are scored."""
-        self._write(case_id, RESULT, {"status": _EVALUATED, "failure": None, **facts})
+        self._write(case_id, RESULT, {"status": _EVALUATED, "failure": None, **facts}, durable=False)
 
     def answered(self, case_id: str) -> dict[str, Any] | None:
         """The facts of `note_answered`; None if a round is not evaluated yet."""
@@ -230,7 +232,7 @@ class CaseStore(RoundStore):
     def finish(self, case_id: str, facts: Mapping[str, object]) -> None:
         """Store that the case ended well. facts: bound, finished_at, provenance."""
         self.join_rounds(case_id)
-        self._write(case_id, SCORES, self._scores(case_id))
+        self._write(case_id, SCORES, self._scores(case_id), durable=False)
         self._write(case_id, RESULT, self.finished_record(case_id, facts))
         (self.folder(case_id) / "running.json").unlink(missing_ok=True)
 
@@ -327,15 +329,6 @@ class CaseStore(RoundStore):
 
 def _facts(result: Record) -> dict[str, Any]:
     return {name: value for name, value in result.items() if name not in ("status", "failure", _STORED)}
-
-
-def _read_id(path: Path) -> str | None:
-    """The case id in a small file; None if there is none. It is a hint, and may be anything."""
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError):
-        return None
-    return text if text.isalnum() and text.isascii() else None
 
 
 def name_key(case: TestCase) -> str:

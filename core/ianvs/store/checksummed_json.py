@@ -41,9 +41,16 @@ def read_checksummed(path: Path | str, name: str) -> dict[str, Any] | None:
     return value
 
 
-def write_checksummed(path: Path, name: str, value: Mapping[str, object]) -> None:
-    """Write `value` atomically. name: what the file is, for example its path in the workspace."""
-    write_atomic(path, checksummed_text(value, name).encode())
+def write_checksummed(path: Path, name: str, value: Mapping[str, object], *, durable: bool = True) -> None:
+    """Write `value` atomically.
+
+    Args:
+        path: The file.
+        name: What the file is, for example its path in the workspace.
+        value: Its content.
+        durable: False for what is made again where a power failure has damaged it.
+    """
+    write_atomic(path, checksummed_text(value, name).encode(), durable=durable)
 
 
 def checked(path: Path, record: Mapping[str, Any] | None) -> Path:

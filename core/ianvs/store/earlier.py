@@ -21,6 +21,7 @@ FILES = (_ANSWERS, "scores", "rungs")
 """Names in the folder of a case that the present layout does not have."""
 
 _SEAL = b'{"seal": "'
+_PRESENT = b'{"checksum'
 _INTERNAL = ("files", "answers", "records", "digest", "seal")  # of result.json
 
 
@@ -106,11 +107,11 @@ def _translated(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(folder: Path, name: str) -> dict[str, Any] | None:
-    text = content(folder / name)
-    if text is None:
+    text = content(f"{folder}/{name}")
+    if text is None or text.startswith(_PRESENT):
         return None
     value = parse_earlier(text, f"{folder.name}/{name}")
-    if value is None and not text.startswith(b'{"checksum'):
+    if value is None:
         raise DamagedError(folder / name, CHANGED)
     return value
 

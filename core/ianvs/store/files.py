@@ -1,4 +1,8 @@
-"""Atomic files: a reader sees the old content or the new, never half of it."""
+"""Atomic files: a reader sees the old content or the new, never half of it, also after a power failure.
+
+Content is on the disk before it gets its name. Names need no sync of their own: a file system's journal has them in the
+order in which they were given.
+"""
 
 import contextlib
 import errno
@@ -34,19 +38,25 @@ def link_or_copy(source: Path | str, target: Path | str) -> None:
         shutil.copy2(source, target)
 
 
-def write_atomic(path: Path, content: bytes) -> bool:
-    """Put `content` at `path`, through a temporary file beside it. False, and no write, if it is there already."""
+def write_atomic(path: Path, content: bytes, *, durable: bool = True) -> bool:
+    """Put `content` at `path`, through a temporary file beside it. False, and no write, if it is there already.
+
+    durable: see `replace_file`.
+    """
     with contextlib.suppress(OSError):
         if path.stat().st_size == len(content) and path.read_bytes() == content:
             return False
-    with replace_file(path) as stream:
+    with replace_file(path, durable=durable) as stream:
         stream.write(content)
     return True
 
 
 @contextlib.contextmanager
-def replace_file(path: Path) -> Iterator[IO[bytes]]:
-    """A temporary file to write, which takes the place of `path` at the end; dropped if an error comes first."""
+def replace_file(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
+    """A temporary file to write, which takes the place of `path` at the end; dropped if an error comes first.
+
+    durable: False for what is made again where a power failure has damaged it.
+    """
     if path.is_dir():
         path.rmdir()  # none of ours; one that is not empty is an error
     os.umask(_UMASK)
@@ -55,12 +65,12 @@ def replace_file(path: Path) -> Iterator[IO[bytes]]:
     try:
         with os.fdopen(handle, "wb") as stream:
             yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
+            if durable:
+                stream.flush()
+                os.fsync(stream.fileno())
         # mkstemp makes files private; results are meant to be shared as far as the user's umask allows.
         Path(temporary).chmod(0o666 & ~_UMASK)
         Path(temporary).replace(path)
-        _sync(path.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -87,10 +97,10 @@ def replace_folder(path: Path) -> Iterator[Path]:
         yield temporary
         for folder, _, names in os.walk(temporary, topdown=False):
             for name in names:
-                _sync(Path(folder, name))
-            _sync(Path(folder))
+                if (file := Path(folder, name)).is_file() and not file.is_symlink():
+                    with file.open("rb") as stream:
+                        os.fsync(stream.fileno())
         _put(temporary, path)
-        _sync(path.parent)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -109,14 +119,3 @@ def _put(new: Path, path: Path) -> None:
         with contextlib.suppress(FileNotFoundError):  # another process has just moved it
             path.rename(old)
             shutil.rmtree(old)
-
-
-def _sync(path: Path) -> None:
-    """Let what is at `path` be on the disk before a rename makes it count, whatever becomes of the machine."""
-    if path.is_symlink() or not (path.is_file() or path.is_dir()):
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -123,9 +123,9 @@ class RoundStore:
             round_result(record, f"{self._root}/{case_id}/{_round_name(index)}") for index, record in enumerate(records)
         )
 
-    def has_come_to(self, case_id: str, until: int | None) -> bool:
-        """Whether the rounds are complete after which it pauses, however far it went since. None: it does not pause."""
-        return until is not None and len(self._complete(case_id)) > until
+    def has_come_to(self, case_id: str, until: int) -> bool:
+        """Whether the rounds are complete after which it pauses, however far it went since."""
+        return len(self._complete(case_id)) > until
 
     def broken_round(self, case_id: str) -> int | None:
         """The first round that is stored and damaged."""
@@ -264,7 +264,7 @@ class RoundStore:
         with suppress(DamagedError):
             stored = self._read(case_id, SCORES)
             if stored is not None and stored["scores"]:
-                self._write(case_id, SCORES, {**stored, "scores": {}})
+                self._write(case_id, SCORES, {**stored, "scores": {}}, durable=False)
 
     def join_rounds(self, case_id: str) -> None:
         """Write rounds.json and predictions.zip in place of two files for each round. They are never split again."""
@@ -299,8 +299,8 @@ class RoundStore:
             raise DamagedError(Path(path), CHANGED)
         return None
 
-    def _write(self, case_id: str, name: str, value: Mapping[str, object]) -> None:
-        write_checksummed(self.folder(case_id) / name, f"{case_id}/{name}", self.redacted(value))
+    def _write(self, case_id: str, name: str, value: Mapping[str, object], *, durable: bool = True) -> None:
+        write_checksummed(self.folder(case_id) / name, f"{case_id}/{name}", self.redacted(value), durable=durable)
 
 
 def _round_name(index: int) -> str:

@@ -256,6 +256,7 @@ def case_of(
     watch, learner = watch or Watch(), Learner()
     return Case(
         steps=STEPS,
+        last=STEPS,
         learner=watch(learner),
         examination=watch(Examination(learner)),
         source=watch(Source(journal)),
@@ -335,7 +336,7 @@ def test_a_phase_that_is_killed_at_any_line_ends_as_one_that_was_not(phase: Phas
 def test_what_was_stored_is_trained_no_second_time() -> None:
     rounds, watch = Rounds(), Watch()
     case = case_of(rounds, {})
-    case.until = 2
+    case.last = 2
     run_rounds(case)
     assert sorted(rounds.kept) == [0, 1, 2]
     again = case_of(rounds, {}, watch)
@@ -415,7 +416,7 @@ def test_it_ends_between_two_rounds_when_it_is_asked_to() -> None:
 def stopped_after_two(**facts: str) -> Rounds:
     rounds = Rounds()
     case = case_of(rounds, {})
-    case.until = 2
+    case.last = 2
     run_rounds(case)
     for name, value in facts.items():
         setattr(rounds, name, value)

@@ -261,10 +261,6 @@ class AlgorithmSpec(PlacedSpec):
         paradigm = replace(made.paradigm, places={key: places[key] for key in made.paradigm.options})
         return replace(made, places=places, paradigm=paradigm)
 
-    def in_workspace(self, workspace: Path) -> Self:
-        """The same, with the interpreter of its environment, which may have to be prepared yet."""
-        return self if self.environment is None else replace(self, python=self.environment.interpreter(workspace))
-
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:
         if at(data, "python") and at(data, "environment"):

@@ -74,7 +74,9 @@ def checked(
         result = Checked([], known)
     else:
         result = _checked_apart(spec, cache_dir, say) if apart else _check_samples(spec, cache_dir, seconds, say)
-    return Checked([*result.problems, *check_backbone(spec)], result.samples)
+    if spec.backbone is None:
+        return result
+    return Checked([*result.problems, *check_backbone(spec, spec.backbone)], result.samples)
 
 
 def checked_by_another(request: tuple[DatasetSpec, Path | None]) -> Iterator[str | list[Any]]:
@@ -118,14 +120,14 @@ def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None, 
     samples: what `checked` has said of them. say: as there.
     """
     if samples is not None:
-        return encoded_fingerprint(samples, spec, cache_dir)
-    if spec.url is not None:
+        pass
+    elif spec.url is not None:
         samples = authored(spec, cache_dir, CHECK_SECONDS).fingerprint(spec, cache_dir)
     elif spec.name is not None:
         samples = named_source(spec).fingerprint(spec, cache_dir)
     else:
         samples = _known(spec, cache_dir) or files_fingerprint(spec, cache_dir, say=say)
-    return encoded_fingerprint(samples, spec, cache_dir)
+    return samples if spec.backbone is None else encoded_fingerprint(samples, spec.backbone, cache_dir)
 
 
 def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None, known: str | None = None) -> Dataset:
@@ -140,7 +142,8 @@ def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None, k
     if dataset is None:
         dataset = _load_samples(spec, cache_dir, slice_of(progress, 0.0, share))
         keep_pictures(dataset, spec, cache_dir)
-    dataset = encoded(dataset, spec, cache_dir, slice_of(progress, share, 1.0))
+    if spec.backbone is not None:
+        dataset = encoded(dataset, spec, spec.backbone, cache_dir, slice_of(progress, share, 1.0))
     if progress is not None:
         progress(1.0)
     return dataset

@@ -152,7 +152,7 @@ def _wrong_options(
         yield message, key, 0, "unknown-option" if key in options else "missing-option"
     for key, value in options.items():
         for problem in type_problems(
-            ModuleSpec("dataset", name, None, constants={key: value}), parameters, Location(Path())
+            ModuleSpec("dataset", name, name, constants={key: value}), parameters, Location(Path())
         ):
             yield problem.message, key, 0, "invalid-option"
 

@@ -26,47 +26,42 @@ PICTURES = ("network", "picture_size", "interpolation", "crop", "scale")  # what
 PART = 256  # pictures between two progress reports
 
 
-def check_backbone(spec: DatasetSpec) -> list[ValidationError]:
+def check_backbone(spec: DatasetSpec, backbone: BackboneSpec) -> list[ValidationError]:
     """What is wrong with `backbone`, as far as it can be said without pictures: names, weights that aren't there."""
-    if spec.backbone is None:
-        return []
     try:
-        learner = _learner(spec.backbone)
-        learner.backbone_choice.check(spec.backbone.network)
-        if spec.backbone.picture_size is not None:
-            size = spec.backbone.picture_size
+        learner = _learner(backbone)
+        learner.backbone_choice.check(backbone.network)
+        if backbone.picture_size is not None:
+            size = backbone.picture_size
             learner.check_exam(kind="classification", shape=(size, size, 3), num_classes=2)
     except PluginError as error:
-        return [ValidationError.of(error, spec.backbone.place or spec.place, "invalid-option")]
+        return [ValidationError.of(error, backbone.place or spec.place, "invalid-option")]
     return []
 
 
-def encoded_fingerprint(before: str, spec: DatasetSpec, cache_dir: Path) -> str:
+def encoded_fingerprint(before: str, backbone: BackboneSpec, cache_dir: Path) -> str:
     """The hash of a dataset's features, from that of its pictures `before`: weights in a file count by its content."""
-    if spec.backbone is None:
-        return before
     from ianvs.authoring.preprocessing import published
     from ianvs.authoring.weight_files import find_weights
 
-    weights = spec.backbone.weights
+    weights = backbone.weights
     try:
         file = None if weights is None else find_weights(weights)
     except PluginError as error:
         raise DataError(str(error), code=code_of(error, "missing-file")) from error
     content = weights if file is None else file_digests([str(file)], cache_dir)[0]
-    chosen = {name: value for name in PICTURES if (value := getattr(spec.backbone, name)) is not None}
-    published_options = {} if weights is None else published(spec.backbone.network, weights, spec.backbone.download)
+    chosen = {name: value for name in PICTURES if (value := getattr(backbone, name)) is not None}
+    published_options = {} if weights is None else published(backbone.network, weights, backbone.download)
     return digest_of({"format": FORMAT, "pictures": before, "weights": content, **published_options, **chosen})
 
 
-def encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
+def encoded(
+    dataset: Dataset, spec: DatasetSpec, chosen: BackboneSpec, cache_dir: Path, progress: Progress | None = None
+) -> Dataset:
     """The same samples, each as the features (D,) float32 that the network `backbone` gives; memory-mapped.
 
     Raises DataError where the samples are no pictures of classes, or the network can't take them.
     """
-    chosen = spec.backbone
-    if chosen is None:
-        return dataset
     x = dataset.train.x
     pictures = x.ndim == 4 and (x.dtype == np.uint8 or (x.dtype.kind == "f" and x.min() >= 0 and x.max() <= 1))
     if dataset.kind != "classification" or not pictures:
@@ -74,7 +69,7 @@ def encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path, progress: Prog
             "`backbone` in a dataset is for pictures that have a class; these samples are something else.",
             code="unfit-key",
         )
-    key = encoded_fingerprint(dataset.fingerprint, spec, cache_dir)
+    key = encoded_fingerprint(dataset.fingerprint, chosen, cache_dir)
 
     def make() -> dict[str, NDArray[Any]]:
         try:

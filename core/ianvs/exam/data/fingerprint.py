@@ -88,8 +88,8 @@ def listing_digest(listing: Listing, cache_dir: Path, say: Say = None) -> str:
     """Hash of the samples' names and domains; of files, of their content and labels too."""
     columns = [listing.ids, listing.domains]
     if listing.form == "files":
-        columns.append(_files(listing.x, cache_dir, say))
-        columns.append(_files(listing.y, cache_dir, say) if listing.label_form == "files" else listing.y)
+        columns.append(contents(listing.x.tolist(), cache_dir, say)[1])
+        columns.append(contents(listing.y.tolist(), cache_dir, say)[1] if listing.label_form == "files" else listing.y)
     if listing.form == "conversation" and (shown := picture_digests(listing.x.tolist(), cache_dir, say)):
         columns.append(column(shown))
     hasher = hashlib.sha256(b"[")  # of the same text as `digest_of` takes, which is many times as large as the names
@@ -103,10 +103,6 @@ def listing_digest(listing: Listing, cache_dir: Path, say: Say = None) -> str:
         hasher.update(b"]")
     hasher.update(b"]")
     return hasher.hexdigest()
-
-
-def _files(paths: NDArray[Any], cache_dir: Path, say: Say) -> NDArray[np.uint8]:
-    return contents(paths.tolist(), cache_dir, say)[1]
 
 
 def read_memo(memo: Path) -> Any:

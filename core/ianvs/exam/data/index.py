@@ -218,7 +218,10 @@ def _refuse_files(labels: Sequence[str], bases: Sequence[str], path: Path, lines
     wrong = {label for label in distinct if label.lower().endswith(_OTHER_SUFFIXES)}
     # Others are paths only if there is such a file: a class may be called "v1.0" or "cat/tabby".
     wrong |= {
-        label for label in distinct - wrong if _looks_like_path(label) and _existing_file(label, bases) is not None
+        label
+        for label in distinct - wrong
+        if label.strip() and ("/" in label or "\\" in label or "." in label.strip("."))
+        if _existing_file(label, bases) is not None
     }
     if not wrong:
         return
@@ -229,10 +232,6 @@ def _refuse_files(labels: Sequence[str], bases: Sequence[str], path: Path, lines
         "Convert the files, or read them in a dataset of your own (`url`)."
     )
     raise SourceError.single(message, Location.of_line(path, lines[rows[0]]), "wrong-path-type")
-
-
-def _looks_like_path(label: str) -> bool:
-    return bool(label.strip()) and ("/" in label or "\\" in label or "." in label.strip("."))
 
 
 def _tokens(text: str) -> list[str]:

@@ -198,11 +198,13 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
         raise SourceError.single(message, Location(test.sources[0]), "mismatched-data")
     conversations = train.form == "conversation"
     with_channels = "is for arrays of pictures with channels, (N, ., ., .); these samples are not."
-    masked = train.label_form in ("files", "maps")
+    masked, of_arrays = train.label_form in ("files", "maps"), train.form == "arrays"
+    resized = train.form == "files" or (of_arrays and train.x.shape[1:3] == spec.image_size)  # or were in a table
+    images = train.form == "files" or (of_arrays and train.x.ndim == 4 and train.x.dtype == np.uint8)
     no_label = "has no meaning for conversations, whose labels are the assistant's replies."
     for key, given, misplaced, why in (
-        ("image_size", spec.image_size, not _resized(train, spec), "is for picture files; these samples are not."),
-        ("value_range", spec.value_range, not _of_images(train), "is for images; these samples are none."),
+        ("image_size", spec.image_size, not resized, "is for picture files; these samples are not."),
+        ("value_range", spec.value_range, not images, "is for images; these samples are none."),
         ("mask_values", spec.mask_values, not masked, "is for segmentation masks; these labels are none."),
         ("storage", spec.storage, train.form != "files", "is for picture files; these samples are not."),
         ("layout", spec.layout, not train.layout, with_channels),
@@ -215,18 +217,9 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
         if misplaced and given is not None:
             raise SourceError.single(f"`{key}` {why} Take it out.", spec.places.get(key, spec.place), "unfit-key")
     lists = class_lists(parts, spec)
-    mask_numbering(spec, lists.names)  # raises where a name in it is no class
+    if spec.mask_values is not None:
+        mask_numbering(spec, lists.names)  # raises where a name in it is no class
     return lists
-
-
-def _of_images(listing: Listing) -> bool:
-    """Whether they are image files, or arrays of what may have come out of such."""
-    return listing.form == "files" or (listing.form == "arrays" and listing.x.ndim == 4 and listing.x.dtype == np.uint8)
-
-
-def _resized(listing: Listing, spec: DatasetSpec) -> bool:
-    """Whether they are picture files, or came out of a table that holds such."""
-    return listing.form == "files" or (listing.form == "arrays" and listing.x.shape[1:3] == spec.image_size)
 
 
 def _samples(

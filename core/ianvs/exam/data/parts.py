@@ -61,6 +61,7 @@ class Column:
 
     Attributes:
         workers: Threads that may read at the same time; 0 for a column that is read as a whole.
+        lazy: Whether its rows are read one by one.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Column:
             kept: Of a column with the same `values`.
         """
         self._values, self._rows, self._transform, self.workers = values, rows, transform, workers
+        self.lazy = workers > 0
         self._kept, self._keeps = kept or _Kept(), kept is None
 
     def __reduce__(self) -> Any:
@@ -88,11 +90,6 @@ class Column:
 
     def __len__(self) -> int:
         return len(self._values) if self._rows is None else len(self._rows)
-
-    @property
-    def lazy(self) -> bool:
-        """Whether its rows are read one by one."""
-        return self.workers > 0
 
     @property
     def encoded(self) -> bool:
@@ -143,7 +140,8 @@ class Column:
 
     def fetched(self, rows: Positions | None, workers: int) -> NDArray[Any]:
         """As `gather`, by so many threads."""
-        return self._read(self._places(rows), workers)
+        places = self._rows if rows is None else rows if self._rows is None else self._rows[rows]
+        return self._kept.read(self, places, workers) if self.lazy else self._gathered(places, workers)
 
     def close(self) -> None:
         """Rows that it kept are given back; those of a column that it was taken from stay."""
@@ -170,16 +168,6 @@ class Column:
                 np.save(file, values)
             part.rename(path)
         return Column(np.load(path, mmap_mode="c"))
-
-    def _places(self, rows: Positions | None) -> Positions | None:
-        if self._rows is None:
-            return rows
-        return self._rows if rows is None else self._rows[rows]
-
-    def _read(self, places: Positions | None, workers: int) -> NDArray[Any]:
-        if not self.lazy:
-            return self._gathered(places, workers)
-        return self._kept.read(self, places, workers)
 
     def _gathered(self, places: Positions | None, workers: int = 0) -> NDArray[Any]:
         """Rows of `values`, for who gets them to change."""

@@ -96,14 +96,12 @@ def aligned(listing: Listing, first: Listing) -> Listing:
 
 
 def without_row_numbers(parts: tuple[Listing, Listing], spec: DatasetSpec) -> tuple[Listing, Listing]:
-    """The parts of a dataset without columns that number the rows; the test part has the training part's columns.
+    """The parts of a dataset with features, without columns that number the rows; both parts have the same columns.
 
     What is left out, or may be a row number, is among the warnings. Columns that `spec.input` lists all stay. Raises
     SourceError where the parts have different columns.
     """
     train, test = parts
-    if not (train.features and test.features):
-        return parts
     if spec.input is None:
         both = {*train.features} & {*test.features}
         # A column that one part alone has, and that numbers its rows, is no feature either.

@@ -33,16 +33,19 @@ def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
     """The training and the test part. Raises SourceError with the problems of both."""
     if spec.test_share is None:
         train, test = _each(lambda part: _read_whole(spec, part), PARTS)
-        require_domains_of_prompts({*train.domains.tolist(), *test.domains.tolist()}, spec)
-        return typed(without_row_numbers((train, test), spec), spec)
-    whole = _read_whole(spec, "train")
-    require_domains_of_prompts({*whole.domains.tolist()}, spec)
-    classes = whole.label_form == "class" and spec.data_type is None
-    rest, taken = shared_out(whole.y, classes, whole.domains.tolist(), spec.test_share, spec.test_seed)
-    train, test = whole.take(rest), whole.take(taken)
-    if classes and (untested := _untested(train, test, spec)) is not None:
-        train = train.noted([untested])
-    return typed(without_row_numbers((train, test), spec), spec)
+        domains = {*train.domains.tolist(), *test.domains.tolist()}
+    else:
+        whole = _read_whole(spec, "train")
+        classes, domains = whole.label_form == "class" and spec.data_type is None, {*whole.domains.tolist()}
+        rest, taken = shared_out(whole.y, classes, whole.domains.tolist(), spec.test_share, spec.test_seed)
+        train, test = whole.take(rest), whole.take(taken)
+        if classes and (untested := _untested(train, test, spec)) is not None:
+            train = train.noted([untested])
+    if spec.system_prompt is not None:
+        require_domains_of_prompts(domains, spec)
+    if train.features and test.features:
+        train, test = without_row_numbers((train, test), spec)
+    return typed((train, test), spec)
 
 
 def _untested(train: Listing, test: Listing, spec: DatasetSpec) -> ValidationError | None:
@@ -85,7 +88,8 @@ def _read_whole(spec: DatasetSpec, part: str) -> Listing:
     names = domain_names(spec)
 
     def read(source: SourceSpec) -> Listing:
-        _require_no_contradiction(source, spec)
+        if spec.domain is not None:
+            _require_no_contradiction(source, spec)
         return assign_domains(read_source(source, spec, part), source.domain, names)
 
     listings = _each(read, sources_of(spec, part))
@@ -94,7 +98,8 @@ def _read_whole(spec: DatasetSpec, part: str) -> Listing:
         raise SourceError.single(f"{message}, or a built-in source by `name`.", spec.place, "missing-data")
     if all(listing.features for listing in listings):
         listings = [aligned(listing, listings[0]) for listing in listings]
-    return with_system_prompts(select(join(listings), spec, part), spec)
+    listing = select(join(listings), spec, part)
+    return listing if spec.system_prompt is None else with_system_prompts(listing, spec)
 
 
 def _each(read: Callable[[T], Listing], items: Iterable[T]) -> list[Listing]:
@@ -124,8 +129,6 @@ def select(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
 
 def _require_no_contradiction(source: SourceSpec, spec: DatasetSpec) -> None:
     """`domain` names a field of records: where there are none, or the domain is given already, it would do nothing."""
-    if spec.domain is None:
-        return
     place = spec.places.get("domain", source.place)
     if source.domain is not None:
         message = f"`domain` names a field, but {source.path.name} is given for the domain '{source.domain}'. Keep one."

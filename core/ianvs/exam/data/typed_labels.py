@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import Location, PluginError, ValidationError, one_line
 from ianvs.config.spec import DatasetSpec, DataTypeSpec
+from ianvs.exam.data.cells import is_class_index
 from ianvs.exam.data.label_cells import DOCUMENTED, NO_SEPARATOR, UnclearLabelsError, split_labels
 from ianvs.exam.data.listing import Listing, SourceError, column, doubt
 from ianvs.plugins.loader import load_once
@@ -41,7 +42,8 @@ def typed(parts: Parts, spec: DatasetSpec) -> Parts:
     first sample that is wrong where there are lines.
     """
     if (type_spec := spec.data_type) is None:
-        _refuse_separator(spec)
+        if spec.label_separator is not None:
+            _refuse_separator(spec)
         return _with_combinations_told(parts, spec)
     place = type_spec.place  # where a type that is not there is told, too
     if isinstance(spec.classes, Mapping):
@@ -54,7 +56,8 @@ def typed(parts: Parts, spec: DatasetSpec) -> Parts:
         raise SourceError([ValidationError.of(error, place, "unknown-question")]) from None
     names = spec.classes or parts[0].classes
     if not reader.several_labels:
-        _refuse_separator(spec)
+        if spec.label_separator is not None:
+            _refuse_separator(spec)
     elif columns := parts[0].label_columns:
         names = spec.classes or columns
         parts = _ordered(parts[0], names, spec), _ordered(parts[1], names, spec)
@@ -68,9 +71,8 @@ def typed(parts: Parts, spec: DatasetSpec) -> Parts:
 
 
 def _refuse_separator(spec: DatasetSpec) -> None:
-    if spec.label_separator is not None:
-        message = "`label_separator` is for samples with several labels. Add `data_type: multilabel`, or take it out."
-        raise SourceError.single(message, spec.places.get("label_separator", spec.place), "unfit-key")
+    message = "`label_separator` is for samples with several labels. Add `data_type: multilabel`, or take it out."
+    raise SourceError.single(message, spec.places.get("label_separator", spec.place), "unfit-key")
 
 
 def _with_combinations_told(parts: Parts, spec: DatasetSpec) -> Parts:
@@ -79,6 +81,8 @@ def _with_combinations_told(parts: Parts, spec: DatasetSpec) -> Parts:
     if spec.classes is not None or any(part.label_form != "class" or part.classes is not None for part in parts):
         return parts
     cells = [*dict.fromkeys(train.y.tolist()), *dict.fromkeys(test.y.tolist())]
+    if all(map(is_class_index, cells)):
+        return parts  # numbers hold no separator
     try:
         split = split_labels(cells, None, None)
     except UnclearLabelsError:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ianvs.base.errors import InvalidValue, PluginError, closest
 from ianvs.base.types import Curve, ScoreMatrix
@@ -26,6 +27,7 @@ class _OfScore(TypedDict, total=False):
     asks: tuple[str, ...]
     higher_is_better: bool
     mapping: bool
+    mean_of: Callable[[EvaluationRecord], NDArray[Any]]
     needs: tuple[str, ...]
     partial: bool
     pictures: bool

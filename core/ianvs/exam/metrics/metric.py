@@ -205,6 +205,8 @@ class Metric:
     partial: bool = False  # a "score" that some test sets don't have by nature: the column is the mean over the others
     pictures: bool = False  # a "score" that reads all label pictures, where there are some, not their confusion matrix
     mapping: bool = False  # a "score" that yields several numbers (per class): shown in reports, never ranked by
+    # Of a "score" that is a mean over samples: their values, (N,). Without some of them nothing is computed anew.
+    mean_of: Callable[[EvaluationRecord], NDArray[Any]] | None = field(default=None, compare=False, repr=False)
     # Of a "score" that is costly to compute, with a model: what it was computed with, once it was.
     about: Callable[[], Mapping[str, str]] | None = field(default=None, compare=False, repr=False)
     # Of a "score" with state over rounds: makes what is fed the evaluations of one test set, (round, evaluation) in

@@ -35,7 +35,9 @@ def column_names(exams: Sequence[Sequence[tuple[MetricSpec, str]]]) -> list[list
     the exams of a job have several first scores, all names have their score: a name means one thing in all exams.
     Levels are those of `Metric`, or "mapping" for a score that yields several numbers. Without `of` it is the first.
     """
-    first = [_first_score(exam) for exam in exams]
+    first = [
+        next((spec.name for level in ("score", "mapping") for spec, its in exam if its == level), "") for exam in exams
+    ]
     plain = {"", *first} if len({*first} - {""}) < 2 else {""}
     return [
         [
@@ -45,10 +47,6 @@ def column_names(exams: Sequence[Sequence[tuple[MetricSpec, str]]]) -> list[list
         ]
         for exam, default in zip(exams, first, strict=True)
     ]
-
-
-def _first_score(exam: Sequence[tuple[MetricSpec, str]]) -> str:
-    return next((spec.name for level in ("score", "mapping") for spec, its in exam if its == level), "")
 
 
 def metric_columns(exams: Iterable[Sequence[tuple[MetricSpec, Metric, str]]]) -> list[tuple[MetricColumn, ...]]:

@@ -13,7 +13,7 @@ from ianvs.exam import data
 from ianvs.exam.data.dataset import Dataset
 from ianvs.exam.data.options import check_options
 from ianvs.exam.data.split import stratified_deal
-from ianvs.exam.scenarios.drawn import drawn_by
+from ianvs.exam.scenarios.drawn import drawn_by, seeds_of_case
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.exam.scenarios.modifiers import Modifiers, modified, modifiers_of
 from ianvs.exam.scenarios.request import (
@@ -40,7 +40,8 @@ def check_scenario(
     if spec is not None and is_authors(spec):
         return []
     try:
-        _rounds(None if spec is None else _opened(drawn_by(spec, 0)), incremental_rounds, using)
+        drawn = drawn_by(spec, 0) if spec is not None and seeds_of_case(spec) else spec
+        _rounds(None if drawn is None else _opened(drawn), incremental_rounds, using)
     except ConfigError as error:
         return list(error.problems)
     return []

@@ -159,12 +159,9 @@ def contract_of(algorithm: object, files: Iterable[Path]) -> str | None:
 
 def is_ianvs_plugin(file: Path) -> bool:
     """Whether a python file, or any of a package's folder, imports sedna's ClassFactory, wherever in it."""
-    return any(map(_imports_registry, sorted(regular_files(file, "**/*.py")) if file.is_dir() else [file]))
-
-
-def _imports_registry(file: Path) -> bool:
-    try:
-        # Most files don't have the word: they need no look at their syntax.
-        return b"class_factory" in file.read_bytes() and _REGISTRY in imported_by(file)
-    except OSError:
-        return False  # who imports it reports it in full
+    for each in sorted(regular_files(file, "**/*.py")) if file.is_dir() else [file]:
+        with suppress(OSError):  # who imports it reports it in full
+            # Most files don't have the word: they need no look at their syntax.
+            if b"class_factory" in each.read_bytes() and _REGISTRY in imported_by(each):
+                return True
+    return False

@@ -49,7 +49,7 @@ def main(descriptor: int, preload: Sequence[str]) -> None:
     gc.disable()  # imports make hardly any garbage, and looking for it takes a sixth of their time
     for name in preload:
         preload_modules([name])
-        if cuda_is_refused_to_forks():
+        if "torch" in sys.modules and cuda_is_refused_to_forks():
             rest = [other for other in preload if other != name]
             again = python_command("ianvs.processes.engines.forkserver:boot", str(descriptor), str(os.getppid()), *rest)
             os.execv(again[0], again)

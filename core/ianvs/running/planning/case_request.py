@@ -9,6 +9,7 @@ from typing import Any
 from ianvs.base.types import TestCase
 from ianvs.config.spec import AlgorithmSpec, GenerationSpec, MetricSpec, TestEnvSpec
 from ianvs.exam.scenarios import Exam, open_exam
+from ianvs.exam.scenarios.drawn import with_seed
 from ianvs.plugins.authors_files import imports_from
 from ianvs.processes.interpreters.lock import lock_of
 from ianvs.running.loop import Phase
@@ -107,7 +108,7 @@ def case_request(
     return CaseRequest(
         case=case,
         algorithm=algorithm.spec,
-        testenv=algorithm.testenv_for_seed,
+        testenv=algorithm.testenv if algorithm.drawn is None else with_seed(algorithm.testenv, algorithm.drawn.seed),
         exam_id=algorithm.exam_id,
         splitting_method=algorithm.exam["splitting_method"],
         as_one=algorithm.paradigm.as_one,

@@ -9,7 +9,6 @@ from typing import Any
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import REPEAT, TestCase
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec, TestEnvSpec
-from ianvs.exam.scenarios.drawn import with_seed
 from ianvs.running.inspector import ParadigmFacts
 from ianvs.store.keys import digest
 
@@ -117,10 +116,6 @@ class PlannedAlgorithm:
         """The one seed that its cases have; None: all of the job's."""
         seed = self.trial.seed if self.trial and self.repeated is None else self.repeated
         return self.drawn.seed if seed is None and self.drawn is not None else seed
-
-    @property
-    def testenv_for_seed(self) -> TestEnvSpec:
-        return self.testenv if self.drawn is None else with_seed(self.testenv, self.drawn.seed)
 
     def seeds(self, seeds: Sequence[int]) -> Sequence[int]:
         """Those of a job's seeds that its cases have."""

@@ -39,10 +39,13 @@ def exam_identity(
 ) -> dict[str, object]:
     """What determines the rounds and test sets that `algorithm` meets."""
     scenario = exam.scenario
+    options = {} if scenario is None else dict(scenario.options)
+    if isinstance(file := options.get("file"), str):  # a file that a scenario is read from counts by its content
+        options["file"] = _content(Path(file))
     facts: dict[str, object] = {
         "version": IDENTITY_VERSION,
         "dataset": dataset_fingerprint,
-        "scenario": None if scenario is None else {"name": scenario.name, **_by_content(scenario.options)},
+        "scenario": None if scenario is None else {"name": scenario.name, **options},
         "using": list(exam.dataset.using),
         "incremental_rounds": exam.incremental_rounds,
         "splitting_method": algorithm.split.splitting_method if algorithm.split else "default",
@@ -171,12 +174,6 @@ def metric_key(metric: MetricSpec, score: MetricSpec | None = None) -> str:
         facts |= {name: metric.dataset_columns[name] for name in columns if name in metric.dataset_columns}
     safe = "".join(letter if letter.isalnum() else "_" for letter in metric.name)
     return f"{safe}-{digest(facts)[:10]}"
-
-
-def _by_content(options: Mapping[str, object]) -> dict[str, object]:
-    """A file that a scenario is read from counts by its content."""
-    file = options.get("file")
-    return {**options, "file": _content(Path(file))} if isinstance(file, str) else dict(options)
 
 
 def _counted(facts: Mapping[str, object]) -> dict[str, object]:

@@ -156,7 +156,7 @@ class Plan:
         if algorithm.trial and algorithm.trial.said:
             shown = status if status in ("finished", "failed") else "stopped"
             return planned(shown, "nothing", algorithm.trial.said)
-        if status is not None and self.store.has_come_to(case.id, until):
+        if status is not None and until is not None and self.store.has_come_to(case.id, until):
             scored = all(self.store.has_score(case.id, key, until) for _, key in self.scores_of(algorithm))
             return planned("stopped", "nothing" if scored else "score", f"paused after round {until}")
         if state.damaged:
@@ -247,7 +247,8 @@ def make_plan(
     samples: fingerprints of the samples of each testenv, where `data.checked` has told them. say: told how the reading
     of files goes on.
     """
-    job = with_server_version(job)
+    if job.generation.url is not None:
+        job = with_server_version(job, job.generation.url)
     algorithms: list[PlannedAlgorithm] = []
     scores = []
     accepted = accepted_cases(job.workspace, job.name)
@@ -279,7 +280,7 @@ def make_plan(
             )
         )
     _refuse_repeated(algorithms)
-    studies = plan_studies(job, algorithms)
+    studies = plan_studies(job, job.search, algorithms) if job.search else ()
     trials = [trial for study in studies for trial in study.planned()]
     algorithms = [
         replace(student, origin=SEARCHED) if job.search and is_searched(student.spec) else student

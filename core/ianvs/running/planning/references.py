@@ -58,7 +58,9 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspecto
     for student in students:
         if student.paradigm.as_one:
             continue  # it has no rounds to compare
-        if _needs_stateless(student):
+        exam = student.testenv
+        has_stream = exam.prequential is not None and student.spec.paradigm.name in _HAVE_STATELESS
+        if has_stream and any(STATELESS in metric_header(metric).needs for metric in exam.metrics):
             made = _stateless(job, student)
             reference, choices = planned.setdefault((made.exam_id, made.identity_digest), (made, {}))
             by_student[_key(student, STATELESS)] = (reference, dict)
@@ -85,12 +87,6 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspecto
         for student_of, choices in planned.values()
     )
     return PlannedReferences(tuple(algorithms), by_student)
-
-
-def _needs_stateless(student: PlannedAlgorithm) -> bool:
-    exam = student.testenv
-    has_stream = exam.prequential is not None and student.spec.paradigm.name in _HAVE_STATELESS
-    return has_stream and any(STATELESS in metric_header(metric).needs for metric in exam.metrics)
 
 
 def _stateless(job: JobSpec, student: PlannedAlgorithm) -> PlannedAlgorithm:

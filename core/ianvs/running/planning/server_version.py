@@ -10,11 +10,8 @@ from ianvs.processes.reply_server import ReplyServer
 from ianvs.store.keys import digest
 
 
-def with_server_version(job: JobSpec) -> JobSpec:
+def with_server_version(job: JobSpec, url: str) -> JobSpec:
     """While the server does not answer, it is what it was last: what is finished can be reported without it."""
-    url = job.generation.url
-    if url is None:
-        return job
     memo = job.workspace / "cache" / "servers" / f"{digest(url)}.json"
     try:
         version = ReplyServer(url).served().version

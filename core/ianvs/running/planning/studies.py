@@ -116,11 +116,8 @@ def _became(trial: Trial, rounds: int) -> str:
     return "trial finished" if trial.reached == rounds else f"trial stopped after round {trial.reached}"
 
 
-def plan_studies(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> tuple[PlannedStudy, ...]:
+def plan_studies(job: JobSpec, spec: SearchSpec, students: Sequence[PlannedAlgorithm]) -> tuple[PlannedStudy, ...]:
     """A study for each algorithm with a range in each exam. students: the job's algorithms in its exams."""
-    spec = job.search
-    if spec is None:
-        return ()
     groups: dict[tuple[str, str], dict[int, PlannedAlgorithm]] = {}
     for student in students:
         if is_searched(student.spec):

@@ -256,8 +256,8 @@ class CaseLoop:
         planned, store = running.planned, self._plan.store
         status = store.status(planned.case.id)
         failure: Failure | None = store.failure(planned.case.id) if status == "failed" else None
-        at_pause = status == "unfinished" and code == 0
-        paused = at_pause and store.has_come_to(planned.case.id, planned.algorithm.until)
+        until = planned.algorithm.until if status == "unfinished" and code == 0 else None
+        paused = until is not None and store.has_come_to(planned.case.id, until)
         if status == "finished" or paused:
             pass
         elif running.overrun:

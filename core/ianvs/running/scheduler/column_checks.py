@@ -90,7 +90,8 @@ def _without_column(flight: Preflight, names: Sequence[str]) -> list[TestEnvSpec
 
 def rank_select_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What is wrong with `select` of the leaderboard."""
-    yield from select_problems(flight, flight.job.rank.select, flight.job.rank.sort_by[0][0])
+    if (select := flight.job.rank.select) is not None:
+        yield from select_problems(flight, select, flight.job.rank.sort_by[0][0])
 
 
 def select_problems(flight: Preflight, select: SelectSpec | None, metric: str) -> Iterator[ValidationError]:

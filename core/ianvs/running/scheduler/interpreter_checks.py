@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from ianvs.base.errors import IanvsError, Location, ValidationError
 from ianvs.config.contracts import contract_named
-from ianvs.config.spec import AlgorithmSpec
 from ianvs.processes.interpreters.lock import Lock, lock_of
 from ianvs.running.scheduler.checks import Preflight
 
@@ -14,8 +13,13 @@ def interpreter_problems(preflight: Preflight) -> Iterator[ValidationError]:
     users: dict[Lock, list[str]] = {}
     for algorithm in preflight.job.algorithms:
         key = "environment" if algorithm.environment is not None else "python"
-        message = _misplaced(algorithm, key)
-        if not message and algorithm.python is not None:
+        contract, message = contract_named(algorithm.contract), ""
+        if contract.apart and algorithm.python is None:
+            message = (
+                f"plugins under `contract: {contract.name}` live in an interpreter of their own: name it by `python`, "
+                "or have it made by `environment`."
+            )
+        if algorithm.python is not None:
             try:
                 lock = lock_of(algorithm)
                 users.setdefault(lock, []).append(algorithm.name)
@@ -31,14 +35,3 @@ def interpreter_problems(preflight: Preflight) -> Iterator[ValidationError]:
     for lock, (first, *others) in users.items():
         more = f" and {len(others)} more" if others else ""
         preflight.listener.said_of(f"the interpreter of {first}{more}", str(lock))
-
-
-def _misplaced(algorithm: AlgorithmSpec, key: str) -> str:
-    """What is wrong with its having an interpreter, or none; else ""."""
-    contract = contract_named(algorithm.contract)
-    if contract.apart and algorithm.python is None:
-        return (
-            f"plugins under `contract: {contract.name}` live in an interpreter of their own: name it by `python`, or "
-            "have it made by `environment`."
-        )
-    return ""

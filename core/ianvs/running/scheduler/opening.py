@@ -60,7 +60,7 @@ def engine_problems(job: JobSpec) -> list[ValidationError]:
         problems.append(
             ValidationError(f"{reason} of engine ray, or write a number.", spec.place, code="conflicting-keys")
         )
-    options = ModuleSpec("engine", engine_name, None, constants=spec.options, places=spec.places)
+    options = ModuleSpec("engine", engine_name, str(spec.url or spec.name), constants=spec.options, places=spec.places)
     return [*problems, *type_problems(options, takes, spec.place)]
 
 

@@ -34,7 +34,7 @@ from ianvs.running.scheduler.opening import engine_class, engine_problems
 from ianvs.running.scheduler.sandbox_checks import sandbox_problems
 from ianvs.running.scheduler.slots import cores_of, visible_gpus
 from ianvs.running.scoring import missing_pictures
-from ianvs.store import ExamRecord, ExamStore
+from ianvs.store import ExamStore
 
 MOST_BUILT = 32  # choices of hyperparameters that an algorithm is built with; of a larger grid each value once
 _Rounds = tuple[tuple[list[Any], list[Any]], ...]  # for each round: what users said, and the replies
@@ -155,7 +155,7 @@ def _fit_problems(flight: Preflight) -> Iterator[ValidationError]:
                 "classes": record.classes,
                 "num_classes": len(record.classes),
                 "rounds": len(record.rounds),
-                "conversations": _taught_texts(flight.plan, each, record, texts),
+                "conversations": _taught_texts(flight.plan, each, texts) if record.kind == "conversation" else None,
                 "feedback": each.testenv.prequential.feedback if each.testenv.prequential else "",
                 "server": server,
             }
@@ -187,10 +187,11 @@ def _subjects(
         for question in checks.questions_found(testenv)
         if not question.may_lack
     )
+    modules = algorithm.modules
     if is_searched(algorithm):
-        choices = None  # its trials are within the ends of its ranges
-    kinds = [module.type for module in algorithm.modules]
-    for module in map(with_ends, algorithm.modules):
+        choices, modules = None, tuple(map(with_ends, modules))  # its trials are within the ends of its ranges
+    kinds = [module.type for module in modules]
+    for module in modules:
         if choices is None:
             built = tuple(_some(module))
         else:
@@ -221,15 +222,13 @@ def _looked_at(planned: PlannedAlgorithm) -> tuple[Any, ...]:
     return _key(planned.spec, planned.spec.modules[0]), 0 if is_searched(planned.spec) else len(planned)
 
 
-def _taught_texts(
-    plan: Plan, algorithm: PlannedAlgorithm, record: ExamRecord, by_exam: dict[str, _Rounds]
-) -> _Rounds | None:
+def _taught_texts(plan: Plan, algorithm: PlannedAlgorithm, by_exam: dict[str, _Rounds]) -> _Rounds | None:
     """The conversations of all rounds, for plugins of ianvs's own that look before training which they can take.
 
-    None for other data, and for a plugin of others, which is not told what it will be taught later. known: by exam, so
+    None for a plugin of others, which is not told what it will be taught later. known: by exam, so
     that each is read once, and sent once to the process that looks.
     """
-    if record.kind != "conversation" or not all(_is_own(module.url or "") for module in algorithm.spec.modules):
+    if not all(_is_own(module.url or "") for module in algorithm.spec.modules):
         return None
     if algorithm.exam_id not in by_exam:
         exam = exam_checks.any_request(plan, algorithm).exam()
@@ -258,12 +257,12 @@ FILES: tuple[Check, ...] = (
     # What the files say of themselves has been checked by load_job, which raises before there is a job; of those in
     # the form of another contract it goes on where it can.
     Check(lambda p: p.job.problems),
-    Check(lambda p: engine_problems(p.job)),  # an engine of an author is imported here
+    Check(engine_problems, of_job=True),  # an engine of an author is imported here
     Check(checks.paradigm_problems),  # a file: as for metrics
-    Check(lambda p: contract_checks.setting_problems(p.job)),
+    Check(contract_checks.setting_problems, of_job=True),
     Check(sandbox_problems),  # tries one
     Check(interpreter_problems),  # starts each, for its versions
-    Check(lambda p: unfound_files(p.job)),
+    Check(unfound_files, of_job=True),
     Check(checks.data_problems),  # index files, pictures; an author's function, once
     Check(checks.scenario_problems),
     Check(checks.metric_problems),  # an author's file: a second in another process, once

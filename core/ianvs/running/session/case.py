@@ -183,7 +183,7 @@ def _rounds_of(
         summarizer=RoundSummarizer(request, exam, learner, examination, source, stored, began),
         reporter=reporter,
         gate=None if spec.gate is None or learner.ready.reference else HeldOutGate(spec.gate, examination, feed),
-        until=request.until,
+        last=steps if request.until is None else min(request.until, steps),
         phase=phase,
     ), source
 

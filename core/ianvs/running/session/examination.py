@@ -284,8 +284,9 @@ class Examination:
                 answers = self._learner.answers(query, model)
                 while (piece := self._next(answers, timed=timed)) is not None:
                     if labels:
-                        answered, cut = self._shortened(piece, packed=not tried)
-                        piece, self.spent = answered, self.spent + Spent(cut=cut if timed else 0)
+                        answered, cut = self._kind.shortened(piece.labels)
+                        piece = replace(piece, labels=answered if tried else self._kind.packed(answered))
+                        self.spent += Spent(cut=cut if timed else 0)
                     pieces.append(piece)
             yield pieces[0] if len(pieces) == 1 else _joined(pieces)
 
@@ -297,11 +298,6 @@ class Examination:
         if answer is not None:
             self.spent += spent_so_far() - began
         return answer
-
-    def _shortened(self, predictions: Predictions, *, packed: bool) -> tuple[Predictions, int]:
-        """Answers no longer than they may be, and how many were cut. packed: in the form that waits for others."""
-        answers, cut = self._kind.shortened(predictions.labels)
-        return replace(predictions, labels=self._kind.packed(answers) if packed else answers), cut
 
     def _stored(self, part: Part, answer: Predictions, rows: NDArray[np.int64]) -> Predictions:
         size = self._kind.batch_limit or max(1, len(rows))

@@ -15,7 +15,7 @@ from ianvs.config.spec import DataTypeSpec
 from ianvs.exam.data.parts import Column, Part, columns_of
 from ianvs.exam.data.split import dirichlet_deal, stratified_deal
 from ianvs.exam.data_types import data_type
-from ianvs.exam.scenarios.exam import Exam, TestSet
+from ianvs.exam.scenarios.exam import Exam, Stream, TestSet
 from ianvs.exam.scenarios.request import hold_out
 
 Share = tuple[int, int]
@@ -85,6 +85,7 @@ class DataFeed:
         passes: how many over a round's data the exam allows. type_spec: of an author's data type.
         """
         self._exam, self._passes, self._seed = exam, passes, seed
+        self.streams = exam.stream is not None
         self._type = data_type(exam.dataset.kind, type_spec)
         train = exam.dataset.train
         y = _plain(self._type.told(train.y))
@@ -99,15 +100,14 @@ class DataFeed:
                 labels = self._type.limited(self._train.y[positions], round_.classes)
             self._parts.append(Part(self._train, positions, round_.transform, labels))
             self._held_out.append(held_out)
-        self._chunks = self._cut()  # of each round
-
-    @property
-    def streams(self) -> bool:
-        return self._exam.stream is not None
+        # Of each round.
+        self._chunks = [() for _ in self._parts] if exam.stream is None else self._cut(exam.stream)
 
     def round(self, index: int, share: Share = ALL, skew: float | None = None) -> Handout:
         """What is taught in round `index`, whole or a share of it."""
-        part = self._shared(self._of_round(index), share, skew, index)
+        part = self._of_round(index)
+        if share != ALL:
+            part = self._shared(part, share, skew, index)
         return self._view((part,), f"round {index}", self._passes)
 
     def _of_round(self, index: int, positions: NDArray[np.int64] | None = None) -> Part:
@@ -218,14 +218,11 @@ class DataFeed:
             hands = dirichlet_deal(classes, len(part), n, skew, draws)
         return part.part(np.sort(hands[k]))
 
-    def _cut(self) -> list[tuple[Chunk, ...]]:
+    def _cut(self, stream: Stream) -> list[tuple[Chunk, ...]]:
         """Chunks of equal size, whatever round their samples are of, so that no chunk tells where a round ends.
 
         A chunk that runs over the end of a round belongs to that round.
         """
-        stream = self._exam.stream
-        if stream is None:
-            return [() for _ in self._parts]
         chunks: list[list[Chunk]] = [[] for _ in self._parts]
         flow = self._parts
         if stream.shuffled:

@@ -68,7 +68,8 @@ class LocalLearner:
         steps = tuple(session.paradigm.steps(session))
         hears, stateless = getattr(paradigm, "hears_feedback", False), getattr(paradigm, "stateless", False)
         with spending() as spent:
-            session.modules.import_classes()
+            for module in request.algorithm.modules:
+                session.modules.import_class(module.type)
             self.memory.begin()
             if paradigm.predict is Paradigm.predict or hears or stateless:
                 session.module("basemodel")
@@ -205,7 +206,9 @@ class LocalLearner:
 
     def answers(self, query: Asking, model: Model) -> Iterator[Predictions]:
         """Checked answers, as many at a time as the data type allows. model: from which a copy is made to adapt."""
-        session, context = self.session, self._context(query)
+        session, context = self.session, dict(query.context)
+        if query.round is not None:
+            context |= session.round_context(*query.round)
         if query.question is None:
             context["generation"] = query.replies_by
             self._last = query if query.adapt is None else None
@@ -270,11 +273,6 @@ class LocalLearner:
             data.close()
         return question.checked(answers, len(x), self.session.classes, f"{learner.name}.{question.method}()")
 
-    def _context(self, query: Asking) -> dict[str, Any]:
-        """What is told with a question: the task where the rules show it, the round of its held-out part."""
-        context = dict(query.context)
-        return context if query.round is None else context | self.session.round_context(*query.round)
-
     def _second(self, model: Model) -> Modules:
         """Other objects of the same classes that begin from `model`. Raises PluginError where they can't."""
         for m in model.modules:
@@ -302,7 +300,7 @@ class LocalLearner:
             past=session.modules.sees_past_rounds,
             modules=len(plugins),
             caller=session.caller,
-            unscored=self._unscored(),
+            unscored=self._unscored() if self._questions else "",
             **self._size.numbers,
         )
 

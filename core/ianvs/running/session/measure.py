@@ -62,7 +62,8 @@ class Meter:
 
     def start(self) -> None:
         self._spent, self._runs = NOTHING_SPENT, True
-        self._resume()
+        synchronise()
+        self._began = spent_so_far()
 
     def stop(self) -> Spent:
         self._pause()
@@ -79,11 +80,8 @@ class Meter:
         try:
             yield
         finally:
-            self._resume()
-
-    def _resume(self) -> None:
-        synchronise()
-        self._began = spent_so_far()
+            synchronise()
+            self._began = spent_so_far()
 
     def _pause(self) -> None:
         synchronise()

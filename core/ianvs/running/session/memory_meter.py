@@ -107,7 +107,7 @@ class _Resident:
         forked: list[int] = []
         for pid in processes:
             fields = stat(pid)
-            if not fields or _is_about_to_start_another(pid, fields[_PARENT]):
+            if not fields or (pid != processes[0] and _is_about_to_start_another(pid, fields[_PARENT])):
                 continue
             image = fields[_STACK_ADDRESS]
             (forked if image in images else roots).append(pid)

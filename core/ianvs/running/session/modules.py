@@ -43,22 +43,19 @@ class AuthorsModule:
         self._loaded, self._rules = loaded, rules
         self.name = type(plugin).__name__
         self.taught = Taught()
-        self._adapts = self._says_that_it_adapts()
+        self._adapts = bool(getattr(plugin, "adapts_in_testing", False))
 
     @property
     def adapts(self) -> bool:
         """Whether it learns while it is tested, as it said when it was built. Raises PluginError if it says otherwise
         now."""
-        if self._says_that_it_adapts() != self._adapts:
+        if bool(getattr(self.plugin, "adapts_in_testing", False)) != self._adapts:
             raise PluginError(
                 f"{self.name}.adapts_in_testing was {self._adapts} when it was built and is {not self._adapts} now. "
                 "Make it a class attribute that stays as it is.",
                 code="broken-contract",
             )
         return self._adapts
-
-    def _says_that_it_adapts(self) -> bool:
-        return bool(getattr(self.plugin, "adapts_in_testing", False))
 
     def call(self, method: str, arguments: tuple[Any, ...], offered: Mapping[str, Any]) -> Any:
         """What `method` returns; of `offered` it gets what it names."""
@@ -138,15 +135,10 @@ class Modules:
         Every one begins with the same random numbers, so that what it starts from does not depend on when it is made.
         """
         if fresh or (kind, instance) not in self._made:
-            self._class(kind)  # imports what has generators of its own
+            self.import_class(kind)  # and what has generators of its own
             start_generators(self._case.seed, "global")
             self._made[kind, instance] = self._build(kind, instance)
         return self._made[kind, instance]
-
-    def import_classes(self) -> None:
-        """Import every class that the algorithm lists, and what these import."""
-        for module in self._algorithm.modules:
-            self._class(module.type)
 
     def has(self, kind: str) -> bool:
         return any(module.type == kind for module in self._algorithm.modules)
@@ -215,7 +207,7 @@ class Modules:
 
     def _build(self, kind: str, instance: str, path: Path | None = None) -> AuthorsModule:
         """A new object with what was saved at `path`; without it, a base model begins with the initial model."""
-        loaded = self._class(kind)
+        loaded = self.import_class(kind)
         kinds = [module.type for module in self._algorithm.modules]
         with loaded.active() as build:
             given = own_hyperparameters(self._case.hyperparameters, kind, kinds)
@@ -226,7 +218,8 @@ class Modules:
             made.load(model)
         return made
 
-    def _class(self, kind: str) -> Loaded:
+    def import_class(self, kind: str) -> Loaded:
+        """The class of that type of module, and what it imports. Raises PluginError."""
         types = {module.type: module for module in self._algorithm.modules}
         if kind not in types:
             listed = f"It lists: {', '.join(types)}."

@@ -131,6 +131,7 @@ class CaseSession:
         self.caller = f"{paradigm.name}.predict()"  # whose answers came last, for errors
         self.source: Source
         self.paradigm, self._brief = paradigm, brief
+        self.rounds, self.rules, self.classes = brief.rounds, brief.rules, len(brief.classes)
         self._device, self._folder, self._threads = device, folder, request.threads
         self._fed: dict[int, _Fed] = {}  # open views by id
         self._calls: Counter[int] = Counter()  # with training data, in this step, by seed
@@ -143,19 +144,6 @@ class CaseSession:
         self._passes = min((limit for limit in limits if limit is not None), default=None)
 
     # --- what paradigms use -------------------------------------------------------------------------------------
-
-    @property
-    def rounds(self) -> tuple[str, ...]:
-        return self._brief.rounds
-
-    @property
-    def rules(self) -> Rules:
-        return self._brief.rules
-
-    @property
-    def classes(self) -> int:
-        """How many the exam has."""
-        return len(self._brief.classes)
 
     def module(self, kind: str, instance: str = "", *, fresh: bool = False) -> AuthorsModule:
         return self.modules.get(kind, instance, fresh=fresh)

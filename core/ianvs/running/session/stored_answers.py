@@ -13,7 +13,7 @@ def to_answer(request: CaseRequest, store: CaseStore) -> bool:
     case = request.case
     if runner_named(request.algorithm.contract) is not None:
         return store.answered(case.id) is None
-    if store.has_come_to(case.id, request.until):
+    if request.until is not None and store.has_come_to(case.id, request.until):
         return False
     if store.answered(case.id) is not None and store.broken_round(case.id) is None:
         return False
@@ -23,7 +23,8 @@ def to_answer(request: CaseRequest, store: CaseStore) -> bool:
     state = store.state(case.id, thoroughly=True)
     for name in state.damaged:
         print(f"cases/{case.id}/{name} {CHANGED}; it is made again")
-    store.drop(case.id, state.damaged)
+    if state.damaged:
+        store.drop(case.id, state.damaged)
     if state.status == "finished" or (state.damaged and state.is_whole):
         store.name(case, request.identity)
         store.note_answered(case.id, store.facts(case.id))

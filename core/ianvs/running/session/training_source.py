@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.base.types import Asked, Predictions
+from ianvs.config.spec import PrequentialSpec
 from ianvs.exam.data.parts import Part
 from ianvs.exam.data_types import data_type
 from ianvs.exam.scenarios.exam import Exam
@@ -59,7 +60,8 @@ class CaseTrainingSource:
         self.evaluated: dict[Asked, Predictions] = {}
         self.evaluation_times: list[tuple[int, int, int]] = []
         self.curves: dict[str, list[tuple[float, float]]] = {}
-        self.keeper = None if self._reference else self._stream_keeper()
+        spec = request.testenv.prequential
+        self.keeper = None if spec is None or exam.stream is None or self._reference else self._stream_keeper(spec)
 
     @property
     def bound(self) -> bool:
@@ -183,10 +185,8 @@ class CaseTrainingSource:
             self.evaluated |= self._examination.predictions(model, self.step - 1, chunk.samples)
         self.evaluation_times.append((chunk.samples, chunk.begun, chunk.ended))
 
-    def _stream_keeper(self) -> StreamKeeper | None:
-        spec, exam, ready = self._request.testenv.prequential, self._exam, self._learner.ready
-        if spec is None or exam.stream is None:
-            return None
+    def _stream_keeper(self, spec: PrequentialSpec) -> StreamKeeper:
+        exam, ready = self._exam, self._learner.ready
         return StreamKeeper(
             exam,
             spec,

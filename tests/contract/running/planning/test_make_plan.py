@@ -347,9 +347,7 @@ def test_each_seed_may_have_an_exam_of_its_own(tmp_path: Path) -> None:
     assert sorted(seed for seed, _ in exams) == [0, 1]  # the cases of a seed take the same exam
     assert len({case.row for case, _ in plan.cases()}) == 2  # the seeds of a choice are a row
     for case, of in plan.cases():
-        scenario = of.testenv_for_seed.scenario
-        assert scenario is not None
-        assert scenario.options["order_seed"] == case.seed
+        assert of.exam["scenario"]["order_seed"] == case.seed
     named = {case.id for case, _ in plan_of(tmp_path, testenv=edited(drawn, "case", "1"), job="seeds: [1]").cases()}
     assert named == {case.id for case, _ in plan.cases() if case.seed == 1}
 
