@@ -1,8 +1,9 @@
 """Tests that need a GPU are skipped where there is none; options of a run."""
 
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import settings
@@ -12,8 +13,10 @@ from tests.snapshots.recorder import RECORDER
 
 _STARTED = time.monotonic()
 
-settings.register_profile("ianvs", deadline=None)  # a busy machine may take any time for an example
-settings.load_profile("ianvs")
+# No deadlines: a busy machine may take any time for an example. `.ci/nightly` has more of them.
+settings.register_profile("quick", deadline=None, max_examples=25)
+settings.register_profile("nightly", deadline=None, max_examples=100)
+settings.load_profile("quick")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -58,3 +61,11 @@ def one_thread() -> None:
     """The networks of tests are fastest on one thread, and several threads wait long on a busy machine."""
     if torch := sys.modules.get("torch"):  # modules of tests that use it import it
         torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """Files of tests need not survive a power cut, and a case waits for the disk fifty times."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield

@@ -204,21 +204,6 @@ def test_help_is_there(arguments: list[str], capsys: pytest.CaptureFixture[str])
     assert "usage: ianvs" in capsys.readouterr().out
 
 
-def test_the_command_line_imports_nothing_heavy() -> None:
-    heavy = ("torch", "pandas", "numpy", "pydantic", "rich", "matplotlib", "sklearn", "yaml")
-    code = f"import sys, ianvs.cli; print([name for name in {heavy} if name in sys.modules])"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
-
-
-def test_planning_loads_neither_torch_nor_pandas(tmp_path: Path) -> None:
-    write_job(tmp_path)
-    code = (
-        "import sys; from ianvs.cli import main; main(['plan', '-f', 'benchmarkingjob.yaml']);"
-        "print([name for name in ('torch', 'pandas', 'sklearn', 'matplotlib') if name in sys.modules])"
-    )
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).splitlines()[-1] == "[]"
-
-
 def test_majority_is_a_plugin_without_any_import_of_ours() -> None:
     assert "import" not in MAJORITY
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -34,11 +32,6 @@ def test_every_installed_algorithm_is_listed_and_those_that_need_a_url_say_it() 
     assert {entry.name for entry in entries if not entry.url} == set(installed("ianvs.algorithms"))
     language = next(entry for entry in entries if entry.name == "CIA")
     assert language.url == "ianvs.testalgorithms.language.cia.basemodel"
-
-
-def test_a_listing_of_algorithms_does_not_wait_for_torch() -> None:
-    code = "import sys; from ianvs.cli import main; main(['list', 'algorithms']); print('torch' in sys.modules)"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).splitlines()[-1] == "False"
 
 
 def test_what_another_package_brings_is_listed_with_its_package(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import pickle
 import struct
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -59,19 +57,6 @@ def test_a_validation_part_of_digits_holds_no_picture_of_the_test_part(tmp_path)
 
 def test_defaults_written_out_are_the_same_dataset(tmp_path):
     assert data.fingerprint(digits(), tmp_path) == data.fingerprint(digits(split_seed=0, test_ratio=0.2), tmp_path)
-
-
-def test_digits_are_checked_fingerprinted_and_loaded_without_a_library(tmp_path):
-    """Scikit-learn, which brings their file, takes two seconds to import, and each process of a run longer to fork."""
-    code = (
-        "import sys, pathlib; from ianvs.exam import data; from ianvs.config.spec import DatasetSpec\n"
-        "import ianvs.exam.scenarios\n"
-        f"spec, cache = DatasetSpec(name='digits'), pathlib.Path({str(tmp_path)!r})\n"
-        "assert not data.checked(spec).problems; data.fingerprint(spec, cache); data.load(spec, cache)\n"
-        "heavy = {'sklearn', 'torch', 'torchvision', 'pandas', 'PIL', 'scipy'} & set(sys.modules)\n"
-        "assert not heavy, heavy"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[3])
 
 
 def test_an_unknown_source_is_refused_with_the_closest_and_the_list():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -271,18 +269,6 @@ def test_a_fingerprint_changes_with_the_samples_and_not_with_their_place(tmp_pat
     assert data.load(spec(one), cache).fingerprint == base
     write(other / "train_image_only/labeled_images/1/bus/0.jpg", pixels(9, 9, 9))
     assert data.fingerprint(spec(other), cache) != base
-
-
-def test_checking_and_fingerprinting_load_no_library(tmp_path):
-    release(tmp_path)
-    code = (
-        "import sys, pathlib; from ianvs.exam import data; from ianvs.config.spec import DatasetSpec\n"
-        f"spec = DatasetSpec(name='clear10', root=pathlib.Path({str(tmp_path)!r}))\n"
-        f"assert not data.checked(spec).problems; data.fingerprint(spec, pathlib.Path({str(tmp_path / 'cache')!r}))\n"
-        "heavy = {'sklearn', 'torch', 'torchvision', 'pandas', 'PIL', 'scipy'} & set(sys.modules)\n"
-        "assert not heavy, heavy"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[3])
 
 
 def test_a_missing_release_names_its_archives(tmp_path):

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -72,11 +70,3 @@ def test_every_dataset_is_listed(capsys: pytest.CaptureFixture[str]):
     assert "digits" in shown
     assert {name for name, _ in DATASETS} == {*PREPARERS, "streets", "clear_drift"}
     assert all(name in shown for name, _ in DATASETS)
-
-
-def test_the_command_line_loads_nothing_heavy():
-    heavy = ("numpy", "torch", "pandas", "PIL", "yaml")
-    module = "ianvs.testenv.datasets.dataset_command"
-    code = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

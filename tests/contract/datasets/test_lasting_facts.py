@@ -5,7 +5,7 @@ import sys
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.config.spec import DatasetSpec, ScenarioSpec
@@ -37,7 +37,6 @@ def facts(samples):
 
 
 @given(OPTIONS)
-@settings(max_examples=30, deadline=None)
 def test_what_is_asked_was_taught_in_that_year_in_two_wordings_and_is_asked_once(options):
     dataset = loaded(**options)
     taught, asked = facts(dataset.train), facts(dataset.test)
@@ -49,7 +48,6 @@ def test_what_is_asked_was_taught_in_that_year_in_two_wordings_and_is_asked_once
 
 
 @given(OPTIONS)
-@settings(max_examples=30, deadline=None)
 def test_no_question_has_two_answers_and_no_answer_of_a_desk_two_facts(options):
     taught = facts(loaded(**options).train)
     assert len({(desk, question) for _, _, desk, question, _ in taught}) == len(taught), "nothing is repeated"

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.config.spec import DatasetSpec, ScenarioSpec
@@ -39,7 +39,6 @@ def rows(samples):
 
 
 @given(OPTIONS)
-@settings(max_examples=30, deadline=None)
 def test_a_visit_asks_each_fact_so_often_with_one_answer_and_so_many_sums(options):
     train = rows(loaded(**options).train)
     visits = list(dict.fromkeys(visit for visit, *_ in train))
@@ -52,7 +51,6 @@ def test_a_visit_asks_each_fact_so_often_with_one_answer_and_so_many_sums(option
 
 
 @given(OPTIONS)
-@settings(max_examples=30, deadline=None)
 def test_at_every_return_half_of_the_facts_have_another_answer_and_the_others_have_not(options):
     answers = {}
     for visit, kind, fact, _, answer in rows(loaded(**options).train):
@@ -68,7 +66,6 @@ def test_at_every_return_half_of_the_facts_have_another_answer_and_the_others_ha
 
 
 @given(OPTIONS)
-@settings(max_examples=30, deadline=None)
 def test_a_visits_test_asks_in_new_words_what_no_later_visit_contradicts(options):
     dataset = loaded(**options)
     train, test = rows(dataset.train), rows(dataset.test)
@@ -112,7 +109,6 @@ def test_an_operation_is_one_of_its_office_and_its_sums_are_of_one_visit():
 
 
 @given(OPTIONS.filter(lambda options: options["choices"]))
-@settings(max_examples=20, deadline=None)
 def test_the_answer_is_among_the_choices(options):
     dataset = loaded(**options)
     for samples in (dataset.train, dataset.test):

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.config.spec import DatasetSpec, ScenarioSpec
@@ -34,14 +34,12 @@ def test_more_than_there_are_answers_for_is_refused():
 
 
 @given(SIZES, st.integers(0, 5))
-@settings(max_examples=25, deadline=None)
 def test_what_is_asked_was_taught_in_the_year_itself(sizes, seed):
     taught, asked = (answers(make_news(*sizes, seed, part)) for part in ("train", "test"))
     assert asked.items() <= taught.items()
 
 
 @given(SIZES, st.integers(0, 5))
-@settings(max_examples=25, deadline=None)
 def test_every_fact_is_taught_in_two_wordings_and_asked_about_once(sizes, seed):
     years, recurring, once = sizes
     taught, asked = (make_news(*sizes, seed, part) for part in ("train", "test"))

@@ -12,7 +12,7 @@ from tests.unit.testalgorithms.exam_of_arrays import Data, digits
 from tests.unit.testalgorithms.test_methods import LEARNERS
 
 SHORT = {"epochs": 2, "batch_size": 32, "learning_rate": 0.05}
-FEW = {"finetune", "replay", "ewc", "gem", "der", "icarl", "ncm"}
+FEW = {"replay", "ewc", "gem", "icarl", "ncm"}
 every_method = pytest.mark.parametrize(
     "make", [make if name in FEW else slow(make) for name, make in LEARNERS.items()], ids=LEARNERS
 )

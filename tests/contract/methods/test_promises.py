@@ -1,5 +1,7 @@
 """What every method promises, whatever it does: stated once, over all that ship."""
 
+from copy import deepcopy
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -47,11 +49,35 @@ def every(methods):
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # within peft
 
 
-def taught(one, rounds, seed=5):
-    learner = one.make()
-    for k in range(1, rounds + 1):
-        one.teach(learner, k, seed)
-    return learner
+@dataclass
+class Course:
+    """All rounds of a method, taught once with seed 5 and never interrupted; index k is after round k.
+
+    weights, answers: Of each round. saved: What `save` returned. memory: (samples, bytes), None without a memory.
+    """
+
+    weights: list = field(default_factory=lambda: [None])
+    answers: list = field(default_factory=lambda: [None])
+    saved: list = field(default_factory=lambda: [None])
+    memory: list = field(default_factory=lambda: [None])
+
+
+COURSES = {}
+
+
+@pytest.fixture
+def course(one, tmp_path_factory):
+    """The course of `one`; all tests of this file share it."""
+    if (key := id(one)) not in COURSES:
+        COURSES[key] = course = Course()
+        folder, learner = tmp_path_factory.mktemp("course"), one.make()
+        for k in range(1, one.rounds + 1):
+            one.teach(learner, k, 5)
+            course.weights.append(deepcopy(weights(learner)))
+            course.answers.append(one.answers(learner, k, 5))
+            course.saved.append(learner.save(folder / f"round {k}"))
+            course.memory.append((len(learner.memory), learner.memory.nbytes) if "capacity" in one.options else None)
+    return COURSES[key]
 
 
 def test_no_method_that_ships_is_left_out():
@@ -71,43 +97,37 @@ def test_it_is_a_learner(one):
 
 
 @every(EVERY)
-def test_a_loaded_model_answers_and_goes_on_bit_for_bit(one, tmp_path):
-    learner = taught(one, one.rounds - 1)
-    resumed = one.make()
-    resumed.load(learner.save(tmp_path / "model"))
-    before = [one.answers(each, one.rounds - 1, 5) for each in (learner, resumed)]
-    np.testing.assert_array_equal(*before)
-    for each in (learner, resumed):
-        one.teach(each, one.rounds, 5)
-    assert same(weights(learner), weights(resumed))
-    np.testing.assert_array_equal(*(one.answers(each, one.rounds, 5) for each in (learner, resumed)))
+def test_a_loaded_model_answers_and_goes_on_bit_for_bit(one, course):
+    resumed, last = one.make(), one.rounds
+    resumed.load(course.saved[last - 1])
+    np.testing.assert_array_equal(one.answers(resumed, last - 1, 5), course.answers[last - 1])
+    one.teach(resumed, last, 5)
+    assert same(weights(resumed), course.weights[last])
+    np.testing.assert_array_equal(one.answers(resumed, last, 5), course.answers[last])
 
 
 @every(EVERY)
-def test_loading_takes_it_back_to_where_it_was_saved(one, tmp_path):
-    learner, straight = taught(one, 1), taught(one, 1)
-    kept = learner.save(tmp_path / "kept")
-    one.teach(learner, 2, 5)
-    learner.load(kept)  # as when model_eval does not adopt round 2, which then comes again
-    for each in (learner, straight):
-        one.teach(each, 2, 5)
-    assert same(weights(learner), weights(straight))
+def test_loading_takes_it_back_to_where_it_was_saved(one, course):
+    learner = one.make()
+    for _ in range(2):  # as when model_eval does not adopt round 2, which then comes again
+        learner.load(course.saved[1])
+        one.teach(learner, 2, 5)
+    assert same(weights(learner), course.weights[2])
 
 
 @every(EVERY)
-def test_an_untrained_model_can_be_examined_and_that_changes_nothing_later(one):
-    examined, blind = one.make(), one.make()
+def test_an_untrained_model_can_be_examined_and_that_changes_nothing_later(one, course):
+    examined = one.make()
     one.answers(examined, 0, 5)
-    for learner in (examined, blind):
-        one.teach(learner, 1, 5)
-    assert same(weights(examined), weights(blind))
+    one.teach(examined, 1, 5)
+    assert same(weights(examined), course.weights[1])  # the same seed, the same model
 
 
 @every(EVERY)
-def test_the_seed_decides_the_model(one):
-    a, b, c = (taught(one, 1, seed) for seed in (5, 6, 5))
-    assert same(weights(a), weights(c))
-    assert not one.draws or not same(weights(a), weights(b))
+def test_the_seed_decides_the_model(one, course):
+    other = one.make()
+    one.teach(other, 1, 6)
+    assert same(weights(other), course.weights[1]) is not one.draws
 
 
 exam_of_pictures = cache(pictures)
@@ -143,21 +163,17 @@ def test_a_round_without_any_label_is_no_trouble(one):
 
 
 @every(WITH_MEMORY)
-def test_a_memory_is_counted_and_keeps_to_its_size(one):
-    learner = one.make()
-    for k in range(1, one.rounds + 1)[:3]:
-        one.teach(learner, k, 5)
+def test_a_memory_is_counted_and_keeps_to_its_size(one, course):
+    for k, (samples, size) in enumerate(course.memory[1:], start=1):
         rounds = k if one.options.get("selection") == "per_round" else 1
-        assert 0 < len(learner.memory) <= rounds * one.options["capacity"]
-        assert learner.memory.nbytes >= len(learner.memory)
+        assert 0 < samples <= rounds * one.options["capacity"]
+        assert size >= samples
 
 
 @every(OF_CLASSES)
-def test_only_classes_seen_are_ever_predicted(one):
-    learner = one.make()
-    for k in (1, 2, 3):
-        one.teach(learner, k, 5)
-        assert set(one.answers(learner, k, 5)) <= set(range(2 * k))
+def test_only_classes_seen_are_ever_predicted(one, course):
+    for k, answers in enumerate(course.answers[1:], start=1):
+        assert set(answers) <= set(range(2 * k))
 
 
 # Files and hyperparameters.

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -84,7 +84,6 @@ def test_a_bucket_larger_than_the_memory_is_cut_first():
     assert_shares(counts, [1 / 3] * 3, 200, 10)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 12),
     st.lists(st.integers(0, 20), max_size=5),
@@ -120,7 +119,6 @@ def naive_gdumb(capacity, labels):
     return counts
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(6, 30), st.lists(st.integers(0, 5), max_size=120), st.integers(1, 4))
 def test_the_balanced_memory_counts_as_the_papers_algorithm_does(capacity, labels, parts):
     memory = ClassBalancedMemory(capacity)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.authoring import ReplayLearner, ReservoirMemory
@@ -25,7 +25,6 @@ def numbered(start, stop):
     return torch.stack([i, 10 * i], 1).float(), i
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 12), st.lists(st.integers(0, 9), max_size=5))
 def test_it_holds_as_many_as_it_may_each_once_with_its_own_label(capacity, sizes):
     memory = ReservoirMemory(capacity)

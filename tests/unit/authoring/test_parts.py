@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.authoring import Joined, RoundData, mlp, resnet
@@ -136,7 +136,6 @@ def test_the_mask_hides_what_is_not_seen_and_nothing_else():
     assert output_mask((3, 2, 1, 0), 4, cpu) is None
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.integers(0, 5), max_size=9),
     st.sampled_from([torch.uint8, torch.float32]),

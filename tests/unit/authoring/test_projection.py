@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
@@ -31,7 +31,6 @@ def test_agem_takes_away_the_part_that_points_against_the_memory():
     assert agem_projection(vector(1, 1), vector(0, 0)).tolist() == [1.0, 1.0]
 
 
-@settings(max_examples=50, deadline=None)
 @given(problems)
 def test_with_one_memory_gem_is_agem(problem):
     g, G = problem
@@ -64,14 +63,12 @@ def brute_force(g, G):
     return best
 
 
-@settings(max_examples=60, deadline=None)
 @given(problems)
 def test_gem_is_the_nearest_vector_that_harms_no_memory(problem):
     g, G = problem
     np.testing.assert_allclose(gem_projection(g, G).numpy(), brute_force(g, G), rtol=1e-6, atol=1e-7)
 
 
-@settings(max_examples=60, deadline=None)
 @given(problems, st.sampled_from([0.0, 0.5]))
 def test_the_conditions_of_karush_kuhn_and_tucker_hold(problem, margin):
     g, G = problem
@@ -88,7 +85,6 @@ def test_the_conditions_of_karush_kuhn_and_tucker_hold(problem, margin):
         assert float(slack.abs().max()) <= 1e-6 * max(1.0, scale)
 
 
-@settings(max_examples=60, deadline=None)
 @given(problems, st.sampled_from([0.0, 0.5]))
 def test_gem_agrees_with_a_solver_of_quadratic_programs(problem, margin):
     quadprog = pytest.importorskip("quadprog")

@@ -44,7 +44,7 @@ def replaced(data, path, value):
     return data
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_file_with_anything_anywhere_is_read_or_refused_with_a_place(files, data):
     for name, text in FULL.items():
@@ -64,7 +64,7 @@ def test_a_file_with_anything_anywhere_is_read_or_refused_with_a_place(files, da
                 assert jargon not in problem.message
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text("ab: -[]{}'\"\n\t#&*!|>%@`,?0", max_size=30))
 def test_any_text_is_read_or_refused(files, text):
     files.write("testenv.yaml", text.encode())

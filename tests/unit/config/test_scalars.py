@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.config.strict_yaml import parse, resolve_scalar
@@ -89,14 +89,12 @@ def test_what_only_looks_special_is_text(text):
     assert resolve_scalar(text) == text
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_float_in_any_notation_is_the_same_float(number):
     for text in (repr(number), f"{number:.17e}", f"{number:.17E}", f"{number:.17g}"):
         assert float(resolve_scalar(text)) == number
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers())
 def test_an_integer_in_any_base_is_the_same_integer(number):
     assert resolve_scalar(str(number)) == number
@@ -104,14 +102,12 @@ def test_an_integer_in_any_base_is_the_same_integer(number):
     assert resolve_scalar(oct(abs(number))) == abs(number)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.from_regex(r"[A-Za-z_][A-Za-z0-9_./:-]*", fullmatch=True))
 def test_a_plain_word_stays_text(word):
     if word.lower() not in ("true", "false", "null"):
         assert resolve_scalar(word) == word
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), max_size=20))
 def test_quoted_text_is_never_anything_else(tmp_path_factory, text):
     quoted = text.replace("'", "''")

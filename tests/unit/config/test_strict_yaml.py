@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.base.errors import ConfigError, Location
@@ -63,7 +63,6 @@ PLAIN = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(PLAIN, st.booleans())
 def test_what_pyyaml_writes_is_read_back_and_every_part_has_a_place(data, flow):
     document = parse(yaml.safe_dump(data, default_flow_style=flow), FILE)

@@ -67,8 +67,9 @@ def test_a_shape_is_the_same_wherever_and_the_four_differ(exam):
 
 
 def test_kinds_of_answers_come_equally_often(exam):
+    many = loaded(tasks=6, samples=384)
     for task, most in (("shape", 1 / 4), ("colour", 1 / 4), ("yes-no", 1 / 2)):
-        counts = Counter(reply for *_, reply in rows(loaded(tasks=6, samples=384), task))
+        counts = Counter(reply for *_, reply in rows(many, task))
         assert max(counts.values()) == 192 * most
 
 

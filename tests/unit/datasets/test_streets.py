@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -102,7 +102,6 @@ def test_an_unknown_domain_and_a_size_too_small_are_refused():
     assert errors_of(make_streets, "CS", 1, (8, 8)) == [("out-of-range", "")]
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(-1, 1), st.floats(-0.5, 0.5)), min_size=3, max_size=3, unique=True),
     st.booleans(),

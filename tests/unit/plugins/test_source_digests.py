@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.plugins.source import file_digests, source_of
@@ -130,7 +130,6 @@ WORDS = st.text("abc def=()[]'#:\\,", max_size=12)
 
 @pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(LINES), st.one_of(st.just(""), WORDS.map("# {}".format))), max_size=6))
-@settings(max_examples=60, deadline=None)
 def test_comments_and_blank_lines_never_count(put: list[tuple[int, str]]) -> None:
     lines = PLUGIN.split("\n")
     for number, text in sorted(put, reverse=True):
@@ -140,7 +139,6 @@ def test_comments_and_blank_lines_never_count(put: list[tuple[int, str]]) -> Non
 
 @pytest.mark.slow
 @given(st.text(max_size=40), st.sampled_from(["A method.", "Two layers.", "Nearest mean.", "Learn."]))
-@settings(max_examples=60, deadline=None)
 def test_docstrings_never_count(text: str, which: str) -> None:
     quoted = f'"""{which}"""'
     assert not changed(plugin=edited(PLUGIN, quoted, ascii(text)))

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.base.types import Asked, Predictions
@@ -34,7 +34,6 @@ def same(first: Predictions, second: Predictions) -> bool:
     return equal and first.extras.keys() == second.extras.keys()
 
 
-@settings(max_examples=60, deadline=None)
 @given(answers=st.dictionaries(ASKED, SAID, max_size=6))
 def test_what_is_read_is_what_was_written(tmp_path_factory, answers: dict[Asked, Predictions]) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path_factory.mktemp("round") / "predictions.npz"

@@ -23,15 +23,6 @@ def same(some, others):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_method_that_was_saved_goes_on_as_the_one_that_was_not(method, tmp_path):
-    learner = teach(method(**SHORT), 1)
-    other = method(**SHORT)
-    other.load(learner.save(tmp_path / "model"))
-    assert same(answers(learner, 1), answers(other, 1))
-    assert same(answers(teach(learner, 2), 2), answers(teach(other, 2), 2))
-
-
-@pytest.mark.parametrize("method", METHODS)
 def test_answers_are_boxes_scores_and_labels_of_seen_classes(method):
     learner = teach(method(**SHORT), 1)
     said = answers(learner, 1)

@@ -11,6 +11,7 @@ from ianvs.testalgorithms.nets import ErfNet, ErfNetShape
 from ianvs.testalgorithms.nets.erfnet_blocks import Decoder, Downsampler, OwnResidual, Residual, Upsampler
 from ianvs.testalgorithms.nets.erfnet_import import author_names
 from tests.errors import errors_of
+from tests.marks import slow
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "mdil.json").read_text())
 TINY = ErfNetShape(channels=(4, 6, 8), blocks=1, dilations=(2,), decoder_blocks=1)
@@ -150,7 +151,7 @@ def test_the_receptive_field_is_the_published_one():
     assert reach(ErfNet.forward, (1, 3, 2048, 8), axis=2) == worked["network_vertical"]
 
 
-@pytest.mark.parametrize("adapters", [False, True])
+@pytest.mark.parametrize("adapters", [slow(False), True])
 def test_a_tiny_variant_learns_on_a_cpu(adapters):
     torch.manual_seed(0)
     network = ErfNet([3], TINY, adapters=adapters)

@@ -85,8 +85,9 @@ def test_bic_corrects_new_classes_alone_and_not_what_a_round_without_any_leaves(
 METHODS = [BiC, DynamicER, FOSTER]
 
 
-@pytest.mark.parametrize("network", ["mlp", "resnet"])
-@pytest.mark.parametrize("cls", METHODS)
+@pytest.mark.parametrize(
+    ("cls", "network"), [*((cls, "mlp") for cls in METHODS), *(slow(cls, "resnet") for cls in METHODS)]
+)
 def test_they_work_on_either_network_when_classes_come_back(cls, network):
     exam = pictures()
     options = {"keep_optimizer": True, "augment": "crop", "precision": "bf16"}
@@ -99,7 +100,7 @@ def test_they_work_on_either_network_when_classes_come_back(cls, network):
     assert learner.memory.y.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
 
 
-@pytest.mark.parametrize("cls", METHODS)
+@pytest.mark.parametrize("cls", [BiC, slow(DynamicER), slow(FOSTER)])
 def test_they_take_an_exam_that_tells_the_task(cls):
     exam, learner = digits(), cls(capacity=60, **{**SHORT, "epochs": 4})
     for k in (1, 2, 3):
@@ -111,7 +112,8 @@ def test_they_take_an_exam_that_tells_the_task(cls):
     assert np.mean(right) > 0.9
 
 
-@pytest.mark.parametrize("cls", [BiC, slow(DynamicER), slow(FOSTER)])
+@pytest.mark.slow
+@pytest.mark.parametrize("cls", METHODS)
 def test_they_forget_far_less_than_fine_tuning(cls):
     learner = cls(capacity=200, **{**SHORT, "epochs": 8})
     assert examine(learner, digits(), seed=0)[0][-1].mean() > 0.8  # fine-tuning ends at 0.2

@@ -10,6 +10,7 @@ import torch
 from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.conversation import conversations_of
 from tests.errors import errors_of
+from tests.marks import slow
 from tests.unit.testalgorithms.seeing_folders import TOKENS, write_seeing
 
 TUNING = {"lora_r": 2, "epochs": 2, "batch_size": 3, "max_new_tokens": 5, "learning_rate": 1e-2}
@@ -34,7 +35,10 @@ TALKS = talks(
 )
 
 
-@pytest.fixture(scope="module", params=sorted(TOKENS))
+FEW = {"qwen2_5_vl", "smolvlm"}  # one of each family
+
+
+@pytest.fixture(scope="module", params=[name if name in FEW else slow(name) for name in sorted(TOKENS)])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp(request.param)
     with torch.random.fork_rng():
@@ -113,7 +117,7 @@ def test_replies_are_the_likeliest_tokens_whatever_the_batch(learner: LanguageLe
     assert replies[2] == [learner.template.text(tokens[len(asked.tokens) :])]
 
 
-@pytest.mark.parametrize("tuning", ["lora", "full"])
+@pytest.mark.parametrize("tuning", ["lora", slow("full")])
 def test_it_goes_on_from_what_it_saved_bit_for_bit(folder: Path, tuning: str, tmp_path: Path) -> None:
     first, second = (LanguageLearner(base_model=str(folder), tuning=tuning, vision="tuned", **TUNING) for _ in range(2))
     first.train(TALKS, round=1, seed=0)

@@ -26,6 +26,7 @@ from transformers import (
 
 from ianvs.testalgorithms.language import LanguageLearner
 from tests.errors import errors_of
+from tests.marks import slow
 from tests.unit.testalgorithms.conversation_fixtures import FIRST, SECOND, asked, taught
 from tests.unit.testalgorithms.tiny_folders import SIZES, write
 
@@ -164,7 +165,7 @@ def test_a_large_model_is_probed_by_a_copy_of_a_few_layers(folders, monkeypatch)
 # --- adapters ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["qwen2_moe", "mixtral", "gpt_oss", "mamba"])
+@pytest.mark.parametrize("name", ["qwen2_moe", *map(slow, ("mixtral", "gpt_oss", "mamba"))])
 def test_all_linear_tunes_experts_and_what_it_saved_goes_on_bit_for_bit(folders, tmp_path, name):
     options = {**LORA, "base_model": str(folders(name)), "generation_batch": 1}
     begun = taught(LanguageLearner(**options), (FIRST,))
@@ -290,14 +291,14 @@ def t5(tmp_path_factory):
     return write(tmp_path_factory.mktemp("models") / "t5", T5, AutoModelForSeq2SeqLM)
 
 
-@pytest.mark.parametrize("tuning", ["full", "lora"])
-def test_an_encoder_decoder_learns_replies_and_goes_on_bit_for_bit(t5, tmp_path, tuning):
+@pytest.mark.parametrize(("tuning", "epochs"), [("full", 60), ("lora", 2)])
+def test_an_encoder_decoder_learns_replies_and_goes_on_bit_for_bit(t5, tmp_path, tuning, epochs):
     options = {
         **LORA,
         "base_model": str(t5),
         "tuning": tuning,
         "learning_rate": 1e-2,
-        "epochs": 60,
+        "epochs": epochs,
         "max_new_tokens": 16,
     }
     begun = LanguageLearner(**options)

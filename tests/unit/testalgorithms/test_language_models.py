@@ -18,6 +18,7 @@ from ianvs.testalgorithms.language.moelora.basemodel import MoELoRA
 from ianvs.testalgorithms.language.tiny import tiny_tokenizer
 from ianvs.testalgorithms.language.tuning_loop import warm_cosine
 from tests.errors import errors_of
+from tests.marks import slow
 from tests.unit.testalgorithms.conversation_fixtures import FIRST, SECOND, SIZE, asked, taught
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # within peft
@@ -84,9 +85,14 @@ def test_a_folder_in_the_layout_of_a_published_model_is_tuned_and_its_adapter_lo
     assert not (path / "model").exists(), "the base model is not copied into every round"
 
 
-@pytest.mark.parametrize("tuning", ["full", "lora", "moelora"])
-@pytest.mark.parametrize("tiny", [True, False])
-def test_what_was_saved_goes_on_bit_for_bit(folder, tmp_path, tuning, tiny):
+@pytest.mark.parametrize(
+    ("tiny", "tuning"),
+    [
+        *((True, "full"), (True, "lora"), (False, "moelora")),
+        *(slow(*each) for each in ((True, "moelora"), (False, "full"), (False, "lora"))),
+    ],
+)
+def test_what_was_saved_goes_on_bit_for_bit(folder, tmp_path, tiny, tuning):
     options = {**SIZE, **LORA, "experts": 2, "tuning": tuning, "lora_dropout": 0.1}
     options["base_model"] = "tiny" if tiny else str(folder)
     begun = taught(LanguageLearner(**options), (FIRST,))

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.edits import edited
@@ -96,7 +96,6 @@ def test_the_models_own_replies_are_its_history():
 
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1)), min_size=1, max_size=3), st.none() | st.text())
-@settings(max_examples=40, deadline=None)
 def test_any_text_is_learnt_as_it_is(turns, system):
     def clean(text):
         return text.replace("<|", "").replace("\ufffd", "")
@@ -181,7 +180,6 @@ def test_a_batch_is_padded_on_the_right_and_padding_is_not_learnt():
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=70), st.integers(1, 9), st.integers(0, 99))
-@settings(max_examples=40, deadline=None)
 def test_a_pass_brings_every_conversation_once_in_batches_of_at_most_that_size(lengths, size, seed):
     batches = list(grouped_by_length(lengths, size, torch.Generator().manual_seed(seed)))
     assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
@@ -189,7 +187,6 @@ def test_a_pass_brings_every_conversation_once_in_batches_of_at_most_that_size(l
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=20), st.integers(1, 30))
-@settings(max_examples=50, deadline=None)
 def test_batches_by_tokens_hold_every_conversation_in_order_and_no_more_tokens_than_they_may(lengths, tokens):
     talks = [Encoded(tuple([i] * length), tuple([True] * length)) for i, length in enumerate(lengths)]
     parts = list(split_by_tokens(talks, tokens))

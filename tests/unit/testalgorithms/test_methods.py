@@ -17,6 +17,7 @@ from ianvs.testalgorithms.gdumb.basemodel import GDumb
 from ianvs.testalgorithms.gem.basemodel import GEM
 from ianvs.testalgorithms.joint.basemodel import Joint
 from ianvs.testalgorithms.replay.basemodel import Replay
+from tests.marks import slow
 from tests.nightly.conformance.every_method import CLASSIFIERS, TOLD_THE_TASK, same, weights
 from tests.unit.testalgorithms.exam_of_arrays import Data, digits, examine, teach
 
@@ -38,7 +39,7 @@ def test_forgetting_replay_and_the_bound_are_in_the_order_that_the_field_knows()
     assert final["replay"] < final["joint"]
 
 
-@pytest.mark.parametrize("name", ["gem", "der++", "gdumb", "cwr*", "plain reservoir"])
+@pytest.mark.parametrize("name", ["gdumb", "cwr*", "plain reservoir", slow("gem"), slow("der++")])
 def test_methods_that_are_known_to_forget_less_than_fine_tuning_do(name):
     exam = digits()
     longer = {**SHORT, "epochs": 8}

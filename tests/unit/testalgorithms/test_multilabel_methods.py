@@ -26,17 +26,6 @@ def made(method, **how):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_saved_method_for_several_labels_goes_on_as_the_one_that_was_not(method, tmp_path):
-    learner = teach(made(method), 1, several=True)
-    other = made(method)
-    other.load(learner.save(tmp_path / "model"))
-    for k in (1, 2):
-        if k == 2:
-            teach(learner, 2, several=True), teach(other, 2, several=True)
-        np.testing.assert_array_equal(answers(learner, k), answers(other, k))
-
-
-@pytest.mark.parametrize("method", METHODS)
 def test_answers_are_probabilities_and_never_of_unseen_classes(method):
     said = answers(teach(made(method), 1, several=True), 1)
     assert said.shape == (12, 8)

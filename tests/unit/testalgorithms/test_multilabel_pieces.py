@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.testalgorithms.multilabel import label_memories as memories
@@ -48,7 +48,6 @@ def removed_one_by_one(target: list[float], labels: list[list[int]], capacity: i
     return kept
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.integers(1, 4).flatmap(
         lambda C: st.lists(st.lists(st.integers(0, 1), min_size=C, max_size=C), min_size=1, max_size=10)

@@ -121,6 +121,7 @@ def test_it_takes_tasks_streams_and_missing_labels(make):
     assert flat(silent).isfinite().all()
 
 
+@pytest.mark.slow
 @each_of_them
 def test_it_takes_continual_pre_training(make):
     assert flat(pretrained(make(), digits())).isfinite().all()
@@ -144,7 +145,7 @@ def test_an_answer_does_not_depend_on_what_else_is_asked(make):
     np.testing.assert_allclose(learner.probabilities(Data(x), **asked), alone, atol=1e-5)
 
 
-@pytest.mark.parametrize("make", [METHODS["dualprompt"], METHODS["coda-prompt"]])
+@pytest.mark.parametrize("make", [METHODS["dualprompt"], slow(METHODS["coda-prompt"])])
 def test_prompts_of_earlier_rounds_stay_whatever_the_optimiser_keeps_and_those_after_the_last_round_go_on(make):
     exam = small()
     learner = make(rounds=2, weight_decay=0.1, keep_optimizer=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.testalgorithms.segmentation import DomainData, DomainLabels
@@ -26,7 +26,6 @@ def generators():
     return {"order": torch.Generator().manual_seed(1), "moves": torch.Generator().manual_seed(2)}
 
 
-@settings(max_examples=40, deadline=None)
 @given(classes=st.lists(st.integers(0, 254), min_size=1, max_size=60, unique=True), data=st.data())
 def test_labels_come_back_from_the_head_as_they_were(classes, data):
     labels = DomainLabels(classes)

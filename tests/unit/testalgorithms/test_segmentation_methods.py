@@ -12,6 +12,7 @@ from ianvs.testalgorithms.segmentation.multi_task.basemodel import MultiTask
 from ianvs.testalgorithms.segmentation.replay.basemodel import Replay
 from ianvs.testalgorithms.segmentation.single_task.basemodel import SingleTask
 from tests.errors import errors_of
+from tests.marks import slow
 from tests.unit.testalgorithms.exam_of_scenes import (
     LISTS,
     NUM_CLASSES,
@@ -34,7 +35,16 @@ LEARNERS = {
     "lwf": LwF,
     "replay": lambda **more: Replay(**{"capacity": 6, **more}),
 }
-every_method = pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS.keys())
+FEW = {"mdil_ss", "finetune"}
+
+
+def methods(few):
+    return pytest.mark.parametrize(
+        "make", [make if name in few else slow(make) for name, make in LEARNERS.items()], ids=LEARNERS
+    )
+
+
+every_method = methods(LEARNERS)
 
 
 def taught(make, rounds, **options):
@@ -44,7 +54,7 @@ def taught(make, rounds, **options):
     return learner
 
 
-@every_method
+@methods({*FEW, "lwf", "replay"})
 def test_predictions_are_classes_of_the_domain(make):
     learner = taught(make, 3)
     for domain, classes in enumerate(LISTS):
@@ -59,7 +69,7 @@ def test_a_domain_that_was_not_taught_is_predicted_by_the_head_of_the_last_one(m
     assert set(np.unique(answers(learner, 2, k=2))) <= set(LISTS[1])
 
 
-@every_method
+@methods(FEW)
 def test_a_method_learns_its_domain(make):
     learner = make(**{**SHORT, "epochs": 25, "learning_rate": 5e-2, "dropout": (0.0, 0.0)})
     teach(learner, 1)

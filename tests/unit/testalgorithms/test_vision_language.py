@@ -22,6 +22,7 @@ from ianvs.testalgorithms.language.olora.basemodel import OLoRA
 from ianvs.testalgorithms.language.replay.basemodel import Replay
 from ianvs.testalgorithms.language.shuffled_pictures.basemodel import ShuffledPictures
 from tests.errors import errors_of
+from tests.marks import slow
 
 K = 16  # tokens of a picture of tiny-vision: (32 / 8)^2
 SIZE = {"width": 32, "layers": 1, "heads": 2, "vocabulary": 300, "epochs": 1, "batch_size": 2, "max_new_tokens": 4}
@@ -175,7 +176,12 @@ METHODS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "options"), METHODS.values(), ids=METHODS)
+FEW = {"ewc", "lora", "moelora", "gem"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"), [each if name in FEW else slow(*each) for name, each in METHODS.items()], ids=METHODS
+)
 def test_every_method_goes_on_from_what_it_saved_bit_for_bit(kind, options, tmp_path):
     def taught(one, data, number):
         past = {"train_rounds": (FIRST, SECOND)[:number]} if getattr(one, "sees_past_rounds", False) else {}
@@ -202,9 +208,16 @@ def test_a_method_may_be_derived_from_both():
     assert made.template.sight is not None and len(made.anchors) == 1
 
 
-@pytest.mark.parametrize("tuning", ["full", "lora"])
-@pytest.mark.parametrize(("projector", "vision"), [("tuned", "frozen"), ("frozen", "tuned"), ("frozen", "frozen")])
-def test_what_is_frozen_stays_and_what_is_tuned_moves(tuning, projector, vision, tmp_path):
+@pytest.mark.parametrize(
+    ("projector", "vision", "tuning"),
+    [
+        ("tuned", "frozen", "lora"),
+        ("frozen", "tuned", "full"),
+        *(slow(*each) for each in (("tuned", "frozen", "full"), ("frozen", "tuned", "lora"))),
+        *(slow("frozen", "frozen", tuning) for tuning in ("full", "lora")),
+    ],
+)
+def test_what_is_frozen_stays_and_what_is_tuned_moves(projector, vision, tuning, tmp_path):
     made = VisionLanguageLearner(**SIZE, tuning=tuning, lora_r=2, projector=projector, vision=vision)
     made.train(FIRST, round=1, seed=0)
     made.save(tmp_path / "a")

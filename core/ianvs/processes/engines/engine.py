@@ -1,5 +1,7 @@
 """The contract of engines."""
 
+from __future__ import annotations
+
 import contextlib
 import importlib
 import json
@@ -12,10 +14,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ianvs.base.errors import IanvsError
-from ianvs.config.spec import ResourcesSpec
+
+if TYPE_CHECKING:
+    from ianvs.config.spec import ResourcesSpec  # every process that starts imports this module
 
 EXIT_INTERRUPTED = 130  # a case that stopped cleanly on request
 EXIT_STORAGE = 74  # EX_IOERR of sysexits.h: results can't be written

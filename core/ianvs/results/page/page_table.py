@@ -5,6 +5,7 @@ stands below the pictures: failures with their logs, where it ran, the configura
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
@@ -143,9 +144,14 @@ def configuration_text(provenance: Mapping[str, object]) -> str:
     configuration = provenance.get("configuration")
     if not configuration:
         return ""
-    return yaml.safe_dump(configuration, sort_keys=False, allow_unicode=True, width=100, default_flow_style=False)
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times as fast, where libyaml is there
+    text: str = yaml.dump(
+        configuration, Dumper=dumper, sort_keys=False, allow_unicode=True, width=100, default_flow_style=False
+    )
+    return text
 
 
+@cache
 def citation() -> tuple[str, str]:
     """As CITATION.cff has it: (text, BibTeX entry)."""
     cff = yaml.safe_load(files("ianvs.results.page").joinpath("assets/CITATION.cff").read_text(encoding="utf-8"))

@@ -48,7 +48,7 @@ def packed(root: Path, *names: str) -> io.BytesIO:
 NAMES = st.from_regex(r"[a-z]{1,3}(/[.]?[a-z]{1,2}){0,2}", fullmatch=True)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(files=st.dictionaries(NAMES, st.binary(max_size=30), min_size=1, max_size=6))
 def test_what_is_packed_arrives_as_it_was(files: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory) -> None:
     files = {f"cases/one/{name}-{number}": content for number, (name, content) in enumerate(files.items())}

@@ -51,8 +51,7 @@ def test_an_unknown_engine_is_told_with_its_place_and_the_names_that_there_are(t
 
 def test_run_validate_and_the_command_line_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = job(tmp_path, "local")
-    for call in (ianvs.run,):
-        assert errors_of(call, path, engine="rey") == [("invalid-engine", "")]
+    assert errors_of(ianvs.run, path, engine="rey") == [("invalid-engine", "")]
     assert main(["validate", "-f", str(path), "--engine", "rey"]) == 2
     assert "'ray'" in capsys.readouterr().err
 

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 import ianvs
+from ianvs.base.types import CaseResult, Failure
 from ianvs.running.planning.plan import PlannedCase
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.slots import Slot, Slots, visible_gpus
@@ -44,39 +45,95 @@ def job(extra: str, seeds: str = "[0, 1]") -> str:
     return f"seeds: {seeds}\njobs: 2\n{extra}"
 
 
-@pytest.mark.parametrize("limit", ["round_seconds: 10", slow("case_seconds: 20")])  # the other case needs under one
-def test_a_case_over_its_time_is_ended_and_the_other_finishes(tmp_path: Path, limit: str) -> None:
+TROUBLES = {
+    "none": "pass",
+    "hangs": "import time; time.sleep(3600)",
+    "ignores signals": "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)",
+    "memory": "import numpy, time; x = numpy.ones(100_000_000); time.sleep(3600)",
+    "crashes": "import ctypes; ctypes.string_at(0)",
+    "exit status": "import os; os._exit(74)",
+    "crashes once": "import os; mark.exists() or (mark.touch(), os.kill(os.getpid(), 9))",
+}
+"""What a case does in round 3."""
+
+
+@pytest.fixture(scope="module")
+def troubled(tmp_path_factory: pytest.TempPathFactory) -> dict[object, CaseResult]:
+    """One job with a case for each of TROUBLES, two at a time: the processes of a job are slow to start."""
+    folder = tmp_path_factory.mktemp("troubled")
+    plugin = edited(
+        MAJORITY, "fail_in_round=None):", 'fail_in_round=None, trouble="none"):\n        self.trouble = trouble'
+    )
+    act = f"""\
+        if round == 3:
+            from pathlib import Path
+            exec({TROUBLES!r}[self.trouble], {{"mark": Path({str(notes(folder) / "mark")!r})}})
+        with open({str(notes(folder))!r} + "/" + self.trouble, "a") as file:
+            print(round, file=file)
+"""
+    path = write_job(
+        folder,
+        plugin=edited(plugin, "        for label in", f"{act}        for label in"),
+        hyperparameters=f"- trouble: {{values: {[*TROUBLES]}}}",
+        job=job("limits: {memory_mb: 500, round_seconds: 10, grace_seconds: 0.2}", "[0]"),  # a round needs under one
+        engine="local",
+    )
+    return {found.case.hyperparameters["trouble"]: found for found in ianvs.run(path)}
+
+
+def failure_of(case: CaseResult) -> Failure:
+    assert case.failure is not None
+    return case.failure
+
+
+def test_cases_beside_those_that_end_badly_finish(troubled: dict[object, CaseResult]) -> None:
+    finished = [trouble for trouble, case in troubled.items() if case.status == "finished"]
+    assert finished == ["none", "crashes once"]
+
+
+def test_a_case_over_its_time_is_ended(troubled: dict[object, CaseResult]) -> None:
+    assert failure_of(troubled["hangs"]).kind == "timeout"
+    printed(failure_of(troubled["hangs"]).message)
+    assert len(troubled["hangs"].rounds) == 3
+
+
+def test_a_case_that_ignores_the_wish_to_stop_is_killed(troubled: dict[object, CaseResult]) -> None:
+    assert failure_of(troubled["ignores signals"]).kind == "timeout"
+
+
+def test_a_case_over_its_memory_is_ended_with_the_limit_named(troubled: dict[object, CaseResult]) -> None:
+    failure = failure_of(troubled["memory"])
+    assert (failure.kind, failure.error) == ("memory", "MemoryError")
+    assert "limits.memory_mb: 500" in failure.message
+
+
+def test_what_is_said_of_a_killed_case_fits_the_signal(troubled: dict[object, CaseResult]) -> None:
+    failure = failure_of(troubled["crashes"])
+    assert (failure.kind, failure.error) == ("killed", "SIGSEGV")
+    printed(failure.message)
+
+
+def test_a_plugin_can_not_stop_the_run_by_its_exit_status(troubled: dict[object, CaseResult]) -> None:
+    assert troubled["exit status"].status == "failed"
+
+
+def test_a_killed_case_is_tried_once_more_and_continues_where_it_was(troubled: dict[object, CaseResult]) -> None:
+    folder = troubled["crashes once"].directory.parents[2]
+    assert (notes(folder) / "crashes once").read_text().split() == ["1", "2", "3", "4", "5"]
+
+
+@pytest.mark.slow
+def test_the_time_of_a_whole_case_has_a_limit(tmp_path: Path) -> None:
     path = write_job(
         tmp_path,
-        plugin=doing("import time; time.sleep(3600)"),
-        job=job(f"limits: {{{limit}, grace_seconds: 0.2}}"),
+        plugin=doing(TROUBLES["hangs"]),
+        job=job("limits: {case_seconds: 20, grace_seconds: 0.2}"),  # the other case needs under one
         **ONE_CASE,
     )
     hung, other = ianvs.run(path)
-    assert hung.failure is not None
-    assert hung.failure.kind == "timeout"
-    printed(hung.failure.message)
+    assert failure_of(hung).kind == "timeout"
+    printed(failure_of(hung).message)
     assert (len(hung.rounds), other.status) == (3, "finished")
-
-
-def test_a_case_that_ignores_the_wish_to_stop_is_killed(tmp_path: Path) -> None:
-    stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)"
-    path = write_job(
-        tmp_path, plugin=doing(stubborn), job=job("limits: {round_seconds: 0.5, grace_seconds: 0.2}"), **ONE_CASE
-    )
-    hung, _ = ianvs.run(path)
-    assert hung.failure is not None
-    assert hung.failure.kind == "timeout"
-
-
-def test_a_case_over_its_memory_is_ended_with_the_limit_named(tmp_path: Path) -> None:
-    eat = "import numpy, time; x = numpy.ones(100_000_000); time.sleep(3600)"
-    path = write_job(tmp_path, plugin=doing(eat), job=job("limits: {memory_mb: 500}"), **ONE_CASE)
-    eater, other = ianvs.run(path)
-    assert eater.failure is not None
-    assert (eater.failure.kind, eater.failure.error) == ("memory", "MemoryError")
-    assert "limits.memory_mb: 500" in eater.failure.message
-    assert other.status == "finished"
 
 
 @pytest.mark.slow
@@ -133,36 +190,20 @@ while not pathlib.Path({str(gate)!r}).exists():
     assert [round_.index for round_ in found.rounds] == list(range(6))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dying", "error"),
     [
-        ("import ctypes; ctypes.string_at(0)", "SIGSEGV"),
-        slow("import os; os.abort()", "SIGABRT"),
-        slow("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
-        slow("import os, signal as s; s.signal(1, s.SIG_DFL); os.kill(os.getpid(), 1)", "SIGHUP"),
+        ("import os; os.abort()", "SIGABRT"),
+        ("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
+        ("import os, signal as s; s.signal(1, s.SIG_DFL); os.kill(os.getpid(), 1)", "SIGHUP"),
     ],
 )
-def test_what_is_said_of_a_killed_case_fits_the_signal(tmp_path: Path, dying: str, error: str) -> None:
+def test_further_signals_are_named(tmp_path: Path, dying: str, error: str) -> None:
     path = write_job(tmp_path, plugin=doing(dying), job=job("retries: 0", seeds="[0]"), **ONE_CASE)
     [found] = ianvs.run(path)
-    assert found.failure is not None
-    assert (found.failure.kind, found.failure.error) == ("killed", error)
-    printed(found.failure.message)
-
-
-def test_a_killed_case_is_tried_once_more_and_continues_where_it_was(tmp_path: Path) -> None:
-    flag, trained = notes(tmp_path) / "flag", notes(tmp_path) / "trained"
-    die_once = (
-        f"import os, pathlib; f = pathlib.Path({str(flag)!r}); f.exists() or (f.touch(), os.kill(os.getpid(), 9))"
-    )
-    plugin = edited(
-        doing(die_once),
-        "        for label in",
-        f"        print(seed, round, file=open({str(trained)!r}, 'a'), flush=True)\n        for label in",
-    )
-    results = ianvs.run(write_job(tmp_path, plugin=plugin, job=job("", seeds="[0]"), **ONE_CASE))
-    assert [found.status for found in results] == ["finished"]
-    assert trained.read_text().split("\n")[:-1] == [f"0 {k}" for k in (1, 2, 3, 4, 5)]
+    assert (failure_of(found).kind, failure_of(found).error) == ("killed", error)
+    printed(failure_of(found).message)
 
 
 @pytest.mark.slow
@@ -369,12 +410,6 @@ def test_a_plugin_that_can_not_write_its_own_file_stops_no_other_case(tmp_path: 
     assert failed.failure is not None
     assert "/proc/own" in failed.failure.message
     assert other.status == "finished"
-
-
-def test_a_plugin_can_not_stop_the_run_by_its_exit_status(tmp_path: Path) -> None:
-    path = write_job(tmp_path, plugin=doing("import os; os._exit(74)"), job="seeds: [0, 1]\njobs: 1", **ONE_CASE)
-    failed, other = ianvs.run(path)
-    assert (failed.status, other.status) == ("failed", "finished")
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import ianvs
@@ -196,7 +196,6 @@ def test_an_object_array_of_lists_will_do():
 
 
 @given(st.lists(st.lists(st.none() | st.text(st.characters(codec=None), max_size=6), max_size=3), max_size=4))
-@settings(max_examples=60, deadline=None)
 def test_what_is_stored_is_what_was_replied(replies):
     kept = checked_replies(replies, [len(said) for said in replies], "P")
     assert list(Replies(packed(kept))) == kept

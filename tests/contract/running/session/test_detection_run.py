@@ -202,7 +202,8 @@ def test_the_joint_reference_sees_each_picture_once_with_all_that_was_taught(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What `Knows` asserts of labels and pictures holds for all classes so far."""
-    path = job(tmp_path)
+    start = TESTENV.index("metrics")
+    path = job(tmp_path, testenv=TESTENV[:start] + "metrics: [{name: AP}]\n")
     algorithm = tmp_path / "algorithm.yaml"
     algorithm.write_text(edited(algorithm.read_text(), "incrementallearning", "joint"))
     [found] = ianvs.run(path)

@@ -248,8 +248,8 @@ def test_a_kill_after_any_chunk_leaves_the_same_bytes(tmp_path, chunk):
         if name == "undisturbed":
             mark.touch()
         source = CHEATING.format(mark=str(mark), outside=str(tmp_path / "marks" / f"{name}.notes"), chunk=chunk)
-        local = "seeds: [0]\nengine: local"
-        found = found_in(sat(folder, source, "System", paradigm="testtimelearning", job=local))
+        job = f"seeds: [0]\nengine: {'local' if name == 'killed' else 'inline'}"
+        found = found_in(sat(folder, source, "System", paradigm="testtimelearning", job=job))
         with ZipFile(found.directory / "predictions.zip") as archive:
             stored[name] = {member: archive.read(member) for member in archive.namelist()}
         assert mark.exists()

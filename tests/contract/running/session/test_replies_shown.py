@@ -162,7 +162,7 @@ def test_a_paradigm_that_answers_by_more_than_its_base_model_is_refused(tmp_path
     folder = shutil.copytree(ROOT / "examples" / "edge_and_cloud", tmp_path / "job")
     with (folder / "testenv.yaml").open("a") as file:
         file.write("  teacher_forced: true\n")
-    assert errors_of(ianvs.validate, folder / "benchmarkingjob.yaml") == [
+    assert errors_of(ianvs.validate, folder / "benchmarkingjob.yaml", engine="inline") == [
         ("unfit-paradigm", f"{tmp_path}/job/algorithm.yaml:2:18"),
         ("unfit-paradigm", f"{tmp_path}/job/unsure.yaml:2:18"),
     ]

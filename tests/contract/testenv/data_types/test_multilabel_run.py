@@ -21,6 +21,7 @@ from ianvs.testenv.scenarios.class_incremental import ClassIncremental
 from tests.edits import edited
 from tests.errors import errors_of, recorded
 from tests.jobs import write_job
+from tests.marks import slow
 
 pytestmark = pytest.mark.usefixtures("functions_in_forks")
 
@@ -100,8 +101,10 @@ def told(folder: Path) -> list[Arrays]:
     return [(np.array(x, np.float32), np.array(y, np.uint8)) for x, y in json.loads(saved.read_text())]
 
 
-@pytest.mark.parametrize("tests", ["all", "containing"])
-@pytest.mark.parametrize("cut", ["overlapping", "exclusive"])
+@pytest.mark.parametrize(
+    ("cut", "tests"),
+    [("overlapping", "containing"), ("exclusive", "all"), slow("overlapping", "all"), slow("exclusive", "containing")],
+)
 def test_classes_arrive_and_each_sample_is_asked_once_a_round(tmp_path: Path, cut: str, tests: str) -> None:
     testenv = edited(TESTENV, "cut: overlapping, tests: all", f"cut: {cut}, tests: {tests}")
     [case] = ianvs.run(job(tmp_path, testenv))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.config.load import load_job
@@ -338,7 +338,6 @@ VALUES = st.recursive(
 
 
 @given(values=st.lists(VALUES, min_size=1, max_size=5), indent=st.none() | st.integers(0, 3), data=st.data())
-@settings(max_examples=60, deadline=None)
 def test_every_part_of_a_record_is_found_where_it_stands(tmp_path_factory, values, indent, data):
     path = tmp_path_factory.mktemp("records") / "r.json"
     path.write_text(json.dumps(values, indent=indent), encoding="utf-8")

@@ -86,7 +86,7 @@ CELLS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(CELLS, min_size=1, max_size=3))
 def test_both_readers_of_csv_agree(tmp_path_factory, cells):
     path = tmp_path_factory.mktemp("cells") / "t.csv"

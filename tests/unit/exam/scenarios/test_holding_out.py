@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.exam.scenarios import Round
@@ -17,7 +17,6 @@ def round_of(positions):
     return Round("one", np.asarray(positions), (0,))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     labels=st.lists(st.integers(0, 4), min_size=1, max_size=60),
     ratio=st.floats(0.05, 1.0),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.base.errors import Location
@@ -16,7 +16,6 @@ from tests.errors import errors_of, recorded
 from tests.unit.exam.scenarios.exams import exam_of, same_exam
 from tests.unit.exam.scenarios.small_datasets import dataset_of, streets, texts
 
-bounded = settings(max_examples=40, deadline=None)
 EIGHT = dataset_of([*range(8)] * 25, [*range(8)] * 2)  # 25 samples of each of 8 classes
 SCENARIOS = [
     ("CIL", {"rounds": 4}),
@@ -37,7 +36,6 @@ def per_class(exam, round_):
     return np.bincount(exam.dataset.train.y[round_.train], minlength=8)
 
 
-@bounded
 @given(scenario=st.sampled_from(SCENARIOS), shots=st.integers(1, 30), first=st.booleans(), seed=st.integers(0, 3))
 def test_few_shots_are_left_of_each_class_in_every_later_round(scenario, shots, first, seed):
     plain = exam_of(EIGHT, *scenario)
@@ -56,7 +54,6 @@ def test_a_number_of_shots_spares_the_first_round():
     assert [len(r.train) for r in modified("CIL", {"rounds": 4}, few_shot=5).rounds] == [50, 10, 10, 10]
 
 
-@bounded
 @given(scenario=st.sampled_from(SCENARIOS), rate=st.floats(0, 0.99), kind=st.sampled_from(["symmetric", "pairflip"]))
 def test_the_share_of_wrong_labels_is_exact_and_wrong_ones_are_of_the_round(scenario, rate, kind):
     exam = modified(*scenario, label_noise={"rate": rate, "kind": kind})
@@ -79,7 +76,6 @@ def test_symmetric_noise_is_even_over_the_other_classes():
     np.testing.assert_allclose(flips, np.full((4, 4), 0.2) + 0.2 * np.eye(4), atol=0.04)
 
 
-@bounded
 @given(scenario=st.sampled_from(SCENARIOS), share=st.floats(0.01, 1), noise=st.sampled_from([None, 0.3]))
 def test_a_share_of_labels_is_told_and_one_of_each_class_at_least(scenario, share, noise):
     exam = modified(*scenario, labelled=share, **({"label_noise": noise} if noise else {}))
@@ -94,7 +90,6 @@ def test_a_share_of_labels_is_told_and_one_of_each_class_at_least(scenario, shar
         assert told.sum() <= round(share * len(labels)) + len(set(labels.tolist()))
 
 
-@bounded
 @given(ratio=st.floats(0.01, 1), scenario=st.sampled_from(SCENARIOS))
 def test_a_long_tail_falls_geometrically_in_the_order_of_classes(ratio, scenario):
     exam = modified(*scenario, long_tail=ratio)

@@ -114,6 +114,7 @@ def test_the_verdicts_are_as_often_wrong_as_they_may_be() -> None:
     assert margin.count("equal") == pytest.approx(0.025 * 4000, rel=0.3)
 
 
+@pytest.mark.slow
 def test_a_true_difference_of_nothing_is_said_to_differ_one_time_in_twenty_at_most() -> None:
     draw = np.random.default_rng(1)
     samples = draw.normal(0, 2.0, (1500, 2, 5))  # too wide for "equal"

@@ -10,7 +10,7 @@ from statistics import fmean, median, variance
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.results.stats import Summary, compare_all, paired_difference, standings, unpaired_difference
@@ -63,7 +63,6 @@ def naive_margin(scores: list[list[float | None]], i: int, j: int) -> float | No
 
 
 @given(st.integers(2, 6), st.integers(2, 8), st.integers(0, 10_000))
-@settings(max_examples=60, deadline=None)
 def test_margins_are_those_of_a_naive_second_implementation(m: int, n: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     scores = random.normal(size=(n, m)) * random.uniform(0.1, 3, m)
@@ -77,7 +76,6 @@ def test_margins_are_those_of_a_naive_second_implementation(m: int, n: int, seed
 
 
 @given(st.integers(2, 6), st.integers(2, 6), st.integers(0, 10_000), st.booleans())
-@settings(max_examples=60, deadline=None)
 def test_an_interval_excludes_0_exactly_where_methods_are_apart(m: int, n: int, seed: int, samples: bool) -> None:
     random = np.random.default_rng(seed)
     scores = random.normal(size=(n, m)) * 0.1 + random.normal(size=m)
@@ -211,7 +209,6 @@ def test_very_many_methods_are_compared_with_the_best_alone() -> None:
 
 
 @given(st.integers(2, 8), st.integers(3, 6), st.integers(0, 10_000))
-@settings(max_examples=30, deadline=None)
 def test_bars_overlap_exactly_where_methods_are_not_apart_or_there_are_none(m: int, n: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     scores = random.normal(size=(n, m)) * random.uniform(0.01, 0.1, m) + random.normal(size=m)

@@ -7,7 +7,7 @@ import random
 import statistics
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.results.stats import Summary, rank, summarise
@@ -20,7 +20,6 @@ def test_the_mean_and_sample_deviation_of_a_worked_example() -> None:
     assert summarise([2, 4, 4, 4, 5, 5, 7, 9]) == Summary(5.0, pytest.approx(math.sqrt(32 / 7)), 8)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(values, min_size=2, max_size=8))
 def test_mean_and_deviation_agree_with_the_standard_library(numbers: list[float]) -> None:
     summary = summarise(numbers)
@@ -77,7 +76,6 @@ def test_no_rows_have_no_ranks() -> None:
     assert rank([[], []], []).ranks == (1, 1)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(keys, keys), max_size=8), st.tuples(st.booleans(), st.booleans()))
 def test_a_rank_is_one_more_than_the_number_of_better_rows(
     rows: list[tuple[float | None, float | None]], descending: tuple[bool, bool]

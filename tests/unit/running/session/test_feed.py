@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.exam.data.dataset import Dataset, Samples
@@ -37,7 +37,6 @@ def stream_of(sizes: list[int], batch: int, *, withheld: float = 0.0) -> Exam:
     return Exam(Dataset("d", "classification", samples, samples, CLASSES, "f"), tuple(rounds), (), rules, stream)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=5), st.integers(1, 14))
 def test_a_stream_is_one_list_cut_into_equal_chunks(sizes: list[int], batch: int) -> None:
     exam = stream_of(sizes, batch, withheld=0.3)

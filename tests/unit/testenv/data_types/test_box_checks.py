@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.exam.data.dataset import Samples
@@ -106,7 +106,6 @@ def test_tensors_and_rows_of_six_numbers_are_answers() -> None:
     assert lists(checked_answers(found, 6, 3, "predict")) == lists(found)  # where it arrives
 
 
-@settings(max_examples=60, deadline=None)
 @given(scene=scenes(), data=st.data())
 def test_what_is_stored_keeps_every_box(scene: Any, data: st.DataObject) -> None:
     truths, _ = scene
@@ -149,7 +148,6 @@ def test_boxes_move_where_pictures_are_resized() -> None:
     assert [label["area"] for label in moved] == [[], [24.0], [3.5]]
 
 
-@settings(max_examples=60, deadline=None)
 @given(answers=st.lists(targets(3, 8, answer=True), min_size=1, max_size=4), most=st.integers(1, 3))
 def test_answers_are_cut_by_picture_and_class(answers: Any, most: int) -> None:
     cut = checked_answers(answers, len(answers), 3, "predict", most)

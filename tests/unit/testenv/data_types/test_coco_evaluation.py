@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.base.types import ScoreMatrix
@@ -160,7 +160,6 @@ def test_pictures_without_an_object_of_the_classes_hide_false_alarms() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
 @given(scene=scenes(), data=st.data())
 def test_a_score_without_some_pictures_is_that_of_the_others(scene: Any, data: st.DataObject) -> None:
     """Nothing is matched anew for it: the matches of the whole are cut."""
@@ -220,7 +219,6 @@ def assert_as_pycocotools(truths: list[Target], answers: list[Target], classes: 
     assert coco_precision(found) == pytest.approx(by_class, rel=0, abs=1e-12, nan_ok=True)
 
 
-@settings(max_examples=150, deadline=None)
 @given(scene=scenes())
 def test_scores_are_those_of_pycocotools(scene: tuple[list[Target], list[Target]]) -> None:
     assert_as_pycocotools(*scene, classes=3)
@@ -287,7 +285,6 @@ def naive_ap(truths: list[Target], answers: list[Target], label: int, threshold:
     return sum(sampled) / 101
 
 
-@settings(max_examples=100, deadline=None)
 @given(scene=scenes(classes=2))
 def test_precision_is_that_of_plain_loops(scene: tuple[list[Target], list[Target]]) -> None:
     matches = evaluated(*scene, classes=2)
@@ -298,7 +295,6 @@ def test_precision_is_that_of_plain_loops(scene: tuple[list[Target], list[Target
             assert found[label] == pytest.approx(expected, rel=0, abs=1e-9, nan_ok=True)
 
 
-@settings(max_examples=40, deadline=None)
 @given(scene=scenes())
 def test_blocks_of_pairs_change_no_score(scene: tuple[list[Target], list[Target]]) -> None:
     whole = evaluated(*scene, classes=3)

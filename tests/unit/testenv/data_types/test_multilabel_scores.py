@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
@@ -93,7 +93,6 @@ def cases(draw: st.DrawFn) -> Case:
     return truth, draw(arrays(np.float64, shape, elements=st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])))
 
 
-@settings(max_examples=150, deadline=None)
 @given(cases())
 def test_scikit_learn_says_the_same(case: Case) -> None:
     truth, scores = case
@@ -157,7 +156,6 @@ def naive(truth: NDArray[np.uint8], scores: NDArray[np.float64]) -> dict[str, fl
     return {name: float(sum(values) / len(values)) if values else math.nan for name, values in sums.items()}
 
 
-@settings(max_examples=150, deadline=None)
 @given(cases(), st.floats(0, 1))
 def test_a_plain_restatement_says_the_same_also_where_something_is_never_answered(case: Case, share: float) -> None:
     truth, scores = case

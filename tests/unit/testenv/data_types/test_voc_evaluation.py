@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from ianvs.testenv.data_types.detection.voc_evaluation import (
     f1_matches,
@@ -78,7 +78,6 @@ def naive_voc(truths: list[Target], answers: list[Target], label: int, iou: floa
     return sum(max(precision[n:]) for n, hit in enumerate(judged) if hit) / count
 
 
-@settings(max_examples=150, deadline=None)
 @given(scene=scenes(classes=2))
 def test_precision_is_that_of_plain_loops(scene: tuple[list[Target], list[Target]]) -> None:
     drawn = columns(*scene, 2)

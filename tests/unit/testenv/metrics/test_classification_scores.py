@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ianvs.base.errors import InvalidValue
@@ -20,7 +20,6 @@ def score(name, y_true, y_pred, classes=CLASSES):
     return find(name).function(EvaluationRecord(classes, np.array(y_true), np.array(y_pred)))
 
 
-@settings(max_examples=60, deadline=None)
 @given(LABELS)
 @pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true", "ignore:A single label was found")
 def test_scores_agree_with_scikit_learn(pairs):
@@ -85,7 +84,6 @@ def test_spellings_that_ianvs_users_mix_are_the_same_metric():
 
 
 @given(LABELS)
-@settings(max_examples=30, deadline=None)
 def test_scores_from_counts_equal_scores_from_labels(pairs):
     y_true, y_pred = np.array(pairs).T
     counts = np.zeros((5, 5), dtype=np.int64)

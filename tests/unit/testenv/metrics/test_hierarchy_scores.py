@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.config.models.class_tree import ClassTree
@@ -107,7 +107,6 @@ def answered_trees(draw: st.DrawFn) -> tuple[dict[str, str], tuple[str, ...], li
     return parents, classes, truth, answers
 
 
-@settings(max_examples=150, deadline=None)
 @given(answered_trees())
 def test_any_tree_gives_what_a_walk_up_from_each_sample_gives(case: tuple[dict[str, str], ...]) -> None:
     """The answer "root" stands for one that is no class."""

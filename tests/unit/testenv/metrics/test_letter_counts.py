@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.testenv.metrics.letter_counts import LetterCounter, cosine
@@ -12,7 +12,6 @@ WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=7)
 TEXTS = st.lists(WORDS | st.sampled_from(["the", "mayor", "of", "Ålborg", "市長", "𝔘𝔫𝔦"]), max_size=30).map(" ".join)
 
 
-@settings(max_examples=200, deadline=None)
 @given(TEXTS, TEXTS)
 def test_counts_and_cosines_are_those_of_scikit_learn_bit_for_bit(first: str, second: str) -> None:
     from sklearn.feature_extraction.text import HashingVectorizer

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ianvs.base.types import ScoreMatrix
@@ -222,13 +222,11 @@ def cases(draw, score=SOMETIMES_MISSING, square=False, references=True):
     return R, draw(reference), draw(reference), draw(reference)
 
 
-@settings(max_examples=200, deadline=None)
 @given(cases())
 def test_every_metric_equals_a_second_implementation_with_nulls_in_all_shapes(case):
     compare_with_naive(case)
 
 
-@settings(max_examples=200, deadline=None)
 @given(cases(score=SCORE))
 def test_every_metric_equals_a_second_implementation_without_nulls(case):
     compare_with_naive(case)
@@ -250,7 +248,6 @@ def compare_with_naive(case):
 # --- properties ------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=100, deadline=None)
 @given(cases(score=SCORE, square=True, references=False))
 def test_forgetting_is_never_below_minus_bwt_and_literal_never_below_restricted(R):
     assume(len(R) > 1)
@@ -261,7 +258,6 @@ def test_forgetting_is_never_below_minus_bwt_and_literal_never_below_restricted(
     assert report["CN_FOR_signed"] == pytest.approx(-report["CN_Forgetting"], abs=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
 @given(cases(score=SCORE, square=True, references=False))
 def test_new_minus_average_is_forgetting_times_t_minus_1_over_t_if_the_best_past_score_is_on_the_diagonal(R):
     assume(len(R) > 1)
@@ -274,7 +270,6 @@ def test_new_minus_average_is_forgetting_times_t_minus_1_over_t_if_the_best_past
     assert report["CN_New_ACC"] - report["CN_Avg_ACC"] == pytest.approx(lost, abs=1e-12)
 
 
-@settings(max_examples=50, deadline=None)
 @given(cases(score=SCORE, square=True, references=False))
 def test_the_challenge_score_is_the_mean_of_clears_four(R):
     assume(len(R) > 1)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.base.types import Curve, ScoreMatrix
@@ -133,14 +133,12 @@ def curves(draw, score=SCORE, shared=False, complete=True):
     return curve_of(*examinations), rounds
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(1, 6).flatmap(lambda T: st.lists(st.lists(SCORE, min_size=T, max_size=T), min_size=T, max_size=T)))
 def test_from_the_matrix_alone_anytime_accuracy_is_average_incremental_accuracy(R):
     report = matrix_report(ScoreMatrix.of(np.array(R)))
     assert report["by_round"]["AAA"] == pytest.approx(report["by_round"]["AIA"], abs=1e-12)
 
 
-@settings(max_examples=50, deadline=None)
 @given(curves())
 def test_a_curve_of_nothing_but_round_ends_says_what_the_matrix_says(case):
     curve, rounds = case
@@ -152,7 +150,6 @@ def test_a_curve_of_nothing_but_round_ends_says_what_the_matrix_says(case):
         assert ours[name] == alone[name]
 
 
-@settings(max_examples=50, deadline=None)
 @given(curves(), SCORE)
 def test_the_area_under_a_constant_curve_is_the_constant(case, constant):
     curve, rounds = case
@@ -162,7 +159,6 @@ def test_the_area_under_a_constant_curve_is_the_constant(case, constant):
         assert math.isnan(area) if samples == 0 else area == pytest.approx(constant)
 
 
-@settings(max_examples=50, deadline=None)
 @given(curves())
 def test_at_equal_distances_the_area_is_the_plain_mean_that_the_authors_code_takes(case):
     curve, rounds = case
@@ -171,7 +167,6 @@ def test_at_equal_distances_the_area_is_the_plain_mean_that_the_authors_code_tak
     assert value("AAA", even, rounds) == pytest.approx(np.mean(seen))
 
 
-@settings(max_examples=100, deadline=None)
 @given(curves())
 def test_worst_case_is_the_newest_and_the_minima_and_no_average_is_below_it(case):
     curve, rounds = case
@@ -189,7 +184,6 @@ def test_worst_case_is_the_newest_and_the_minima_and_no_average_is_below_it(case
     assert (report["WF10"] or 0) >= (from_rows["WF10"] or 0)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(SCORE, min_size=2, max_size=30))
 def test_a_drop_seen_backwards_is_a_rise(scores):
     there = curve_of(*((n, 1, 0, [score]) for n, score in enumerate(scores)))
@@ -309,7 +303,6 @@ def same(ours, other):
     return math.isnan(other) if ours is None else ours == pytest.approx(other, abs=1e-12)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.one_of(curves(), curves(score=SOMETIMES_MISSING, complete=False), curves(shared=True)))
 def test_every_online_measure_equals_a_second_implementation(case):
     inputs = inputs_of(*case)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.base.types import ScoreMatrix
@@ -28,7 +28,6 @@ def naive_fpr95(seen, unseen):
     raise AssertionError
 
 
-@settings(max_examples=100, deadline=None)
 @given(SAMPLES)
 def test_auroc_is_that_of_scikit_learn_and_fpr95_that_of_trying_every_threshold(samples):
     from sklearn.metrics import roc_auc_score

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from torchmetrics.functional.classification import multiclass_jaccard_index
@@ -38,7 +38,6 @@ def iou(truth, answer, c):
     return hits / union if union else None
 
 
-@settings(max_examples=60, deadline=None)
 @given(PICTURES, PICTURES)
 def test_counts_are_those_of_a_loop_over_pixels_for_arrays_and_tensors(truth, answer):
     expected = counted(truth, answer)
@@ -57,7 +56,6 @@ def test_counts_hold_any_number_of_classes(classes):
     np.testing.assert_array_equal(picture_confusion(truth, torch.from_numpy(answer), classes), expected)
 
 
-@settings(max_examples=60, deadline=None)
 @given(PICTURES, PICTURES)
 def test_ious_are_those_of_sets_of_pixels(truth, answer):
     counts = picture_confusion(truth, answer, 5)

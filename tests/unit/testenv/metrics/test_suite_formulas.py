@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.base.types import ScoreMatrix
@@ -135,7 +135,6 @@ def cases(draw):
     return draw(st.lists(row, min_size=rounds, max_size=rounds)), draw(st.one_of(row, row, st.none()))
 
 
-@settings(max_examples=150, deadline=None)
 @given(cases())
 def test_every_measure_equals_a_second_implementation(case):
     R, joint = case

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.exam.metrics.metric import EvaluationRecord
@@ -113,7 +113,6 @@ def naive_lcs(a, b):
 
 
 @given(a=st.lists(st.sampled_from("abcd"), max_size=80), b=st.lists(st.sampled_from("abcde"), max_size=80))
-@settings(max_examples=200, deadline=None)
 def test_the_longest_common_subsequence_is_that_of_the_textbook(a, b):
     assert lcs_length(a, b) == naive_lcs(a, b)
 
@@ -131,7 +130,6 @@ def naive_letter_counts(text):
 
 
 @given(st.lists(st.text("abc ß.", min_size=1, max_size=12).filter(str.strip), min_size=2, max_size=2))
-@settings(max_examples=60, deadline=None)
 def test_lexical_similarity_is_the_cosine_of_letter_counts(texts):
     a, b = (naive_letter_counts(normalised(text)) for text in texts)
     if any(len(word) < 3 for text in texts for word in normalised(text).split()):

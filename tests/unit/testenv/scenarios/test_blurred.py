@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.base.errors import ConfigError
@@ -15,7 +15,6 @@ from tests.errors import errors_of
 from tests.unit.exam.scenarios.exams import exam_of, same_exam
 from tests.unit.exam.scenarios.small_datasets import dataset_of
 
-bounded = settings(max_examples=60, deadline=None)
 SIX = dataset_of([*range(6)] * 20, range(6))  # 20 samples of each of 6 classes
 KINDS = [
     {"kind": "blurry", "M": 20},
@@ -47,7 +46,6 @@ def unequal(draw):
     return dataset_of(np.random.default_rng(draw(st.integers(0, 9))).permutation(labels), range(6))
 
 
-@bounded
 @given(dataset=unequal(), options=st.sampled_from(KINDS), rounds=st.sampled_from([2, 3, 6]), seed=st.integers(0, 9))
 def test_every_sample_is_used_once_and_classes_are_those_that_occur(dataset, options, rounds, seed):
     try:
@@ -62,7 +60,6 @@ def test_every_sample_is_used_once_and_classes_are_those_that_occur(dataset, opt
     assert sorted(np.concatenate([t.test for t in exam.tests]).tolist()) == [*range(6)]
 
 
-@bounded
 @given(dataset=unequal(), rounds=st.sampled_from([2, 3, 6]), M=st.integers(0, 100))
 def test_blurry_rounds_keep_their_sizes_and_give_the_share_that_is_asked_for(dataset, rounds, M):
     plain = exam_of(dataset, "CIL", {"rounds": rounds})
@@ -96,7 +93,6 @@ def test_what_leaves_a_round_has_its_mix_of_classes():
     np.testing.assert_allclose(foreign, [9, 3], atol=1)
 
 
-@settings(max_examples=100, deadline=None)
 @given(sizes=st.lists(st.integers(0, 300), min_size=1, max_size=8), share=st.floats(0, 1))
 def test_an_exchange_keeps_the_sum_of_every_home_and_every_round(sizes, share):
     traded = exchange(sizes, share)
@@ -131,7 +127,6 @@ def test_without_blur_it_is_class_incremental(options, order):
         np.testing.assert_array_equal(part.test, same.test)
 
 
-@bounded
 @given(N=st.integers(0, 100), M=st.integers(0, 100), seed=st.integers(0, 5), rounds=st.sampled_from([2, 3]))
 def test_i_blurry_leaves_disjoint_classes_alone_and_spreads_the_others(N, M, seed, rounds):
     exam = blurred(rounds=rounds, kind="i-blurry", N=N, M=M, seed=seed)

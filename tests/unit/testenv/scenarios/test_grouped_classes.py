@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.errors import errors_of
@@ -31,7 +31,6 @@ def test_five_groups_of_digits_ask_for_y_mod_2():
     assert [round_.name for round_ in exam.rounds][:2] == ["c0+c1", "c2+c3"]
 
 
-@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_labels_are_positions_in_any_order_of_classes(data):
     groups, size = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ianvs.config.spec import ScenarioSpec
@@ -35,10 +35,6 @@ def labelled(draw, classes=None):
     return train, test, count
 
 
-bounded = settings(max_examples=40, deadline=None)
-
-
-@bounded
 @given(data=st.data())
 def test_class_incremental_rounds_hold_disjoint_classes_and_all_samples(data):
     train, test, count = data.draw(labelled())
@@ -74,7 +70,6 @@ def test_named_orders_of_classes():
     ]
 
 
-@bounded
 @given(parts=labelled(), rounds=st.integers(1, 5), seed=st.integers(0, 3), per_round=st.booleans())
 def test_instance_incremental_rounds_share_out_all_samples_equally(parts, rounds, seed, per_round):
     train, test, _ = parts
@@ -88,7 +83,6 @@ def test_instance_incremental_rounds_share_out_all_samples_equally(parts, rounds
     assert max(sizes) - min(sizes) <= 1
 
 
-@bounded
 @given(data=st.data())
 def test_domain_incremental_rounds_hold_one_domain_each(data):
     train, test, _ = data.draw(labelled())
@@ -109,7 +103,6 @@ def test_domain_incremental_rounds_hold_one_domain_each(data):
         assert set(dataset.train.y[r.train]) == set(r.classes)
 
 
-@bounded
 @given(parts=labelled(), rounds=st.integers(1, 5), method=st.sampled_from(["default", "shuffled"]))
 def test_without_a_scenario_the_samples_are_cut(parts, rounds, method):
     train, test, _ = parts
