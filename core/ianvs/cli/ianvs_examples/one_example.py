@@ -217,8 +217,8 @@ class _Runs:
             self.environment = self.environments.first(self.job, self.copy, self.source)
         memory = f"limits.memory_mb={self.limits.memory_mb}"
         for _ in range(_TRIES):
-            command = [self.environment.python, "run", "-f", str(self.file), "--jobs", "1", "--device", "cpu", "--quiet"]
-            command += ["--set", memory, "--set", f"limits.check_seconds={self.limits.seconds}"]
+            command = [self.environment.python, "run", "-f", str(self.file), "--jobs", "1", "--device", "cpu"]
+            command += ["--quiet", "--set", memory, "--set", f"limits.check_seconds={self.limits.seconds}"]
             status, output = _ianvs(command, self.variables, self.limits, self.copy.parent / "log.txt")
             if status in (0, 124) or not self._more(output):  # what functions import is missed when they run
                 break

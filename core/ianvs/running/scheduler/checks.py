@@ -69,8 +69,8 @@ class Preflight:
         """Make these checks, those apart that stand on others which have found something."""
         for check in checks:
             if not (self.problems and check.stands_on_others):
-                found = check.find(self.job if check.of_job else self)
-                for problem in list(found):  # what it stands on does not change meanwhile
+                problems = check.find(self.job if check.of_job else self)
+                for problem in list(problems):  # what it stands on does not change meanwhile
                     problem = replace(problem, message=hide_secrets(problem.message, known=secrets_in(self.job)))
                     (self.warnings if problem.warning else self.problems).append(problem)
 
