@@ -252,12 +252,22 @@ def server_of_labels(folder: Path) -> Iterator[None]:
 
 
 def examined(
-    folder: Path, way: str, *, sealing: str, exam: str = DIGITS, more: str = "", plugin: str = PLUGIN, job: str = ""
+    folder: Path,
+    way: str,
+    *,
+    sealing: str,
+    exam: str = DIGITS,
+    more: str = "",
+    plugin: str = PLUGIN,
+    job: str = "",
+    engine: str = "inline",
 ) -> list[CaseResult]:
+    """engine: "local" for what forks or stays, which would go on with the tests themselves."""
     testenv = f"{exam}scenario: {{name: class-incremental, rounds: 2}}\nmetrics: [accuracy]\n{more}"
     source = plugin.format(here=repr(str(folder)), way=way)
     path = write_job(
         folder,
+        engine=engine,
         plugin=source,
         name="Forgetful",
         hyperparameters="",
@@ -299,7 +309,7 @@ def test_labels_can_be_stolen_only_without_sandboxes(folder: Path, way: str, sea
 @pytest.mark.parametrize("way", CARRY)
 @pytest.mark.parametrize("sealing", ["off", "strict"])
 def test_what_was_asked_reaches_a_later_round_only_without_sandboxes(folder: Path, way: str, sealing: str) -> None:
-    [case] = examined(folder, CARRY[way], sealing=sealing)
+    [case] = examined(folder, CARRY[way], sealing=sealing, engine="local")
     accuracy = last_accuracy(case)
     assert accuracy > GAINED if sealing == "off" else accuracy < HONEST
 
