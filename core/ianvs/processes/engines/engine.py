@@ -216,17 +216,23 @@ def run_alone(engine: Engine, task: Task, on_progress: Callable[[Any], None]) ->
                 return event.payload, result
 
 
+_PLACE_OF_COMPILED_CODE = "TORCHINDUCTOR_CACHE_DIR"
+
+
 def preload_modules(names: Iterable[str]) -> None:
     """Import what tasks will need, once for all; an import that fails is left to the task, which then raises the error.
 
     names: "package.module", or "package.module:function", which is also called.
     """
+    place = os.environ.get(_PLACE_OF_COMPILED_CODE)
     for name in names:
         module, _, function = name.partition(":")
         with contextlib.suppress(Exception):
             imported = importlib.import_module(module)
             if function:
                 getattr(imported, function)()
+    if place is None:  # torch's compiler names one when it is imported, and a task would take it for the user's
+        os.environ.pop(_PLACE_OF_COMPILED_CODE, None)
 
 
 def call_target(target: str) -> Callable[..., object]:
