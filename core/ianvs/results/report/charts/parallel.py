@@ -6,6 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from ianvs.base.secrets import HIDDEN
 from ianvs.results.report.charts.svg import Scale, figure, nice_scale, path, tag, text
 from ianvs.results.report.trials import became, drawn_text
 from ianvs.results.report.values import fit, method_name
@@ -15,11 +16,12 @@ _LEFT, _TOP, _HEIGHT, _STEP = 60, 40, 260, 130
 
 
 def parallel_chart(key: str, study: Study) -> Markup:
-    """A line ends where its trial was stopped; the winner's is thick. "" of fewer than two."""
+    """A line ends where its trial was stopped; the winner's is thick. "" of fewer than two. Secrets have no axis."""
     trials = [trial for trial in study.trials if trial.reached]
     if len(trials) < 2:
         return Markup("")
-    axes = [(axis.name, _scale(axis)) for axis in study.axes]
+    shown = [axis for axis in study.axes if all(trial.drawn[axis.name] != HIDDEN for trial in trials)]
+    axes = [(axis.name, _scale(axis)) for axis in shown]
     results = [value for trial in trials for value in trial.values.values() if value is not None]
     worth = nice_scale(results)
     columns = [*axes, *((f"after round {rung}", worth) for rung in study.rungs)]
@@ -30,7 +32,7 @@ def parallel_chart(key: str, study: Study) -> Markup:
         parts.append(text(x, _TOP - 16, fit(name, 20), "middle", class_="name"))
         parts += [text(x - 5, _at(scale, value) + 4, fit(label, 10), "end") for value, label in scale.ticks]
     drawn = sorted(trials, key=lambda trial: (became(study, trial) == "winner", trial.reached))  # the winner on top
-    lines = [_line(study, trial, columns, places) for trial in drawn]
+    lines = [_line(study, shown, trial, columns, places) for trial in drawn]
     width = places[-1] + _LEFT  # labels are centred on their axes
     title = f"Trials of {method_name(study.algorithm, study.testenv)}"
     about = f"{len(trials)} trials of {study.metric} {study.seen}; trials.csv holds their numbers."
@@ -39,10 +41,12 @@ def parallel_chart(key: str, study: Study) -> Markup:
     )
 
 
-def _line(study: Study, trial: Trial, columns: Sequence[tuple[str, Scale]], places: Sequence[float]) -> Markup:
-    count = len(study.axes)
+def _line(
+    study: Study, axes: Sequence[Axis], trial: Trial, columns: Sequence[tuple[str, Scale]], places: Sequence[float]
+) -> Markup:
+    count = len(axes)
     heights = [
-        _at(scale, _place(axis, trial.drawn[axis.name])) for axis, (_, scale) in zip(study.axes, columns, strict=False)
+        _at(scale, _place(axis, trial.drawn[axis.name])) for axis, (_, scale) in zip(axes, columns, strict=False)
     ]
     values = [trial.values.get(rung) for rung in study.rungs]
     heights += [math.nan if value is None else _at(columns[count][1], value) for value in values]
