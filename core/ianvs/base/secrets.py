@@ -140,7 +140,7 @@ def hide_secrets(
     return replaced(text, secret_spans(text, forms_of(secrets_of(*given, environment=environment).union(known))))
 
 
-_PLAIN = {int, float, bool, type(None)}
+_PLAIN = {int, float, bool, type(None)}  # most parts of a record: not looked into
 
 
 class Redactor:

@@ -186,7 +186,7 @@ def _part_scores(wanted: Wanted, row: Sequence[EvaluationRecord | None], groups:
         _row_scores([wanted], row)  # what is matched for all samples serves all parts
     try:
         if metric.mean_of is not None and not metric.pooled:
-            return _means_without_groups(spec, metric, row, groups)
+            return _means_without_groups(spec, metric.mean_of, row, groups)
         parts = () if metric.mapping else without_groups(row, groups)
         return np.array([_numbers(_row_scores([wanted], part)[key]) for part in parts])
     except IanvsError:
@@ -194,14 +194,17 @@ def _part_scores(wanted: Wanted, row: Sequence[EvaluationRecord | None], groups:
 
 
 def _means_without_groups(
-    spec: MetricSpec, metric: Metric, row: Sequence[EvaluationRecord | None], groups: int
+    spec: MetricSpec,
+    mean_of: Callable[[EvaluationRecord], NDArray[Any]],
+    row: Sequence[EvaluationRecord | None],
+    groups: int,
 ) -> Numbers:
-    """(G, J) of a metric that is a mean over samples: from the sum over each group."""
+    """(G, J) of a metric that is the mean of `mean_of` over samples: from the sum over each group."""
     groups, drawn = _grouped(row, groups)
     means = np.full((groups, len(row)), np.nan)
     for j, (record, group_of) in enumerate(zip(row, drawn, strict=True)):
-        if record is not None and group_of is not None and metric.mean_of is not None:
-            values = _guarded(spec, metric.mean_of, record)
+        if record is not None and group_of is not None:
+            values = _guarded(spec, mean_of, record)
             left = len(values) - np.bincount(group_of, minlength=groups)
             means[:, j] = (values.sum() - np.bincount(group_of, values, minlength=groups)) / left
     return means

@@ -47,9 +47,7 @@ class Example:
     job: str  # its file, relative to the checkout
     paradigm: str = ""
     starts: bool = False  # passed all checks
-    finishes: bool = (
-        False  # a metric is finite in every configuration, not the same in all, and what trains has changed
-    )
+    finishes: bool = False  # a metric is finite everywhere, and not always the same; what trains changed a weight
     configurations: int = 0
     scores: str = ""  # of this metric: smallest to largest
     weights: str = ""  # "changed" by train(), "not changed", or "" where nothing is trained
@@ -231,9 +229,11 @@ class _Runs:
         """
         if needs_more_than_packages(output):
             return False
-        listings = (listed.split(", ") for listed in _BESIDE.findall(output))
-        beside = [max(folders, key=lambda folder: len(os.path.commonpath([folder, self.copy / self.job])))
-                  for folders in listings]  # fmt: skip
+        home = self.copy / self.job
+        beside = [
+            max(listed.split(", "), key=lambda folder: len(os.path.commonpath([folder, home])))
+            for listed in _BESIDE.findall(output)
+        ]
         self.variables["PYTHONPATH"] = os.pathsep.join([*dict.fromkeys(beside), self.variables["PYTHONPATH"]])
         before = self.environment
         if self.environments is not None:

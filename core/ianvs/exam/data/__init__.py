@@ -69,9 +69,9 @@ def checked(
     has not been before, and may take `seconds`; without a cache it is not. say: told how the reading of files goes on.
     """
     apart = cache_dir is not None and spec.url is None and spec.name is None and is_large(spec)
-    known = _known(spec, cache_dir) if apart else None
-    if known is not None:
-        result = Checked([], known)
+    stored = _stored_fingerprint(spec, cache_dir) if apart else None
+    if stored is not None:
+        result = Checked([], stored)
     else:
         result = _checked_apart(spec, cache_dir, say) if apart else _check_samples(spec, cache_dir, seconds, say)
     if spec.backbone is None:
@@ -119,14 +119,12 @@ def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None, 
 
     samples: what `checked` has said of them. say: as there.
     """
-    if samples is not None:
-        pass
-    elif spec.url is not None:
+    if samples is None and spec.url is not None:
         samples = authored(spec, cache_dir, CHECK_SECONDS).fingerprint(spec, cache_dir)
-    elif spec.name is not None:
+    elif samples is None and spec.name is not None:
         samples = named_source(spec).fingerprint(spec, cache_dir)
-    else:
-        samples = _known(spec, cache_dir) or files_fingerprint(spec, cache_dir, say=say)
+    elif samples is None:
+        samples = _stored_fingerprint(spec, cache_dir) or files_fingerprint(spec, cache_dir, say=say)
     return samples if spec.backbone is None else encoded_fingerprint(samples, spec.backbone, cache_dir)
 
 
@@ -149,7 +147,7 @@ def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None, k
     return dataset
 
 
-def _known(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
+def _stored_fingerprint(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
     """The fingerprint of large files that were read before."""
     key = table_key(spec, cache_dir)
     return None if key is None or cache_dir is None else kept_fingerprint(key, cache_dir)
@@ -161,8 +159,8 @@ def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float, sa
     if spec.url is not None and cache_dir is None:
         return Checked([])
     key = table_key(spec, cache_dir)
-    if cache_dir is not None and key is not None and (known := kept_fingerprint(key, cache_dir)) is not None:
-        return Checked([], known)
+    if cache_dir is not None and key is not None and (stored := kept_fingerprint(key, cache_dir)) is not None:
+        return Checked([], stored)
     try:
         parts = read_parts(spec) if cache_dir is None or spec.url is None else authored(spec, cache_dir, seconds).parts
         check_listed(parts, spec)

@@ -32,12 +32,7 @@ from ianvs.plugins.value_types import type_problems
 
 _OFFERED = ("root", "download")  # keys of the dataset that the function gets if it names them
 _COLUMNS = ("label", "input", "domain", "label_separator")  # of a table, unless the function has them as options
-SHAPING = (
-    "image_size",
-    "value_range",
-    "test_share",
-    "test_seed",
-)  # keys that shape what is stored
+SHAPING = ("image_size", "value_range", "test_share", "test_seed")  # keys that shape what is stored
 _STDLIB = sysconfig.get_paths()["stdlib"]
 _LINECACHE = os.path.join(_STDLIB, "linecache.py")  # noqa: PTH118
 _NO_DATA = (_STDLIB, "/proc", "/sys", "/dev", "/etc")

@@ -37,12 +37,10 @@ class Check(NamedTuple):
     """One of the checks. A warning among what it finds stops nothing.
 
     stands_on_others: it takes for granted that those before it have found nothing wrong.
-    of_job: it looks at the job alone.
     """
 
-    find: Callable[[Any], Iterable[ValidationError]]
+    find: Callable[[Preflight], Iterable[ValidationError]]
     stands_on_others: bool = False
-    of_job: bool = False
 
 
 @dataclass
@@ -69,8 +67,7 @@ class Preflight:
         """Make these checks, those apart that stand on others which have found something."""
         for check in checks:
             if not (self.problems and check.stands_on_others):
-                problems = check.find(self.job if check.of_job else self)
-                for problem in list(problems):  # what it stands on does not change meanwhile
+                for problem in list(check.find(self)):  # what it stands on does not change meanwhile
                     problem = replace(problem, message=hide_secrets(problem.message, known=secrets_in(self.job)))
                     (self.warnings if problem.warning else self.problems).append(problem)
 

@@ -5,14 +5,15 @@ from collections.abc import Iterator
 from ianvs.base.errors import Location, ValidationError
 from ianvs.config.contracts import Contract, contract_of, runner_of
 from ianvs.config.spec import JobSpec
-from ianvs.running.scheduler.checks import Check
+from ianvs.running.scheduler.checks import Check, Preflight
 
 _OF_OUR_ROUNDS = ("budget", "linear_probe", "task_scores", "teacher_forced", "questions", "model_eval")
 """Keys of a testenv that act on rounds which `ianvs.running` itself runs. Without them a result is the same."""
 
 
-def setting_problems(job: JobSpec) -> Iterator[ValidationError]:
+def setting_problems(flight: Preflight) -> Iterator[ValidationError]:
     """Yield what the contract finds wrong with the settings, and keys that do nothing where it runs the cases."""
+    job = flight.job
     yield from contract_of(job).setting_problems(job)
     if (runner := runner_of(job)) is not None:
         for key, place, warning in _unused_keys(job):

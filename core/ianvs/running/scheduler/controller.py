@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import psutil
 
-from ianvs.config.spec import JobSpec
+from ianvs.config.spec import JobSpec, ResourcesSpec
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine
 from ianvs.processes.engines.local import LocalEngine
 from ianvs.results.stored.job_results import HELD
@@ -94,9 +94,7 @@ def _loop(
     # Who needs most chooses first. Elsewhere the engine finds each a place, and none waits for those of another kind.
     kinds = sorted(
         {algorithm.spec.resources for algorithm in plan.algorithms},
-        key=lambda wanted: (
-            (wanted.gpus, wanted.cpus or 0, wanted.memory or 0) if wanted else (len(engine.gpus[:1]), 0, 0)
-        ),
+        key=lambda resources: _need(resources, engine),
         reverse=True,
     )
     all_of_them = places()
@@ -108,6 +106,11 @@ def _loop(
     together = plan.job.sealing == "strict" and plan.job.examine == "after all cases"
 
     return CaseLoop(engine, plan, slots, listener, request, scorer, trains_first=together)
+
+
+def _need(wanted: ResourcesSpec | None, engine: Engine) -> tuple[int, int, int]:
+    """(cards, cores, bytes) of a case; of one that says nothing a card, where the engine has some."""
+    return (len(engine.gpus[:1]), 0, 0) if wanted is None else (wanted.gpus, wanted.cpus or 0, wanted.memory or 0)
 
 
 def check_job(job: JobSpec, inspector: Inspector, listener: Listener) -> JobSpec:

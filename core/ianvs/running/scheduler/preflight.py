@@ -257,12 +257,12 @@ FILES: tuple[Check, ...] = (
     # What the files say of themselves has been checked by load_job, which raises before there is a job; of those in
     # the form of another contract it goes on where it can.
     Check(lambda p: p.job.problems),
-    Check(engine_problems, of_job=True),  # an engine of an author is imported here
+    Check(lambda p: engine_problems(p.job)),  # an engine of an author is imported here
     Check(checks.paradigm_problems),  # a file: as for metrics
-    Check(contract_checks.setting_problems, of_job=True),
+    Check(contract_checks.setting_problems),
     Check(sandbox_problems),  # tries one
     Check(interpreter_problems),  # starts each, for its versions
-    Check(unfound_files, of_job=True),
+    Check(lambda p: unfound_files(p.job)),
     Check(checks.data_problems),  # index files, pictures; an author's function, once
     Check(checks.scenario_problems),
     Check(checks.metric_problems),  # an author's file: a second in another process, once

@@ -62,8 +62,7 @@ class Meter:
 
     def start(self) -> None:
         self._spent, self._runs = NOTHING_SPENT, True
-        synchronise()
-        self._began = spent_so_far()
+        self._resume()
 
     def stop(self) -> Spent:
         self._pause()
@@ -80,8 +79,11 @@ class Meter:
         try:
             yield
         finally:
-            synchronise()
-            self._began = spent_so_far()
+            self._resume()
+
+    def _resume(self) -> None:
+        synchronise()
+        self._began = spent_so_far()
 
     def _pause(self) -> None:
         synchronise()

@@ -43,19 +43,22 @@ class AuthorsModule:
         self._loaded, self._rules = loaded, rules
         self.name = type(plugin).__name__
         self.taught = Taught()
-        self._adapts = bool(getattr(plugin, "adapts_in_testing", False))
+        self._adapts = self._adapts_now()
 
     @property
     def adapts(self) -> bool:
         """Whether it learns while it is tested, as it said when it was built. Raises PluginError if it says otherwise
         now."""
-        if bool(getattr(self.plugin, "adapts_in_testing", False)) != self._adapts:
+        if self._adapts_now() != self._adapts:
             raise PluginError(
                 f"{self.name}.adapts_in_testing was {self._adapts} when it was built and is {not self._adapts} now. "
                 "Make it a class attribute that stays as it is.",
                 code="broken-contract",
             )
         return self._adapts
+
+    def _adapts_now(self) -> bool:
+        return bool(getattr(self.plugin, "adapts_in_testing", False))
 
     def call(self, method: str, arguments: tuple[Any, ...], offered: Mapping[str, Any]) -> Any:
         """What `method` returns; of `offered` it gets what it names."""
