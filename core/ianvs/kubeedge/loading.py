@@ -125,8 +125,7 @@ def _executed(loader: Loader, module: ModuleType, source: Path) -> None:
         package = str(error.name or "").partition(".")[0]
         if package in ("", "sedna", "core"):
             raise
-        remedy = f"Install what has '{package}', or put the folder that it lies in on PYTHONPATH."
-        raise PluginError(f"{cause(error, source)}. {remedy}", code="missing-package") from error
+        raise PluginError(f"{cause(error, source)}, or its folder on PYTHONPATH.", code="missing-package") from error
 
 
 def _registry() -> dict[tuple[str, str], Any]:

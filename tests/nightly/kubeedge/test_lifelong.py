@@ -166,7 +166,7 @@ def test_no_inference_equals_a_naive_implementation(tmp_path, another):
     assert scores.scores["BWT"] == pytest.approx(sum(M[3][j] - M[0][j] for j in range(3)) / 9)
     assert scores.scores["FWT"] == pytest.approx(sum(M[i - 1][i - 1] - M[0][i - 1] for i in (1, 2, 3)) / 3)
     assert scores.scores["GEM_BWT"] == pytest.approx(((M[3][0] - M[1][0]) + (M[3][1] - M[2][1])) / 2)
-    assert scores.scores["FWT"] == pytest.approx(((M[1][1] - M[0][1]) + (M[2][2] - M[0][2])) / 2)
+    assert scores.scores["GEM_FWT"] == pytest.approx(((M[1][1] - M[0][1]) + (M[2][2] - M[0][2])) / 2)
     by_task = [accuracy(words, TEST[i::2]) for i in (0, 1)]
     assert scores.scores["task_avg_acc"] == round(sum(by_task) / 2, 3)
     assert scores.scores["accuracy"] == accuracy(words, TEST) and scores.scores["samples_transfer_ratio"] == 0.0

@@ -219,14 +219,10 @@ def test_problems_are_told_before_a_run_each_once(tmp_path):
     assert in_child(problems, (work, metrics[:1])) == []
     lacking = plugin(tmp_path / "p", "lacking", "import a_package_that_is_not_there\n")
     modules = (Module("task_definition", "A", lacking), Module("task_allocation", "B", lacking))
-    told = in_child(problems, (replace(work, modules=modules), metrics))
-    expected = [
-        "No module named 'a_package_that_is_not_there'. Install what has",
-        "does not register 'none' as 'general'",
-        "'F1' needs a url",
-    ]
+    messages = in_child(problems, (replace(work, modules=modules), metrics))
     # the metrics' own import from the folder of modules fails too, when it is called: not here
-    assert len(told) == len(expected) and all(text in line for text, line in zip(expected, told, strict=True)), told
+    for name, message in zip(("a_package_that_is_not_there", "none", "F1"), messages, strict=True):
+        assert f"'{name}'" in message
 
 
 def test_two_modules_with_one_basename_are_two(tmp_path):
