@@ -43,7 +43,7 @@ data_file = {data}
 source = {source}
 parallel = true
 context = ${{{variable}-}}
-patch = subprocess, _exit, fork
+patch = _exit, fork
 sigterm = true
 disable_warnings = no-data-collected, module-not-measured, module-not-imported, already-imported
 """
