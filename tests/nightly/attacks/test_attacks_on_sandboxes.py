@@ -13,6 +13,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import uuid
 from collections.abc import Iterator
@@ -418,20 +419,19 @@ exec setpriv --reuid=nobody --regid=nogroup --clear-groups --inh-caps=-all --bou
 
 @pytest.mark.skipif(getpass.getuser() != "root", reason="the tests above ran as an ordinary user")
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is missing")
-def test_an_ordinary_user_gains_nothing_either(tmp_path: Path) -> None:
+def test_an_ordinary_user_gains_nothing_either() -> None:
     base = Path(sys.base_prefix)
     home = next(
         (path for path in reversed(base.parents) if path != Path("/") and not path.stat().st_mode & 0o001), None
     )
-    wrapper = ["unshare", "-m", "bash", "-c", AS_NOBODY, "as_nobody", str(tmp_path), str(base), str(home)]
-    if home is None:
-        wrapper = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
-        shutil.chown(tmp_path, "nobody")
-    for folder in (*tmp_path.parents[:2],):
-        folder.chmod(folder.stat().st_mode | 0o011)
-    tests = [sys.executable, "-m", "pytest", "-q", "-m", "", "-p", "no:cacheprovider", f"--basetemp={tmp_path}/runs"]
-    tests += [str(Path(__file__)), "-k", "strict and not rights and not ordinary"]
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "USER": "nobody", "LOGNAME": "nobody"}
-    environment |= {"TMPDIR": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run([*wrapper, *tests], env=environment, capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory() as folder:  # those of pytest are below folders that only root may enter
+        wrapper = ["unshare", "-m", "bash", "-c", AS_NOBODY, "as_nobody", folder, str(base), str(home)]
+        if home is None:
+            wrapper = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
+            shutil.chown(folder, "nobody")
+        tests = [sys.executable, "-m", "pytest", "-q", "-m", "", "-p", "no:cacheprovider", f"--basetemp={folder}/runs"]
+        tests += [str(Path(__file__)), "-k", "strict and not rights and not ordinary"]
+        environment = {"PATH": os.environ["PATH"], "HOME": folder, "USER": "nobody", "LOGNAME": "nobody"}
+        environment |= {"TMPDIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run([*wrapper, *tests], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
