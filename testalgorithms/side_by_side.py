@@ -48,7 +48,7 @@ class GrowingLearner(ExemplarLearner):
     @property
     def grows(self):
         """Whether this round brings new classes to known ones."""
-        return bool(self.known and self.new)
+        return bool(self.known_classes and self.new)
 
     def new_head(self, inputs, outputs, purpose, like=None):
         """A linear layer on the network's device; the round's stream of `purpose` draws it, as `initialization` says.
@@ -61,8 +61,8 @@ class GrowingLearner(ExemplarLearner):
             initialize(head, self.initialization)
             head = head.to(self.network[-1].weight.device)
             if like is not None:
-                head.weight[self.known, : like.in_features] = like.weight[self.known]
-                head.bias[self.known] = like.bias[self.known]
+                head.weight[self.known_classes, : like.in_features] = like.weight[self.known_classes]
+                head.bias[self.known_classes] = like.bias[self.known_classes]
         return head
 
     def grow(self):

@@ -262,7 +262,7 @@ def compare(sides: Sequence[PathLike]) -> Comparison:
 def merge(sources: Sequence[PathLike], out: PathLike) -> Merged:
     """Write the results of several workspaces into a new one at `out`, with one leaderboard. The sources are only read.
 
-    What does not fit is left out and reported (Merged.said): a different exam under the same name, different source
+    What does not fit is left out and reported (Merged.messages): a different exam under the same name, different source
     under the name of an algorithm, damaged or unfinished cases. Raises IanvsError if `out` is not empty, or nothing
     fits.
     """

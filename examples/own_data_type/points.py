@@ -37,7 +37,7 @@ class Points(DataType):
     def limited(self, labels: NDArray[Any], classes: tuple[int, ...]) -> NDArray[Any]:
         return column([of_classes(one, classes) for one in labels])
 
-    def told(self, labels: NDArray[Any]) -> NDArray[Any]:
+    def training_labels(self, labels: NDArray[Any]) -> NDArray[Any]:
         return column([{name: as_in(one[name], FIELDS[name]) for name in FIELDS} for one in labels])
 
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
@@ -53,7 +53,7 @@ class Points(DataType):
 
         return check
 
-    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
+    def stored_predictions(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
         return Predictions(packed_ragged([one for _, said in answers for one in said], FIELDS))
 
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:

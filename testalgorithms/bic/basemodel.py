@@ -55,15 +55,15 @@ class BiC(ExemplarLearner):
         super().before_round(data)
         self.taught = self.pair.to(data.device), self.marked(self.corrected, data.device)  # the teacher's
 
-    def told(self, x):
-        return self.q(super().told(x), *self.taught)
+    def teacher_logits(self, x):
+        return self.q(super().teacher_logits(x), *self.taught)
 
     def training_data(self, data):
         shown, self.held = super().training_data(data), None
-        if not (self.known and self.new):
+        if not (self.known_classes and self.new):
             return shown
         most = int(torch.unique(shown.y, return_counts=True)[1].min()) // 2
-        n = min(most, max(1, int(self.held_out * self.memory.share(len(self.known)))))
+        n = min(most, max(1, int(self.held_out * self.memory.share(len(self.known_classes)))))
         if n == 0:  # a class with a single exemplar
             return shown
         held = some_of_each(shown.y, n, data.generator("held out"))
@@ -75,8 +75,8 @@ class BiC(ExemplarLearner):
         loss = super().loss(batch)
         if self.teacher is None or not self.new:
             return loss
-        share = len(self.known) / (len(self.known) + len(self.new))
-        teacher, student = self.told(batch.x)[:, self.known_index], batch.outputs[:, self.known_index]
+        share = len(self.known_classes) / (len(self.known_classes) + len(self.new))
+        teacher, student = self.teacher_logits(batch.x)[:, self.known_index], batch.outputs[:, self.known_index]
         return share * distillation_loss(student, teacher, self.temperature) / self.temperature**2 + (1 - share) * loss
 
     def after_round(self, data):

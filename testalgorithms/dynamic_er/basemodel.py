@@ -66,7 +66,7 @@ class DynamicER(GrowingLearner):
             with torch.no_grad():
                 weight = self.network[-1].weight
                 length = weight.norm(dim=1)
-                weight[self.new] *= length[self.known].mean() / length[self.new].mean().clamp_min(1e-12)
+                weight[self.new] *= length[self.known_classes].mean() / length[self.new].mean().clamp_min(1e-12)
         super().after_round(data)
 
     def finetune(self, shown):

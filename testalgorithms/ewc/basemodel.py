@@ -52,7 +52,7 @@ class EWC(TorchLearner):
         data = data.some(self.fisher_samples, draws)
         batches = data.batches(self.fisher_batch if self.fisher == "batch" else 1024)
         fisher = fisher_diagonal(self.network, batches, data.mask, kind=self.fisher, generator=draws)
-        self.anchors = with_anchor(self.anchors, Anchor.of(self.network, fisher), self.gamma)
+        self.anchors = with_anchor(self.anchors, Anchor.from_network(self.network, fisher), self.gamma)
 
     def state(self):
         return {"anchors": [anchor.state() for anchor in self.anchors]}

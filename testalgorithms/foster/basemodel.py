@@ -94,7 +94,7 @@ class FOSTER(GrowingLearner):
 
     def compress(self, student, shown):
         boosted, weights = self.network.eval(), self.class_weights(shown, self.compression_beta)
-        classes = torch.tensor(self.known, device=shown.device)  # those of this round, too
+        classes = torch.tensor(self.known_classes, device=shown.device)  # those of this round, too
         self.network, self._optimizer = student.train(), None
 
         def loss_of(x, y):

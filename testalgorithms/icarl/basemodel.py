@@ -31,7 +31,7 @@ class ICaRL(ExemplarLearner):
 
     def before_round(self, data):
         super().before_round(data)
-        seen = [*self.known, *self.new]
+        seen = [*self.known_classes, *self.new]
         self.old_index, self.seen_index = (torch.tensor(some, device=data.device).long() for some in (self.old, seen))
 
     def loss(self, batch):
@@ -39,7 +39,7 @@ class ICaRL(ExemplarLearner):
             return super().loss(batch)
         target = one_hot(batch.y, batch.outputs.shape[1]).float()
         if self.teacher is not None:
-            target[:, self.old_index] = self.told(batch.x).sigmoid()[:, self.old_index]
+            target[:, self.old_index] = self.teacher_logits(batch.x).sigmoid()[:, self.old_index]
         return binary_cross_entropy_with_logits(batch.outputs[:, self.seen_index], target[:, self.seen_index])
 
     def after_round(self, data):

@@ -24,7 +24,7 @@ class Conversation:
     pictures: tuple[Picture, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pictures", tuple(map(Picture.of, self.pictures)))
+        object.__setattr__(self, "pictures", tuple(map(Picture.from_value, self.pictures)))
 
     def up_to(self, turn: int) -> Conversation:
         """What was said up to the reply of `turn`, counted from 0; that reply alone is to be learnt."""
@@ -61,7 +61,7 @@ def conversations_of(x: Sequence[Any], y: Sequence[Any] | None = None) -> list[C
 
 
 def _pictures_of(pictures: Any) -> tuple[Picture, ...]:
-    return pictures.kept if isinstance(pictures, Pictures) else tuple(map(Picture.of, pictures))
+    return pictures.encoded if isinstance(pictures, Pictures) else tuple(map(Picture.from_value, pictures))
 
 
 def texts_of(conversations: Sequence[Conversation]) -> list[str]:

@@ -38,7 +38,9 @@ class ConversationMemory:
     @property
     def nbytes(self) -> int:
         """Bytes of the stored text, and of the pixels of the stored pictures."""
-        sizes = [Picture.of(picture).size for conversation in self.conversations for picture in conversation.pictures]
+        sizes = [
+            Picture.from_value(picture).size for conversation in self.conversations for picture in conversation.pictures
+        ]
         pixels = sum(3 * height * width for height, width in sizes)
         return sum(len(text.encode()) for text in texts_of(self.conversations)) + pixels
 
@@ -67,7 +69,9 @@ class ConversationMemory:
 
 def _apart(conversation: Conversation) -> Conversation:
     """The same, whose pictures don't keep what else the round brought in memory."""
-    return replace(conversation, pictures=tuple(Picture.of(picture).apart() for picture in conversation.pictures))
+    return replace(
+        conversation, pictures=tuple(Picture.from_value(picture).apart() for picture in conversation.pictures)
+    )
 
 
 def memory_gradient(learner: LanguageLearner, conversations: Sequence[Encoded]) -> Tensor:

@@ -33,9 +33,9 @@ class LUCIR(ExemplarLearner):
         w, labelled = self.network[-1].weight.data, data.labelled()
         if self.lengths is not None:
             w *= self.lengths.to(w.device)[:, None]
-        for c in self.new if self.known else []:
+        for c in self.new if self.known_classes else []:
             mean = self.directions(labelled.x[labelled.y == c]).mean(0)
-            w[c] = normalize(mean, dim=0) * w[self.known].norm(dim=1).mean()
+            w[c] = normalize(mean, dim=0) * w[self.known_classes].norm(dim=1).mean()
         self.old_index, self.new_index = (torch.tensor(some, device=w.device).long() for some in (self.old, self.new))
         self.fixed = w[self.old_index]
         self.network.train()
@@ -50,7 +50,7 @@ class LUCIR(ExemplarLearner):
         if self.teacher is None or batch.pretraining:
             return loss
         moved = 1 - cosine_similarity(self.f, self.logits(batch.x, network=body_and_head(self.teacher)[0]))
-        weight = self.less_forget * (len(self.known) / max(1, len(self.new))) ** 0.5
+        weight = self.less_forget * (len(self.known_classes) / max(1, len(self.new))) ** 0.5
         return loss + weight * moved.mean() + self.separation(batch)
 
     def separation(self, batch):  # the third term

@@ -35,7 +35,7 @@ class MAS(TorchLearner):
         data = data.some(self.samples, data.generator("importance"))
         if len(data):
             omega = self.importance(data) + (0.0 if self.anchor is None else self.anchor.fisher)
-            self.anchor = Anchor.of(self.network, omega)
+            self.anchor = Anchor.from_network(self.network, omega)
 
     def importance(self, data):
         """(P,) the mean over samples of |d |F(x)|^2 / dtheta|."""

@@ -29,7 +29,7 @@ class Conversations(DataType):
         cut = sum(len(reply or "") > LONGEST_ANSWER for replies in answers for reply in replies)
         return [[reply and reply[:LONGEST_ANSWER] for reply in replies] for replies in answers] if cut else answers, cut
 
-    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
+    def stored_predictions(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
         [(_, replies)] = answers
         return Predictions(packed(replies))
 

@@ -58,7 +58,7 @@ class Segmentation(DataType):
     def packed(self, answers: NDArray[np.uint8]) -> list[bytes]:
         return [compressed(picture) for picture in answers]
 
-    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
+    def stored_predictions(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
         counts = np.zeros((classes, classes + 1), dtype=np.int64)
         first: NDArray[np.uint8] | None = None
         packed: list[bytes] = []

@@ -34,7 +34,7 @@ class Texts(DataType):
         cut = sum(len(answer) > LONGEST_ANSWER for answer in answers)
         return _objects([answer[:LONGEST_ANSWER] for answer in answers]) if cut else answers, cut
 
-    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
+    def stored_predictions(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
         return Predictions(_packed(text for _, piece in answers for text in piece))
 
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:

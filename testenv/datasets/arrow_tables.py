@@ -71,7 +71,7 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Li
     except SourceError:
         raise
     except DataError as error:
-        raise SourceError([ValidationError.of(error, Location(path), "unreadable-data")]) from None
+        raise SourceError([ValidationError.from_exception(error, Location(path), "unreadable-data")]) from None
     except (ValueError, KeyError, OSError) as error:  # pyarrow's are among them
         why = f"{reading.name} can't be read by pyarrow ({first_line(error)})"
         raise SourceError.single(f"{why}. Write it again.", Location(path), "unreadable-data") from None

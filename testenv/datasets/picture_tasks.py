@@ -121,7 +121,10 @@ class PictureTasks(GeneratedTalk):
             for number, kind in enumerate(draw.permutation(kinds).tolist()):
                 thing = _Thing(kind, draw)
                 question, reply = self._turn(task, thing, number, draw)
-                yield task, Conversation(None, (f"{MARK}\n{question}",), (reply,), "", (Picture.of(thing.pixels),))
+                yield (
+                    task,
+                    Conversation(None, (f"{MARK}\n{question}",), (reply,), "", (Picture.from_value(thing.pixels),)),
+                )
 
     def _turn(self, task: str, thing: _Thing, number: int, draw: np.random.Generator) -> tuple[str, str]:
         """(what is asked, the right reply)"""

@@ -42,7 +42,7 @@ class TeacherForced(Question):
             raise PluginError(f"{caller} returned {row} for a conversation: {wanted}; {form}.", code="invalid-result")
         return array
 
-    def kept(self, sums: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
+    def stored_answers(self, sums: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
         right, tokens, likelihood = sums.T
         counts = (right.astype(np.int64), tokens.astype(np.int64), likelihood.copy())
         return dict(zip(self.extras, counts, strict=True))

@@ -29,7 +29,7 @@ class LinearProbe(Question):
             raise PluginError(f"{caller} returned numbers that are infinite or nan.", code="invalid-result")
         return array
 
-    def kept(self, features: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
+    def stored_answers(self, features: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
         assert about.fitted is not None and about.labels is not None, "it fits"
         return {"probe": probed_labels(about.fitted, about.labels, features, about.count)}
 

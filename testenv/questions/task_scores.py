@@ -44,7 +44,7 @@ class TaskScores(Question):
             )
         return scores
 
-    def kept(self, scores: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
+    def stored_answers(self, scores: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
         return {"task_labels": labels_within(scores, about.classes)}
 
 

@@ -192,7 +192,7 @@ class DomainIncremental(Scenario):
             return _made(request, [("identity", None), *permuted])
         untaught = int(self.streaming)
         exam = natural_domains(request, _rules("domain-incremental"), untaught, self.asked_only)
-        return replace(exam, rules=replace(exam.rules, asked="future")) if self.streaming else exam
+        return replace(exam, rules=replace(exam.rules, test_sets="future")) if self.streaming else exam
 
     def _corrupted(self) -> Iterator[tuple[str, Transform | None]]:
         """(name, transformation) of each domain. Each draws its noise anew."""

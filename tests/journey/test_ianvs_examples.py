@@ -119,7 +119,7 @@ def test_an_error_is_told_with_who_raised_it(tmp_path, monkeypatch):
     plugin = checkout / "examples/broken/plugin.py"
     plugin.write_text(plugin.read_text().replace('return ["A"', 'return {}["its own"] or ["A"'))
     row = tried_from(checkout, tmp_path / "out")
-    assert (row["starts"], row["finishes"], row["whose"]) == ("True", "False", "checkout")
+    assert (row["starts"], row["finishes"], row["cause"]) == ("True", "False", "checkout")
     assert "plugin.py:" in row["missing"]
 
 
@@ -194,9 +194,9 @@ def test_one_table_says_which_jobs_run_and_whose_it_is_that_others_do_not(checko
     assert good["finishes"] == "True" and good["configurations"] == "2"
     assert good["scores"].startswith("exact 0 to 0.") and " 2 configurations" in good["scores"]
     assert good["changed"] == "epochs 1"
-    assert (lacking["starts"], lacking["whose"]) == ("False", "package")
+    assert (lacking["starts"], lacking["cause"]) == ("False", "package")
     assert "no_such_package_at_all" in lacking["missing"]
-    assert strange["whose"] == "ours" and "index.txt" in strange["missing"]
+    assert strange["cause"] == "ours" and "index.txt" in strange["missing"]
     assert json.loads((out / "badge.json").read_text())["message"] == "1/3 finish"
     lines = (out / "examples.md").read_text().splitlines()
     assert sum(line.startswith("| examples/") for line in lines) == 3
@@ -225,7 +225,7 @@ def test_a_table_is_read_back_and_says_what_is_worse(tmp_path):
         "timm==1",
         seconds=3.5,
     )
-    lacking = Example("b.yaml", whose="package", missing="packages: x, y")
+    lacking = Example("b.yaml", cause="package", missing="packages: x, y")
     write_table([good, lacking], tmp_path, "a checkout")
     table = read_table(tmp_path / "examples.csv")
     assert table == {"a.yaml": good, "b.yaml": lacking}

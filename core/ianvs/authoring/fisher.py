@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 from ianvs.authoring.networks import flat_parameters
 from ianvs.authoring.sample_gradients import LayerSquares
 from ianvs.base.errors import require_known
+from ianvs.base.former_names import former_names
 
 FISHERS = ("empirical", "exact", "sampled", "batch", "weighted")
 CHUNK = 256  # samples whose gradients are held at once, fewer for networks of more than 2^16 parameters
@@ -76,7 +77,7 @@ class _Squares:
         self.network, self.parameters, self.mask = network, parameters, mask
         self.chunk = max(1, min(CHUNK, GRADIENTS // max(sum(p.numel() for p in parameters.values()), 1)))
         layers = LayerSquares(network)
-        self.layers = layers if layers.known else None
+        self.layers = layers if layers.supported else None
         self.tried = False
 
     def logits(self, parameters: dict[str, Tensor], x: Tensor) -> Tensor:
@@ -132,6 +133,7 @@ class _Squares:
         return torch.cat([g.square().reshape(-1) for g in gradients])
 
 
+@former_names(of="from_network")
 @dataclass(frozen=True)
 class Anchor:
     """A quadratic well around earlier weights. theta: (P,) its centre, fisher: (P,) its curvature, per weight."""
@@ -140,7 +142,7 @@ class Anchor:
     fisher: Tensor
 
     @classmethod
-    def of(cls, network: nn.Module, fisher: Tensor) -> Anchor:
+    def from_network(cls, network: nn.Module, fisher: Tensor) -> Anchor:
         """An anchor at the network's current weights."""
         return cls(flat_parameters(network).detach().clone(), fisher)
 

@@ -20,6 +20,7 @@ from ianvs.authoring.memory import (
 from ianvs.authoring.round_data import Batch, RoundData, block_bytes, sent
 from ianvs.authoring.torch_learner import TorchLearner
 from ianvs.base.errors import PluginError, require_known
+from ianvs.base.former_names import former_names
 
 FILLS = ("after_round", "during_round", "every_step")
 _MEMORIES: dict[str, type[ReservoirMemory | ClassBalancedMemory | PerRoundMemory | HerdingMemory]] = {
@@ -180,16 +181,19 @@ class ReplayLearner(TorchLearner):
         self.memory.restore(state["memory"])
 
 
+@former_names(told="teacher_logits", known="known_classes")
 class ExemplarLearner(ReplayLearner):
     """Base class of iCaRL and its successors (Rebuffi et al. 2017, algorithm 3). By itself it only replays.
 
     A round's training data are its own labelled samples and the whole memory; `passes` of an exam apply to
     both. Options are those of ReplayLearner; the memory selects by herding.
 
-    For use by methods in a round: `teacher`, the network from before the round, in evaluation mode; None before
-    anything is known. `known`: classes of earlier rounds. `new`: classes that first occur in this round. `old`:
-    classes of earlier rounds that do not occur in it. `known_index`: `known` as a tensor on the round's device, for a
-    step: a card is waited for whenever something is indexed by a list.
+    Attributes:
+        teacher: The network from before the round, in evaluation mode; None in the first round.
+        known_classes: Classes of earlier rounds.
+        new: Classes that first occur in this round.
+        old: Classes of earlier rounds that do not occur in this one.
+        known_index: `known_classes` as a tensor on the round's device. Indexing by a list would wait for the GPU.
     """
 
     def __init__(self, *, selection: str = "herding", **options: Any) -> None:
@@ -199,7 +203,7 @@ class ExemplarLearner(ReplayLearner):
                 "exemplars are chosen after a round, from all rounds: take out `fill` or `selection`.",
                 code="conflicting-keys",
             )
-        self.known: list[int] = []
+        self.known_classes: list[int] = []
         self.new: list[int] = []
         self.old: list[int] = []
         self.known_index = torch.empty(0, dtype=torch.int64)
@@ -208,9 +212,9 @@ class ExemplarLearner(ReplayLearner):
     def before_round(self, data: RoundData) -> None:
         super().before_round(data)
         labels = set(data.labelled().y.tolist())
-        self.new, self.old = sorted(labels.difference(self.known)), sorted(set(self.known) - labels)
-        self.known_index = torch.tensor(self.known, dtype=torch.int64, device=data.device)
-        self.teacher = copy.deepcopy(self.network).eval().requires_grad_(False) if self.known else None
+        self.new, self.old = sorted(labels.difference(self.known_classes)), sorted(set(self.known_classes) - labels)
+        self.known_index = torch.tensor(self.known_classes, dtype=torch.int64, device=data.device)
+        self.teacher = copy.deepcopy(self.network).eval().requires_grad_(False) if self.known_classes else None
 
     def training_data(self, data: RoundData) -> RoundData:
         data = data.worth_keeping()
@@ -219,20 +223,20 @@ class ExemplarLearner(ReplayLearner):
         x, y = self.memory.x.to(data.x.device), self.memory.y.to(data.y.device)
         return replace(data, x=torch.cat([data.x, x]), y=torch.cat([data.y, y]))
 
-    def told(self, x: Tensor) -> Tensor:
+    def teacher_logits(self, x: Tensor) -> Tensor:
         """(B, num_classes) the teacher's logits for prepared samples x (B, ...), unmasked."""
         return self.logits(x, network=self.teacher)
 
     def after_round(self, data: RoundData) -> None:
         super().after_round(data)
-        self.known, self.teacher = sorted({*self.known, *self.new}), None
+        self.known_classes, self.teacher = sorted({*self.known_classes, *self.new}), None
 
     def state(self) -> State:
-        return {**super().state(), "known": self.known}
+        return {**super().state(), "known": self.known_classes}
 
     def restore(self, state: State) -> None:
         super().restore(state)
-        self.known = list(state["known"])
+        self.known_classes = list(state["known"])
 
 
 def distillation_loss(student: Tensor, teacher: Tensor, temperature: float = 2.0) -> Tensor:

@@ -29,14 +29,14 @@ class LayerSquares:
     def __init__(self, network: nn.Module) -> None:
         self._network = network
         self._places: dict[nn.Module, dict[str, slice]] = {}
-        self.known = True
+        self.supported = True
         begin = 0
         for name, parameter in network.named_parameters():
             if not parameter.requires_grad:
                 continue
             owner, _, leaf = name.rpartition(".")
             layer = network.get_submodule(owner)
-            self.known &= _is_supported(layer)
+            self.supported &= _is_supported(layer)
             self._places.setdefault(layer, {})[leaf] = slice(begin, begin + parameter.numel())
             begin += parameter.numel()
         self.size = begin

@@ -54,7 +54,9 @@ class ValidationError:
     code: ErrorCode = field(default="unspecified", kw_only=True)
 
     @classmethod
-    def of(cls, error: Exception, location: Location | None, otherwise: ErrorCode = "unspecified") -> ValidationError:
+    def from_exception(
+        cls, error: Exception, location: Location | None, otherwise: ErrorCode = "unspecified"
+    ) -> ValidationError:
         """What an exception says, at `location`.
 
         Args:

@@ -35,7 +35,7 @@ class Picture:
             self.sha256 = sha256
 
     @classmethod
-    def of(cls, picture: Any) -> "Picture":
+    def from_value(cls, picture: Any) -> "Picture":
         """Of what answers to an (H, W, 3) uint8 array."""
         if isinstance(picture, Picture):
             return picture
@@ -136,33 +136,33 @@ def _shallow(image: Any) -> Any:
 
 
 class Pictures(Sequence[NDArray[np.uint8]]):
-    """(H, W, 3) uint8 pictures of a conversation, each decoded when it is taken. kept: as they were written."""
+    """(H, W, 3) uint8 pictures of a conversation, each decoded when it is read. encoded: the files they come from."""
 
-    def __init__(self, kept: Iterable[Picture]) -> None:
-        self.kept = tuple(kept)
+    def __init__(self, encoded: Iterable[Picture]) -> None:
+        self.encoded = tuple(encoded)
 
     def __getitem__(self, index: Any) -> Any:
         return (
-            self.kept[index].pixels
+            self.encoded[index].pixels
             if not isinstance(index, slice)
-            else [picture.pixels for picture in self.kept[index]]
+            else [picture.pixels for picture in self.encoded[index]]
         )
 
     def __len__(self) -> int:
-        return len(self.kept)
+        return len(self.encoded)
 
     def named(self) -> "Pictures":
         """The same without what is in them."""
-        return Pictures(picture.named() for picture in self.kept)
+        return Pictures(picture.named() for picture in self.encoded)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Pictures) and self.kept == other.kept
+        return isinstance(other, Pictures) and self.encoded == other.encoded
 
     def __hash__(self) -> int:
-        return hash(self.kept)
+        return hash(self.encoded)
 
     def __repr__(self) -> str:
-        return f"Pictures({list(self.kept)})"
+        return f"Pictures({list(self.encoded)})"
 
     def __deepcopy__(self, memo: object) -> Self:
         return self

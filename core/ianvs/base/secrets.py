@@ -131,13 +131,13 @@ def _is_variable(value: object) -> bool:
 
 
 def hide_secrets(
-    text: str, *given: Mapping[str, object], environment: Mapping[str, str] = _NOTHING, known: Iterable[str] = ()
+    text: str, *given: Mapping[str, object], environment: Mapping[str, str] = _NOTHING, others: Iterable[str] = ()
 ) -> str:
     """`text` without what looks like a secret, and without those of `given` in any form: messages like to quote them.
 
-    given, environment: as of `secrets_of`. known: further secrets.
+    given, environment: as of `secrets_of`. others: further secrets.
     """
-    return replaced(text, secret_spans(text, forms_of(secrets_of(*given, environment=environment).union(known))))
+    return replaced(text, secret_spans(text, forms_of(secrets_of(*given, environment=environment).union(others))))
 
 
 _PLAIN = {int, float, bool, type(None)}  # most parts of a record: not looked into
@@ -147,16 +147,16 @@ class Redactor:
     """Hides secrets in texts, and in records of texts.
 
     Args:
-        known: Secrets to hide beside whatever looks like one.
+        secrets: Secrets to hide beside whatever looks like one.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._known = forms_of(secrets)
+        self._forms = forms_of(secrets)
 
     def __call__(self, value: Any) -> Any:
         """The same text, or the same record with each of its texts, without secrets."""
         if isinstance(value, str):
-            spans = secret_spans(value, self._known)
+            spans = secret_spans(value, self._forms)
             return replaced(value, spans) if spans else value
         if isinstance(value, Mapping):
             return {name: part if type(part) in _PLAIN else self(part) for name, part in value.items()}

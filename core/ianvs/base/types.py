@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import InvalidValue, shortened
+from ianvs.base.former_names import former_names
 
 Status = Literal["finished", "failed", "unfinished"]
 FailureKind = Literal["exception", "killed", "timeout", "memory", "interrupted", "lost"]
@@ -99,6 +100,7 @@ class Curve:
     scores: NDArray[np.float64]
 
 
+@former_names(of="from_rounds")
 @dataclass(frozen=True)
 class ScoreMatrix:
     """The scores of one case, and what formulas over them compare with. nan is "not evaluated".
@@ -123,7 +125,7 @@ class ScoreMatrix:
     errors: NDArray[np.float64] | None = None
 
     @classmethod
-    def of(
+    def from_rounds(
         cls,
         R: NDArray[np.float64],
         untrained: NDArray[np.float64] | None = None,
@@ -153,6 +155,7 @@ class ScoreMatrix:
         return None if np.isnan(self.values[0]).all() else self.values[0]
 
 
+@former_names(told="revealed_samples")
 @dataclass(frozen=True)
 class RoundResult:
     """What one round cost. Seconds are wall-clock if not said otherwise, memory is in bytes; None is "not measured"."""
@@ -191,7 +194,9 @@ class RoundResult:
     changed: str = ""  # what of the learner's state its examination has changed, by the name of an attribute
     unsaved: str = ""  # of the last round: what objects that load what was saved do not bring back, in words
     curves: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)  # told: (share of it, value)
-    told: int | None = None  # samples of a stream that had been told by its end; None: the exam tells as it hands over
+    revealed_samples: int | None = (
+        None  # of a stream, those whose labels came by its end; None: labels come with samples
+    )
     answer_seconds: float = 0.0  # of such a stream, before labels were told: not in train_seconds, but in eval_seconds
     feedback_seconds: float = 0.0  # of such a stream, after they were told
     stream_cpu_seconds: float = 0.0  # of processors, for both

@@ -95,7 +95,7 @@ def _validate(options: argparse.Namespace) -> int:
             raise
         except IanvsError as error:
             if options.format == "json":
-                return _as_json([ValidationError.of(error, None)])
+                return _as_json([ValidationError.from_exception(error, None)])
             raise
     if options.format == "json":
         return _as_json(job.warnings)

@@ -258,7 +258,7 @@ def _cache(options: argparse.Namespace) -> int:
 
     for entry in chosen:
         days = max(0.0, time.time() - entry.used) / 86400
-        print(f"{in_units(entry.size):>11}  used {days:5.1f} days ago  {entry.folder.name[:24]:<26}{entry.what}")
+        print(f"{in_units(entry.size):>11}  used {days:5.1f} days ago  {entry.folder.name[:24]:<26}{entry.description}")
     if options.prune is None:
         print(f"{shown_path(cache)}: {total(chosen)}")
     elif options.yes:
@@ -326,7 +326,7 @@ def _merge(options: argparse.Namespace) -> int:
     print()
     for name, count in merged.taken.items():
         print(f"{count} cases from {name}")
-    for message in merged.said:
+    for message in merged.messages:
         print(message)
     print(f"files: {os.path.relpath(merged.results.workspace / merged.results.name / 'rank')}")
     return 0

@@ -19,20 +19,20 @@ _FILES = ("benchmarkingjob", "testenv")
 
 @dataclass(frozen=True)
 class Override:
-    """A key, the value that it gets, and the text that said so. kind: whose file it is of, or "algorithm".
+    """A key and its new value, from the `text` KEY=VALUE. kind: of the file that has the key, or "algorithm".
 
     algorithm: the only one that it is for; "": all that have such a hyperparameter.
     """
 
     key: str
     value: object
-    said: str
+    text: str
     kind: str = ""
     algorithm: str = ""
 
     @property
     def place(self) -> Location:
-        return Location(Path(f"--set {without_secret(self.said)}"))
+        return Location(Path(f"--set {without_secret(self.text)}"))
 
 
 def parsed(given_overrides: Sequence[str] | Mapping[str, object]) -> tuple[Override, ...]:

@@ -97,7 +97,7 @@ class Reading:
         try:
             file = self.lookup_of(document).find(text)
         except ValueError as error:
-            self.problems.append(ValidationError.of(error, place))
+            self.problems.append(ValidationError.from_exception(error, place))
             return None
         return self.open(file, place)
 

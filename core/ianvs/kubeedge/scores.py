@@ -174,7 +174,7 @@ def _literature(R: Matrix | None, untrained: Sequence[float | None] | None) -> d
     values: dict[str, Value] = {"GEM_BWT": None, "GEM_FWT": None}
     if R and all(len(row) == len(R) for row in R):
         first = None if untrained is None else np.array(untrained, dtype=float)
-        matrix = ScoreMatrix.of(np.array(R, dtype=float), first)
+        matrix = ScoreMatrix.from_rounds(np.array(R, dtype=float), first)
         for name in values:
             metric = find(name)
             if metric is not None and metric.level == "matrix" and metric.function is not None:

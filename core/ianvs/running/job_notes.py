@@ -57,7 +57,7 @@ def with_earlier(results: Results, store: CaseStore, earlier: Mapping[str, Earli
         match = earlier.get(case.id)
         before = store.case(match.case_id) if match is not None else None
         if match is not None and before is not None:
-            name = f"{case.algorithm} ({match.said.removeprefix('by an ')})"
+            name = f"{case.algorithm} ({match.description.removeprefix('by an ')})"
             cases[place] = replace(case, id=before.id, row=before.row, algorithm=name)
     return replace(results, case_list=tuple(cases), job_notes=(*notes, *results.job_notes))
 
@@ -65,7 +65,7 @@ def with_earlier(results: Results, store: CaseStore, earlier: Mapping[str, Earli
 def _settings(plan: Plan) -> Iterator[Note]:
     """What stood on the command line, or in a call, in place of what the files say."""
     job = plan.job
-    overrides = [f"--set {hide_secrets(override.said, {override.key: override.value})}" for override in job.overrides]
+    overrides = [f"--set {hide_secrets(override.text, {override.key: override.value})}" for override in job.overrides]
     chosen = [f"--only '{job.only}'"] if job.only is not None else []
     chosen += [f"--limit {job.limit}"] if job.limit is not None else []
     if chosen:

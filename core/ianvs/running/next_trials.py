@@ -30,7 +30,7 @@ def next_wave(study: Study, spec: SearchSpec, space: Mapping[str, Range]) -> Stu
     """The study with what is to be run next, or at its end. The same where trials are still on their way."""
     if any(trial.waits for trial in study.trials) or (study.ended and len(study.trials) >= spec.trials):
         return study
-    wanted = max(spec.trials - len(study.trials), 0) if not study.said else 0
+    wanted = max(spec.trials - len(study.trials), 0) if not study.note else 0
     on = dict(
         going_on(study.trials, study.rungs, spec.reduction or REDUCTION, study.higher_is_better, at_the_end=not wanted)
     )
@@ -47,7 +47,7 @@ def next_wave(study: Study, spec: SearchSpec, space: Mapping[str, Range]) -> Stu
     trials += tuple(Trial(number, values, study.rungs[0], {}) for number, values in drawn.items())
     study = replace(study, trials=trials, ended=False, winner=None)
     if len(drawn) < len(numbers):
-        study = replace(study, said=f"there is nothing else to try in its ranges than these {len(trials)}")
+        study = replace(study, note=f"there is nothing else to try in its ranges than these {len(trials)}")
     if any(trial.waits for trial in trials):
         return study
     if wanted:

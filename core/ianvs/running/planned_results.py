@@ -37,7 +37,7 @@ def results_of(plan: Plan, provenance: Mapping[str, object], inspector: Inspecto
     seeds = len(job.seeds)
     if job.only is not None or job.limit is not None:  # a row is complete with the seeds that were asked for
         seeds = len({case.seed for case, _ in planned if not case.role})
-    references = {case.id: plan.references.of(case, algorithm) for case, algorithm in planned}
+    references = {case.id: plan.references.ids(case, algorithm) for case, algorithm in planned}
     return Results(
         name=job.name,
         workspace=job.workspace,

@@ -148,7 +148,7 @@ class PlainProgress(_Progress):
         super().__init__(job)
         self._stream, self._quiet, self._verbose = stream, quiet, verbose
         self._rounds: dict[str, tuple[object, object]] = {}
-        self._told: dict[str, float] = {}  # when a case was first or last told of
+        self._reported_at: dict[str, float] = {}  # when a line about a case was due or printed
         self._reasons: set[str] = set()  # for which cases wait
         self._done = 0
 
@@ -180,9 +180,9 @@ class PlainProgress(_Progress):
                 self._rounds[case.case.id] = now
                 self._say(f"{case.case.id[:8]} round {now[0]}: {now[1]}")
         moment = time.monotonic()
-        late = moment >= self._told.setdefault(case.case.id, moment) + _MINUTE
+        late = moment >= self._reported_at.setdefault(case.case.id, moment) + _MINUTE
         if late and isinstance(payload, dict) and "numbers" in payload:
-            self._told[case.case.id] = moment
+            self._reported_at[case.case.id] = moment
             self._say(f"{describe(case)}: round {payload['round']} of {payload['rounds']}{inside(payload)}")
 
     def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None:

@@ -139,7 +139,7 @@ class _OverRounds:
 
     def __init__(self, spec: MetricSpec, make: Callable[[], Fed]) -> None:
         self._spec, self._make = spec, make
-        self._of: dict[int, Fed] = {}
+        self._states: dict[int, Fed] = {}
         self._round = -1
 
     def row_scores(self, metric: Metric, row: Sequence[EvaluationRecord | None]) -> list[Score]:
@@ -152,9 +152,9 @@ class _OverRounds:
             return None, None
 
         def feed(record: EvaluationRecord) -> float | Mapping[str, float]:
-            if test not in self._of:
-                self._of[test] = self._make()
-            return self._of[test](self._round, record)
+            if test not in self._states:
+                self._states[test] = self._make()
+            return self._states[test](self._round, record)
 
         return _score(self._spec, metric, _guarded(self._spec, feed, seen))
 
@@ -228,7 +228,7 @@ def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord |
 def _every_truth(request: CaseRequest, kind: DataType) -> list[LabelPictures | None]:
     """[i] all true labels of sheet i, read from the data where the store does not keep them."""
     exam = request.exam()
-    return [kind.every_truth(exam.dataset.test, sheet.asked.test) for sheet in exam.sheets]
+    return [kind.every_truth(exam.dataset.test, sheet.union.test) for sheet in exam.sheets]
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ class _Known:
         seen_record = self.kind.record(about, self.truth[sheet] if whole is None else whole, predictions)
         if len(record.sheets) > 1 and not any(record.sheets) and (count := _size(seen_record)):
             seen_record = replace(seen_record, positions=np.arange(count))
-        return PartialRecord.of(seen_record, self.rows[j]) if j in self.rows else seen_record
+        return PartialRecord.select(seen_record, self.rows[j]) if j in self.rows else seen_record
 
 
 def _rows(
@@ -342,7 +342,7 @@ def without_groups(row: Sequence[EvaluationRecord | None], groups: int) -> Itera
     groups, drawn = _grouped(row, groups)
     for group in range(groups):
         yield [
-            None if record is None or groups_of is None else PartialRecord.of(record, groups_of != group)
+            None if record is None or groups_of is None else PartialRecord.select(record, groups_of != group)
             for record, groups_of in zip(row, drawn, strict=True)
         ]
 

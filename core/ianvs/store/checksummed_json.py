@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ianvs.base.digests import CHANGED, checksummed_text, content, differs, parse_checksummed
 from ianvs.base.errors import DamagedError
+from ianvs.base.former_names import names_of_today
 from ianvs.store.earlier import parse_earlier
 from ianvs.store.files import write_atomic
 
@@ -62,9 +63,10 @@ def checked(path: Path, record: Mapping[str, Any] | None) -> Path:
 
 def as_record(record_type: type[T], stored: Mapping[str, Any], path: Path | str) -> T:
     """Create a dataclass from its stored fields; fields of a later version are ignored. Raises DamagedError."""
-    fields = _field_names(record_type)
+    fields, today = _field_names(record_type), names_of_today(record_type)
+    values = {today.get(name, name): value for name, value in stored.items()}
     try:
-        return record_type(**{name: value for name, value in stored.items() if name in fields})
+        return record_type(**{name: value for name, value in values.items() if name in fields})
     except TypeError:
         raise DamagedError(Path(path), "was written by another version of ianvs") from None
 

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ianvs.base.errors import DamagedError
+from ianvs.base.former_names import former_names
 from ianvs.base.secrets import HIDDEN, without_secrets
 from ianvs.store.checksummed_json import as_record, read_checksummed, remove, write_checksummed
 from ianvs.store.files import write_note
@@ -146,6 +147,7 @@ class Trial:
         return None if self.failed or not self.reached else self.values[self.reached]
 
 
+@former_names(said="note")
 @dataclass(frozen=True)
 class Study:
     """A search of one algorithm in one exam.
@@ -170,7 +172,7 @@ class Study:
     ended: bool = False
     winner: int | None = None
     importance: Mapping[str, float] | None = None
-    said: str = ""  # what a reader must know of how it ended
+    note: str = ""  # why it ended before all its trials
 
     def best(self) -> Trial | None:
         """Of those that went furthest the best; of equal ones the first."""
@@ -236,7 +238,7 @@ class StudyStore:
             trials = (
                 replace(trial, values={}, goal=first) if trial.number in numbers else trial for trial in study.trials
             )
-            self.write(replace(study, trials=tuple(trials), ended=False, winner=None, importance=None, said=""))
+            self.write(replace(study, trials=tuple(trials), ended=False, winner=None, importance=None, note=""))
 
     def begun(self, keys: Collection[str]) -> Iterator[Study]:
         """Those of `keys` that have begun."""

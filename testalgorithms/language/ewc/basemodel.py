@@ -54,7 +54,7 @@ class EWC(LanguageLearner):
     def after_round(self, data):
         drawn = torch.randperm(len(data), generator=data.generator("fisher"))[: self.fisher_samples]
         fisher = self.fisher([data.encoded[i] for i in sorted(drawn.tolist())])
-        self.anchors = with_anchor(self.anchors, Anchor.of(self.network, fisher), self.gamma)
+        self.anchors = with_anchor(self.anchors, Anchor.from_network(self.network, fisher), self.gamma)
 
     def state(self):
         return {"anchors": [anchor.state() for anchor in self.anchors]}

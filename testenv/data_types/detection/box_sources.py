@@ -49,7 +49,7 @@ class BoxSource(Source):
         except SourceError as broken:
             return list(broken.problems)
         except DataError as error:
-            return [ValidationError.of(error, spec.places.get("name", spec.place), "unreadable-data")]
+            return [ValidationError.from_exception(error, spec.places.get("name", spec.place), "unreadable-data")]
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
         """Of pictures, boxes and settings."""

@@ -62,7 +62,7 @@ class Detection(DataType):
         offsets = np.concatenate([[0], np.cumsum(taught)])[offsets]
         return column(by_picture(offsets, {key: values[taught] for key, values in columns.items()}))
 
-    def told(self, labels: NDArray[Any]) -> NDArray[Any]:
+    def training_labels(self, labels: NDArray[Any]) -> NDArray[Any]:
         return column(by_picture(*_flat(labels)))
 
     def resized(self, labels: NDArray[Any], factors: NDArray[np.float64]) -> NDArray[Any]:
@@ -87,7 +87,7 @@ class Detection(DataType):
         count = len(part.positions)
         return lambda answers, where: checked_answers(answers, count, classes, where)
 
-    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
+    def stored_predictions(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
         return Predictions(packed_ragged([boxes for _, piece in answers for boxes in piece], ANSWER))
 
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:

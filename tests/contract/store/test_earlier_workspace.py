@@ -51,7 +51,7 @@ def test_it_is_compared_and_merged(workspace: Path, tmp_path: Path) -> None:
     with ZipFile(Path(__file__).with_name("earlier_workspace.zip")) as archive:
         archive.extractall(workspace)
     merged = ianvs.merge([workspace, other], tmp_path / "merged")
-    assert not [line for line in merged.said if "failed" not in line]
+    assert not [line for line in merged.messages if "failed" not in line]
     assert [result.metrics for result in merged.results] == [result.metrics for result in ianvs.load_results(other)]
 
 

@@ -122,7 +122,7 @@ SLIPS = [
     Mutant("what is trained", "FrozenBody(last)", "last", GrowingLearner),
     Mutant("mode of fixed bodies", "super().train(False)", "super().train(mode)", FrozenBody),
     Mutant("what a new body begins with", "copy.deepcopy(last))", "copy.deepcopy(bodies.parts[0]))", GrowingLearner),
-    Mutant("what the head keeps", "head.weight[self.known, ", "head.weight[self.new, ", GrowingLearner),
+    Mutant("what the head keeps", "head.weight[self.known_classes, ", "head.weight[self.new, ", GrowingLearner),
 ]
 FINETUNED = [
     Mutant("order of rounds", "head.load_state_dict(drawn.state_dict())", "drawn.state_dict()"),
@@ -131,7 +131,7 @@ FINETUNED = [
     Mutant("balance", "some_of_each(shown.y, None,", "some_of_each(shown.y, 99,"),
     Mutant("rate", "milestones=(self.head_epochs // 2,)", "milestones=()"),
 ]
-ALIGNED = [Mutant("order of rounds", "weight[self.new] *=", "weight[self.known] *=")]
+ALIGNED = [Mutant("order of rounds", "weight[self.new] *=", "weight[self.known_classes] *=")]
 CHECKS = [
     vision(DynamicER, naive, [*SLIPS, *FINETUNED], capacity=19, head_epochs=4, temperature=3.0),
     vision(DynamicER, naive, [*SLIPS, *ALIGNED], title="DER of PyCIL", capacity=19, balance="align", auxiliary=0.7),

@@ -127,9 +127,9 @@ SLIPS = [
         "memory before or after the step",
         "        super().after_round(data)\n"
         "        if student is not None:\n            self.compress(student, shown)\n",
-        "        known = self.known\n        self.known = sorted({*known, *self.new})\n"
+        "        known = self.known_classes\n        self.known_classes = sorted({*known, *self.new})\n"
         "        if student is not None:\n            self.compress(student, shown)\n"
-        "        self.known = known\n        super().after_round(data)\n",
+        "        self.known_classes = known\n        super().after_round(data)\n",
     ),
     Mutant(
         "mode of the teacher", "self.network.eval(), self.class_weights", "self.network.train(), self.class_weights"

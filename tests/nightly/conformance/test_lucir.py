@@ -83,13 +83,15 @@ def naive(exam, *, capacity, less_forget, margin, rivals, scale):
 
 SLIPS = [
     Mutant("sign", "weight * moved.mean() + self", "weight * moved.mean() - self"),
-    Mutant("factor", "len(self.known) / max(1, len(self.new))", "len(self.new) / max(1, len(self.known))"),
+    Mutant(
+        "factor", "len(self.known_classes) / max(1, len(self.new))", "len(self.new) / max(1, len(self.known_classes))"
+    ),
     Mutant("factor", "batch.outputs / self.network[-2].scale", "batch.outputs"),
     Mutant("missing detach", "cosines = batch.outputs", "cosines = batch.outputs.detach()"),
     Mutant("length", "linear(self.f, normalize(self.network[-1].weight))", "self.network[-1](self.f)"),
-    Mutant("length", "w[self.known].norm(dim=1).mean()", "1"),
+    Mutant("length", "w[self.known_classes].norm(dim=1).mean()", "1"),
     Mutant("length of before", "if self.lengths is not None:", "if False:"),
-    Mutant("mask", "cosines[old][:, self.new_index]", "cosines[old][:, self.known]"),
+    Mutant("mask", "cosines[old][:, self.new_index]", "cosines[old][:, self.known_classes]"),
     Mutant("mask", "torch.isin(batch.y, self.old_index)", "torch.isin(batch.y, self.old_index, invert=True)"),
     Mutant(
         "memory before or after the step",

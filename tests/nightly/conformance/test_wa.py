@@ -53,14 +53,14 @@ def naive(exam, *, capacity, temperature, positive=True):
 
 SLIPS = [
     Mutant("factor", " / self.temperature**2", ""),
-    Mutant("factor", "share = len(self.known)", "share = len(self.new)"),
+    Mutant("factor", "share = len(self.known_classes)", "share = len(self.new)"),
     Mutant("sign", "share * listened", "-share * listened"),
     Mutant("mask", "batch.outputs[:, self.known_index]", "batch.outputs[:, self.known_index].detach()"),
-    Mutant("order of rounds", "weight[self.new] *=", "weight[self.known] *="),
+    Mutant("order of rounds", "weight[self.new] *=", "weight[self.known_classes] *="),
     Mutant(
         "factor",
-        "length[self.known].mean() / length[self.new].mean()",
-        "length[self.known].max() / length[self.new].max()",
+        "length[self.known_classes].mean() / length[self.new].mean()",
+        "length[self.known_classes].max() / length[self.new].max()",
     ),
     Mutant("mode of the teacher", ".eval().requires_grad_(False)", ".requires_grad_(False)", ExemplarLearner),
 ]

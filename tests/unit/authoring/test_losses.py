@@ -36,7 +36,7 @@ def test_anchor_and_gradient_have_the_worked_values():
 
 def test_an_anchor_stays_where_it_was_dropped():
     network = mlp((4,), 3, hidden=(5,))
-    anchor = Anchor.of(network, torch.ones(flat_parameters(network).shape))
+    anchor = Anchor.from_network(network, torch.ones(flat_parameters(network).shape))
     assert anchor.distance(flat_parameters(network)).item() == 0.0
     with torch.no_grad():
         for p in network.parameters():

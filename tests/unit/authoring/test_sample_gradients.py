@@ -104,7 +104,7 @@ def test_squares_by_layer_are_those_of_single_backward_passes(name):
     weights = torch.rand(len(y), dtype=torch.float64)
     layers = LayerSquares(network)
     total = torch.zeros(layers.size, dtype=torch.float64)
-    assert layers.known
+    assert layers.supported
     assert layers.add(x, lambda outputs: iter([(cross_entropy(outputs, y, reduction="sum"), weights)]), total)
     torch.testing.assert_close(total, naive(network, x, y, weights), rtol=1e-10, atol=1e-14)
 
@@ -119,7 +119,7 @@ def test_the_fisher_is_right_whatever_the_network_does_with_its_layers(name, cou
 
 def test_a_parameter_of_its_own_is_no_layer():
     network, x, y = drawn(WithParameter, (6,))
-    assert not LayerSquares(network).known
+    assert not LayerSquares(network).supported
     torch.testing.assert_close(fisher_diagonal(network, [(x, y)]), naive(network, x, y, torch.ones(20)) / 20)
 
 

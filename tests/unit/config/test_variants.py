@@ -195,7 +195,7 @@ def test_metrics_as_names_or_mappings_with_options(files):
     metrics = files.load().testenvs[0].metrics
     assert [metric.name for metric in metrics] == ["accuracy", "own", "BWT", "z"]
     assert (metrics[1].url, metrics[1].options) == (files.folder / "own.py", {"k": 3})
-    assert metrics[2].of == "own"
+    assert metrics[2].score == "own"
     assert metrics[3].url is None
 
 

@@ -53,10 +53,12 @@ def test_a_class_that_comes_back_is_neither_new_nor_old():
     learner, sorts = ICaRL(capacity=40, **SHORT), []
     teach(learner, exam, 1, seed=0)
     training_data = learner.training_data  # asked for in the middle of a round
-    learner.training_data = lambda data: sorts.append((learner.known, learner.new, learner.old)) or training_data(data)
+    learner.training_data = lambda data: (
+        sorts.append((learner.known_classes, learner.new, learner.old)) or training_data(data)
+    )
     teach(learner, exam, 2, seed=0)
     assert sorts[0] == ([0, 1], [2, 3], [0])
-    assert learner.known == [0, 1, 2, 3]
+    assert learner.known_classes == [0, 1, 2, 3]
 
 
 def test_wa_brings_new_vectors_to_the_mean_length_of_old_ones():

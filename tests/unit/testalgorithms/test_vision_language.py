@@ -65,7 +65,7 @@ def three(learner: VisionLanguageLearner) -> list[Encoded]:
 
 def test_a_mark_becomes_sixteen_tokens_of_which_none_is_learnt(learner, three):
     image, text = learner.template.sight.token, learner.template._ids("\nWhat?")
-    found = learner.template._ids("<image>\nWhat?", [Picture.of(picture(1))])
+    found = learner.template._ids("<image>\nWhat?", [Picture.from_value(picture(1))])
     assert len(found) == len(text) + K and found == [image] * K + text
     two = three[0]
     assert [end - start for start, end in two.spans] == [K, K] and len(two.pictures) == 2
@@ -163,7 +163,7 @@ def test_who_cannot_see_is_told_before_training():
         ("refused-arguments", "")
     ]
     assert errors_of(lambda: LanguageLearner(**SIZE).train(FIRST)) == [("refused-arguments", "")]
-    named = [{**one, "pictures": Pictures(map(Picture.of, one["pictures"])).named()} for one in FIRST.x]
+    named = [{**one, "pictures": Pictures(map(Picture.from_value, one["pictures"])).named()} for one in FIRST.x]
     assert VisionLanguageLearner(**SIZE).check_exam(conversations=[(named, FIRST.y)]) == ""
 
 

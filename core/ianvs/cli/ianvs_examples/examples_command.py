@@ -106,5 +106,5 @@ def _examples(options: argparse.Namespace) -> int:
     print(f"files: {shown_path(out / 'examples.md')}, examples.csv, badge.json; logs in {shown_path(out / 'jobs')}")
     worse = new_failures(tried_now, baseline)
     for row in worse:
-        print(f"new failure: {row.job}: {row.whose}: {row.missing}")
+        print(f"new failure: {row.job}: {row.cause}: {row.missing}")
     return 1 if worse else 0

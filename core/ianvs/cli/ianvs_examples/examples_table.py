@@ -22,7 +22,7 @@ _COLUMNS = {
     "random_weights": "random weights for",
     "changed": "changed in the copy",
     "environment": "installed for it",
-    "whose": "whose",
+    "cause": "cause",
     "missing": "what is missing",
 }
 
@@ -45,8 +45,9 @@ def read_table(file: Path) -> dict[str, Example]:
 
 
 def _row(texts: Mapping[str, str]) -> Example:
-    values: dict[str, Any] = {name: texts[name] for name in ("job", "paradigm", "whose", "missing")}
+    values: dict[str, Any] = {name: texts[name] for name in ("job", "paradigm", "missing")}
     values |= {name: texts.get(name, "") for name in ("scores", "changed", "random_weights", "environment")}
+    values["cause"] = texts["cause"] if "cause" in texts else texts["whose"]  # of an earlier version
     values["weights"] = texts.get("weights", "?")  # in a table of an earlier version nobody has looked
     values |= {name: texts[name] == "True" for name in ("starts", "finishes")}
     return Example(**values, configurations=int(texts["configurations"]), seconds=float(texts["seconds"]))
@@ -66,9 +67,9 @@ def write_table(rows: Sequence[Example], folder: Path, tried: str) -> str:
     finished = sum(row.finishes for row in rows)
     starting = sum(row.starts for row in rows)
     total = f"{finished} of {len(rows)} jobs finish, {starting} start"
-    lacking = Counter(row.whose for row in rows if row.whose)
+    lacking = Counter(row.cause for row in rows if row.cause)
     because = ", ".join(f"{owner} {count}" for owner, count in lacking.most_common())
-    about = f"{total}. Whose it is that the others don't: {because}." if because else f"{total}."
+    about = f"{total}. Causes of failures: {because}." if because else f"{total}."
     lines = [
         f"# Examples of {tried}",
         "",

@@ -54,7 +54,7 @@ class Example:
     random_weights: str = ""  # files or models that a library would have fetched
     changed: str = ""  # in the copy, beside paths and data
     environment: str = ""  # requirements that were installed for it
-    whose: str = ""  # what is missing: checkout, package, weights, service, card, limit or ours
+    cause: str = ""  # what is missing: checkout, package, weights, service, card, limit or ours
     missing: str = ""  # in one line
     seconds: float = 0.0
 
@@ -182,7 +182,7 @@ def _recorded(file: Path) -> list[str]:
 
 
 def _lacking(row: Example, owner: str, missing: str) -> Example:
-    return replace(row, whose=owner, missing=missing)
+    return replace(row, cause=owner, missing=missing)
 
 
 def _variables(given: Mapping[str, str]) -> dict[str, str]:

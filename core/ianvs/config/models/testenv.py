@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field
 
 from ianvs.base.errors import closest
+from ianvs.base.former_names import former_names
 from ianvs.config.models.base import FilePath, Name, Slip, at, entries, leaves, repeated
 from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, Spec, absent_is
@@ -26,13 +27,15 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
 """By the `operator` of a `model_eval`."""
 
 
+@former_names(of="score")
 @dataclass(frozen=True)
 class MetricSpec(NamedSpec):
     """A column of the leaderboard; further keys are the metric's options."""
 
     name: Annotated[Name, Field(description="the metric's name")]
     url: FilePath = None  # the file that defines it; None for a built-in
-    of: Name | None = None  # for a metric over a score matrix: which score; None: the first score of the testenv
+    # Which score a metric over a score matrix is computed from; None: the first score of the testenv.
+    score: Annotated[Name | None, Field(validation_alias="of")] = None
     options: Options = field(default_factory=dict)
     contract: Annotated[str, NoKey] = NATIVE  # which says what the name means
     # Columns that the dataset's settings give, such as `hierarchy`: another one makes another metric.
@@ -195,7 +198,7 @@ class TestEnvSpec(PlacedSpec):
             object.__setattr__(self, "dataset", replace(self.dataset, using=using))
 
     @property
-    def asked(self) -> tuple[QuestionSpec, ...]:
+    def all_questions(self) -> tuple[QuestionSpec, ...]:
         """What the model is asked beside its answers."""
         names = ("linear_probe", "task_scores", "teacher_forced")
         return (*(QuestionSpec(name) for name in names if getattr(self, name)), *self.questions)

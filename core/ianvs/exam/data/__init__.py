@@ -128,15 +128,17 @@ def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None, 
     return samples if spec.backbone is None else encoded_fingerprint(samples, spec.backbone, cache_dir)
 
 
-def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None, known: str | None = None) -> Dataset:
+def load(
+    spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None, fingerprint: str | None = None
+) -> Dataset:
     """The samples. Pictures are decoded into `cache_dir` at the first call only. Raises DataError or ConfigError.
 
-    So are the features of a `backbone`. progress is told how much of that is done, 0 to 1. known: the fingerprint of
+    So are the features of a `backbone`. progress is told how much of that is done, 0 to 1. fingerprint: that of
     the samples, as it was planned: files of pictures are not looked at again. Those that stay encoded are held against
     it as they are read.
     """
     share = 1.0 if spec.backbone is None else 0.2
-    dataset = None if known is None or spec.backbone is not None else kept_pictures(spec, known, cache_dir)
+    dataset = None if fingerprint is None or spec.backbone is not None else kept_pictures(spec, fingerprint, cache_dir)
     if dataset is None:
         dataset = _load_samples(spec, cache_dir, slice_of(progress, 0.0, share))
         keep_pictures(dataset, spec, cache_dir)

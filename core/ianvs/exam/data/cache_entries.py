@@ -29,7 +29,7 @@ class CacheEntry:
     used: float
 
     @property
-    def what(self) -> str:
+    def description(self) -> str:
         kind = _WHAT.get(self.folder.name.partition("-")[0], "samples")
         return f"unfinished: {kind}" if self.unfinished else kind
 

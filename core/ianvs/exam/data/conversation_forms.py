@@ -82,7 +82,7 @@ class Form:
             tuple(heard),
             tuple(assistant),
             topic if isinstance(topic, str) else "",
-            files.of(user, names) if pictured and files is not None else (),
+            files.pictures(user, names) if pictured and files is not None else (),
             _further(right, self.replies),
             tuple(unlearnt),
             self.name,
@@ -105,29 +105,29 @@ def _further(right: Any, field: str) -> tuple[str, ...]:
 class Forms:
     """All forms that are known when this is made.
 
-    known: ianvs's own first. asking: fields that say what is asked, and are no name of anything else.
+    installed: ianvs's own first. asking: fields that say what is asked, and are no name of anything else.
     """
 
     def __init__(self) -> None:
-        self.known = [form for form, _ in brought(GROUP, Form)[0]]
-        unconditional = [form for form in self.known if form.when is None and len(form.fields) > 1]
+        self.installed = [form for form, _ in brought(GROUP, Form)[0]]
+        unconditional = [form for form in self.installed if form.when is None and len(form.fields) > 1]
         self.asking = {form.fields[0] for form in unconditional} - {"question_id"}
-        self._of: dict[tuple[str, ...], list[Form]] = {}  # by fields, which a file's records have in common
+        self._matches: dict[tuple[str, ...], list[Form]] = {}  # by fields, which a file's records have in common
 
-    def of(self, record: Mapping[str, Any]) -> list[Form]:
+    def matching(self, record: Mapping[str, Any]) -> list[Form]:
         """Those that a record's fields tell: none for what is no conversation, two for what can't be decided."""
         names = tuple(record)
-        if names not in self._of:
-            matches = [form for form in self.known if all(field in record for field in form.fields)]
+        if names not in self._matches:
+            matches = [form for form in self.installed if all(field in record for field in form.fields)]
             matches = [form for form in matches if form.when is None] or matches
-            self._of[names] = [
+            self._matches[names] = [
                 form for form in matches if not any(set(form.fields) < set(other.fields) for other in matches)
             ]
-        return self._of[names]
+        return self._matches[names]
 
     def sure_of(self, record: Mapping[str, Any]) -> bool:
         """Whether a file with such a record is one of conversations."""
-        return any(form.when is None or form.when(record) for form in self.of(record))
+        return any(form.when is None or form.when(record) for form in self.matching(record))
 
 
 def text_at(record: Mapping[str, Any], field: str, where: Steps) -> str:

@@ -60,12 +60,12 @@ def _parts(record: Mapping[str, Any]) -> Iterator[tuple[object, Steps]]:
 
 @dataclass(frozen=True)
 class PictureFiles:
-    """Where the pictures of a file of conversations are. known: by name, so that each is opened once."""
+    """Where the pictures of a file of conversations are. opened: by name, so that each is opened once."""
 
     folder: Path
-    known: dict[str, Picture] = field(default_factory=dict)
+    opened: dict[str, Picture] = field(default_factory=dict)
 
-    def of(self, user: Sequence[str], names: Sequence[tuple[str, Steps]]) -> tuple[Picture, ...]:
+    def pictures(self, user: Sequence[str], names: Sequence[tuple[str, Steps]]) -> tuple[Picture, ...]:
         """One for each mark in what the user says, as they are named. Raises Slip."""
         marks = sum(turn.count(MARK) for turn in user)
         if marks != len(names):
@@ -77,9 +77,9 @@ class PictureFiles:
                 code="mismatched-data",
             )
         for name, steps in names:
-            if name not in self.known:
-                self.known[name] = self._opened(name, steps)
-        return tuple(self.known[name] for name, _ in names)
+            if name not in self.opened:
+                self.opened[name] = self._opened(name, steps)
+        return tuple(self.opened[name] for name, _ in names)
 
     def _opened(self, name: str, steps: Steps) -> Picture:
         if name.startswith("data:"):

@@ -34,7 +34,7 @@ def holds_conversations(records: Records, spec: DatasetSpec) -> bool:
 
     def is_one(record: Mapping[str, object]) -> bool:
         if of_table:
-            return any(form.when is None for form in forms.of(record)) or _has_turns(record)
+            return any(form.when is None for form in forms.matching(record)) or _has_turns(record)
         without = {name: value for name, value in record.items() if name != spec.domain} if spec.domain else record
         return forms.sure_of(without) or _is_meant(without, forms)
 
@@ -158,7 +158,7 @@ def _left_out(problems: Sequence[ValidationError], good: int) -> list[Validation
 
 def _marks(conversations: Sequence[Conversation], forms: Forms) -> tuple[str, ...]:
     """What of them up to ianvs 0.2 was no conversation, or was left out of one."""
-    new = {form.name for form in forms.known if form.when is not None}
+    new = {form.name for form in forms.installed if form.when is not None}
     marks = {
         name
         for name in ("references", "unlearnt", "fact", "feedback")
@@ -234,7 +234,7 @@ def conversation_of(record: object, forms: Forms, files: PictureFiles | None = N
     """A record in any of the `forms`. Raises Slip with the steps to what is wrong."""
     if not isinstance(record, dict):
         raise Slip(f"expected a record like {{...}}, found {type(record).__name__}.")
-    matches = forms.of(record)
+    matches = forms.matching(record)
     if len(matches) > 1:
         names = " and ".join(" with ".join(f"'{field}'" for field in form.fields) for form in matches)
         raise Slip(
@@ -243,11 +243,11 @@ def conversation_of(record: object, forms: Forms, files: PictureFiles | None = N
             code="ambiguous-data",
         )
     if not matches:
-        fields = {field for form in forms.known for field in form.fields}
+        fields = {field for form in forms.installed for field in form.fields}
         hint = next(filter(None, (closest(name, fields) for name in record if name not in fields)), "")
         has = f"{one_line(list(record)) or 'nothing'}."
         has += "" if fields & record.keys() or not record else " None of these fields is known."
-        which = one_line([" with ".join(form.fields) for form in forms.known], len(forms.known))
+        which = one_line([" with ".join(form.fields) for form in forms.installed], len(forms.installed))
         other = "Other data: name their columns by `input` and `label` in the dataset."
         raise Slip(f"is no conversation.{hint} It has: {has} A conversation has one of: {which}. {other}")
     return matches[0].read(record, files)

@@ -32,7 +32,7 @@ _BLOCK = 1 << 22  # bytes that are parsed at a time; some blocks are read ahead
 
 def read_csv(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
     """What the table, or the conversations, in a csv or tsv list. Raises SourceError."""
-    if not Forms().of(dict.fromkeys(csv_header(path))):
+    if not Forms().matching(dict.fromkeys(csv_header(path))):
         if (quick := _quick(path, spec)) is not None:
             with suppress(ImportError, ValueError, OSError):  # pyarrow's are among them
                 return table_listing(quick, spec, part)

@@ -35,7 +35,7 @@ def check_backbone(spec: DatasetSpec, backbone: BackboneSpec) -> list[Validation
             size = backbone.picture_size
             learner.check_exam(kind="classification", shape=(size, size, 3), num_classes=2)
     except PluginError as error:
-        return [ValidationError.of(error, backbone.place or spec.place, "invalid-option")]
+        return [ValidationError.from_exception(error, backbone.place or spec.place, "invalid-option")]
     return []
 
 

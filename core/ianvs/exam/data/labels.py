@@ -32,7 +32,7 @@ class ClassLists:
     names: tuple[str, ...]
     domains: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
-    def of(self, domain: str) -> Numbering:
+    def numbering(self, domain: str) -> Numbering:
         """The numbering in which labels of `domain` are written."""
         if self.domains:
             return Numbering(self.domains[domain], f" of the domain '{domain}'")
@@ -103,7 +103,7 @@ def class_indices(listing: Listing, lists: ClassLists) -> NDArray[np.int64]:
     """(N,) class indices. A label is a name of its class list, or a position in it where no name says the same."""
     written: list[str] = listing.y.tolist()
     domains: list[str] = listing.domains.tolist() if lists.domains else [""]  # else all of them mean the same
-    tables = {domain: _Table(lists.of(domain), lists.names) for domain in dict.fromkeys(domains)}
+    tables = {domain: _Table(lists.numbering(domain), lists.names) for domain in dict.fromkeys(domains)}
     numbers: Iterable[int]
     if lists.domains:
         numbers = (tables[domain][token] for domain, token in zip(domains, written, strict=True))

@@ -282,7 +282,7 @@ def _targets(
         return listing.y
     if listing.label_form not in _KINDS:
         return _of_type(listing, spec, cache_dir)
-    of_domain = {domain: numbering or lists.of(domain) for domain in set(listing.domains.tolist())}
+    of_domain = {domain: numbering or lists.numbering(domain) for domain in set(listing.domains.tolist())}
     numberings = [of_domain[domain] for domain in listing.domains]
     if listing.label_form == "files" and spec.storage == "encoded":
         return _encoded(listing, spec, cache_dir, content, numberings)

@@ -69,7 +69,7 @@ def _opened(spec: DatasetSpec) -> tuple[Source | None, list[ValidationError]]:
     try:
         kind: object = load(spec.source, name, ENTRY_POINTS).target
     except PluginError as error:
-        return None, [ValidationError.of(error, place, "unloadable-plugin")]
+        return None, [ValidationError.from_exception(error, place, "unloadable-plugin")]
     if not (isinstance(kind, type) and issubclass(kind, Source)):
         message = f"what is installed as the dataset '{name}' is no subclass of ianvs.exam.data.Source."
         return None, [ValidationError(message, place, code="broken-contract")]

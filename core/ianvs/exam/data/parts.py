@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.base.former_names import former_names
 from ianvs.exam.data.dataset import Positions, Table, Transform
 from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in, in_threads
 from ianvs.exam.data.listing import column
@@ -24,6 +25,7 @@ _KEPT = 1 << 30  # bytes of a column up to which its rows are kept once they wer
 _SMALL = 1 << 16  # bytes that are pickled as they are
 
 
+@former_names(told="shown_labels")
 @dataclass(frozen=True)
 class Part:
     """Some samples of a dataset as a learner is told them.
@@ -40,7 +42,7 @@ class Part:
         return len(self.positions)
 
     @property
-    def told(self) -> NDArray[Any]:
+    def shown_labels(self) -> NDArray[Any]:
         """(len(positions), ...) labels: `labels`, or else the samples' own."""
         return self.samples.y[self.positions] if self.labels is None else self.labels
 
@@ -70,7 +72,7 @@ class Column:
         rows: Positions | None = None,
         transform: Transform | None = None,
         workers: int = 0,
-        kept: _Kept | None = None,
+        cache: _RowCache | None = None,
     ) -> None:
         """
         Args:
@@ -78,11 +80,11 @@ class Column:
             rows: Positions in `values`; None: all of them, as they are, for who holds them to change.
             transform: Of a batch of rows.
             workers: Above 0 rows are read, and decoded, one by one, and kept where all of them are small.
-            kept: Of a column with the same `values`.
+            cache: Of a column with the same `values`.
         """
         self._values, self._rows, self._transform, self.workers = values, rows, transform, workers
         self.lazy = workers > 0
-        self._kept, self._keeps = kept or _Kept(), kept is None
+        self._cache, self._owns_cache = cache or _RowCache(), cache is None
 
     def __reduce__(self) -> Any:
         """For another process: a memory map is opened there by its path, and rows are read by itself."""
@@ -128,7 +130,7 @@ class Column:
     def take(self, rows: Positions) -> Column:
         """The rows at these places, in this order."""
         inner = rows if self._rows is None else self._rows[rows]
-        return Column(self._values, inner, self._transform, self.workers, self._kept)
+        return Column(self._values, inner, self._transform, self.workers, self._cache)
 
     def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         """All rows, or a copy of `rows`."""
@@ -141,12 +143,12 @@ class Column:
     def fetched(self, rows: Positions | None, workers: int) -> NDArray[Any]:
         """As `gather`, by so many threads."""
         places = self._rows if rows is None else rows if self._rows is None else self._rows[rows]
-        return self._kept.read(self, places, workers) if self.lazy else self._gathered(places, workers)
+        return self._cache.read(self, places, workers) if self.lazy else self._gathered(places, workers)
 
     def close(self) -> None:
-        """Rows that it kept are given back; those of a column that it was taken from stay."""
-        if self._keeps:
-            self._kept.rows = None
+        """Free the rows that it has cached; those cached by the column that it was taken from stay."""
+        if self._owns_cache:
+            self._cache.rows = None
 
     def reopened(self, folder: Path, name: str) -> Column:
         """The same in a form that pickles to few bytes: what is large lies in a file below `folder`, or where it came
@@ -233,7 +235,7 @@ class Joined:
         return self._columns[0].fetched(rows, workers) if output is None else output
 
 
-class _Kept:
+class _RowCache:
     """Rows of a lazy column that were read, so that a further pass costs nothing where all of them are small."""
 
     def __init__(self) -> None:

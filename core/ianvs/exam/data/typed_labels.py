@@ -53,7 +53,7 @@ def typed(parts: Parts, spec: DatasetSpec) -> Parts:
     try:
         reader = label_reader(type_spec)
     except PluginError as error:
-        raise SourceError([ValidationError.of(error, place, "unknown-question")]) from None
+        raise SourceError([ValidationError.from_exception(error, place, "unknown-question")]) from None
     names = spec.classes or parts[0].classes
     if not reader.several_labels:
         if spec.label_separator is not None:
@@ -136,7 +136,9 @@ def _read(listing: Listing, read: ReadLabels, names: tuple[str, ...] | None, typ
     try:
         labels, names = read(listing.y, names)
     except ValueError as error:
-        raise SourceError([ValidationError.of(error, _first_wrong(listing, read, names), "invalid-record")]) from None
+        raise SourceError(
+            [ValidationError.from_exception(error, _first_wrong(listing, read, names), "invalid-record")]
+        ) from None
     return replace(listing, label_form=type_name, y=labels, classes=names)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
+from ianvs.base.former_names import former_names
 from ianvs.base.types import Predictions
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.data.parts import Part
@@ -18,6 +19,7 @@ LONGEST_ANSWER = 100_000
 """Characters of a text that are kept of one answer."""
 
 
+@former_names(told="training_labels", kept="stored_predictions")
 class DataType:
     """What labels of one type are: how they are read, taught, answered, checked, kept, and seen by metrics.
 
@@ -56,13 +58,13 @@ class DataType:
         return None
 
     def limited(self, labels: NDArray[Any], classes: tuple[int, ...], background: int | None = None) -> NDArray[Any]:
-        """What is left of `told` labels when only `classes` are taught; only where `membership` says something.
+        """What is left of `training_labels` when only `classes` are taught; only where `membership` says something.
 
         background: of masks, the class that all other pixels get.
         """
         return labels
 
-    def told(self, labels: NDArray[Any]) -> NDArray[Any]:
+    def training_labels(self, labels: NDArray[Any]) -> NDArray[Any]:
         """Labels as they travel and a learner sees them: numbers, what JSON can hold, or mappings of arrays.
 
         Arrays travel many times as fast. All have the same names, and those of a name differ in their length alone.
@@ -107,10 +109,10 @@ class DataType:
         return answers, 0
 
     def packed(self, answers: Any) -> Any:
-        """Checked answers to a piece of a test set, in the form that waits for the others and that `kept` takes."""
+        """Checked answers to a piece of a test set, in the form that `stored_predictions` takes."""
         return answers
 
-    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
+    def stored_predictions(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
         """What is stored of the checked and packed answers to a test set, which come a piece at a time.
 
         Every label as it was answered, where nothing else is said; such a test set comes in one piece.

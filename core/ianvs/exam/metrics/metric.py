@@ -135,21 +135,21 @@ class PartialRecord(EvaluationRecord):
     """Some of a record's samples. A column is taken out when it is asked for: of most a metric reads none."""
 
     _whole: EvaluationRecord
-    _kept: NDArray[np.bool_] | NDArray[np.int64]
+    _chosen: NDArray[np.bool_] | NDArray[np.int64]
 
     @classmethod
-    def of(cls, whole: EvaluationRecord, rows: NDArray[np.bool_] | NDArray[np.int64]) -> PartialRecord:
+    def select(cls, whole: EvaluationRecord, rows: NDArray[np.bool_] | NDArray[np.int64]) -> PartialRecord:
         """rows: (N,) which samples, or (n,) their places."""
         part = object.__new__(cls)
         attributes = vars(whole)
         vars(part).update({name: value for name, value in attributes.items() if name not in _NOT_SHARED})
-        vars(part).update(_whole=whole, _kept=rows, rows={}, counts=None)
+        vars(part).update(_whole=whole, _chosen=rows, rows={}, counts=None)
         return part
 
     def by_sample(self, name: str, compute: Callable[[EvaluationRecord], NDArray[Any]]) -> NDArray[Any]:
         if name not in self.rows:
             rows = self._whole.rows.get(name) if "_whole" in vars(self) else None  # it is gone from a changed copy
-            self.rows[name] = compute(self) if rows is None else rows[self._kept]
+            self.rows[name] = compute(self) if rows is None else rows[self._chosen]
         return self.rows[name]
 
 
@@ -157,8 +157,8 @@ def _column_of_some(name: str) -> Callable[[PartialRecord], Any]:
     def column(part: PartialRecord) -> Any:
         values_of_all = getattr(part._whole, name)
         if isinstance(values_of_all, Mapping):
-            return {key: values[part._kept] if has_rows(values) else values for key, values in values_of_all.items()}
-        return None if values_of_all is None else values_of_all[part._kept]
+            return {key: values[part._chosen] if has_rows(values) else values for key, values in values_of_all.items()}
+        return None if values_of_all is None else values_of_all[part._chosen]
 
     return column
 
@@ -168,7 +168,7 @@ for _name in _OF_SAMPLES:
     _cached = cached_property(_column_of_some(_name))
     _cached.__set_name__(PartialRecord, _name)
     setattr(PartialRecord, _name, _cached)
-_NOT_SHARED = {*_OF_SAMPLES, "confusion", "class_counts", "_whole", "_kept"}
+_NOT_SHARED = {*_OF_SAMPLES, "confusion", "class_counts", "_whole", "_chosen"}
 
 
 Fed = Callable[[int, EvaluationRecord], float | Mapping[str, float]]

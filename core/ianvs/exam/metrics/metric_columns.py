@@ -11,7 +11,7 @@ _OF = " of "
 
 @dataclass(frozen=True)
 class MetricColumn:
-    """A metric of a testenv. name: of its column. of: the score that a metric over a matrix reads, else "".
+    """A metric of a testenv. name: of its column. score: the one that a metric over a matrix reads, else "".
 
     metric: its direction is that of the column. key: under which it is stored.
     """
@@ -20,7 +20,7 @@ class MetricColumn:
     spec: MetricSpec
     metric: Metric
     key: str
-    of: str = ""
+    score: str = ""
 
     @property
     def is_stored(self) -> bool:
@@ -43,7 +43,7 @@ def column_names(exams: Sequence[Sequence[tuple[MetricSpec, str]]]) -> list[list
         [
             (spec.name if score in plain else f"{spec.name}{_OF}{score}", score)
             for spec, level in exam
-            for score in [(spec.of or default) if level == "matrix" else ""]
+            for score in [(spec.score or default) if level == "matrix" else ""]
         ]
         for exam, default in zip(exams, first, strict=True)
     ]

@@ -41,7 +41,7 @@ def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
         seen_first=records[0].seen_first,
     )
     where = joined([record.positions for record in records])
-    return whole if where is None else replace(PartialRecord.of(whole, np.argsort(where)), positions=None)
+    return whole if where is None else replace(PartialRecord.select(whole, np.argsort(where)), positions=None)
 
 
 def _joined_columns(records: Sequence[EvaluationRecord], joined: Callable[[Sequence[Any]], Any]) -> dict[str, Any]:
@@ -59,6 +59,6 @@ def _each_once(records: list[EvaluationRecord]) -> list[EvaluationRecord]:
     positions = np.empty(0, np.int64)
     for j, record in enumerate(records):
         if record.positions is not None:
-            records[j] = PartialRecord.of(record, ~np.isin(record.positions, positions))
+            records[j] = PartialRecord.select(record, ~np.isin(record.positions, positions))
             positions = np.union1d(positions, record.positions)
     return records

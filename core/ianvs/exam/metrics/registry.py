@@ -104,7 +104,7 @@ def metric_header(spec: MetricSpec) -> Metric:
             mapping=of_contract.mapping,
         )
     return _fitting(
-        spec, _of_package(spec) if spec.url is None else Metric(spec.name, "matrix" if spec.of else "score", "")
+        spec, _of_package(spec) if spec.url is None else Metric(spec.name, "matrix" if spec.score else "score", "")
     )
 
 
@@ -126,10 +126,10 @@ def _of_package(spec: MetricSpec) -> Metric:
 
 
 def _fitting(spec: MetricSpec, metric: Metric) -> Metric:
-    if spec.of is not None and metric.level != "matrix":
+    if spec.score is not None and metric.level != "matrix":
         message = f"`of` names the score that a metric over a score matrix is computed from; '{spec.name}' is none."
         raise ConfigError([ValidationError(message, spec.place, code="unfit-metric")])
-    if spec.of is None and spec.url is not None and metric.level == "matrix":
+    if spec.score is None and spec.url is not None and metric.level == "matrix":
         message = f"metric '{spec.name}' is over a score matrix: say of which score, such as `of: accuracy`."
         raise ConfigError([ValidationError(message, spec.place, code="missing-option")])
     return metric

@@ -171,7 +171,7 @@ def _checked(content: _Content, file: str) -> tuple[ScoreMatrix, Array | None]:
             )
         references[name] = np.array(values, dtype=np.float64)
     first_row = references.pop("R0", None)
-    inputs = ScoreMatrix.of(
+    inputs = ScoreMatrix.from_rounds(
         np.array(rows, dtype=np.float64),
         **references,
         curve=None if content.curve is None else _curve(content.curve, rounds, tests, f"{file}: curve"),

@@ -11,6 +11,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.base.former_names import former_names
+
 _MEMORIES = (1, 5, 25, 125)  # labels that a blind classifier looks back on
 NEVER = -1
 
@@ -20,13 +22,14 @@ def running(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.cumsum(scores) / np.arange(1, len(scores) + 1))
 
 
+@former_names(said="answers")
 @dataclass(frozen=True)
 class StreamRecord:
     """N episodes, one for each sample of the stream, in its order.
 
     scores: (N,) what each answer was worth. stateless: those of the same learner that remembers nothing; None: it
     did not run. rounds, chunks: (N,) which it came in, from 1 and from 0. told_at: (N,) the chunk after which it
-    was told, NEVER. truth, said: (N,) numbers of the right answer and of the given one, which is -1 where it is
+    was told, NEVER. truth, answers: (N,) numbers of the right answer and of the given one, which is -1 where it is
     right nowhere in the stream. topics, facts: (N,) numbers of them, or None where the data know none; a fact of -1
     is none. delay: in chunks. near: by shift the scores of copies that were asked ahead. second: (N,) scores of the
     last model on the whole stream, or None. answer_seconds, feedback_seconds, cpu_seconds: of the whole stream.
@@ -40,7 +43,7 @@ class StreamRecord:
     chunks: NDArray[np.int64]
     told_at: NDArray[np.int64]
     truth: NDArray[np.int64]
-    said: NDArray[np.int64]
+    answers: NDArray[np.int64]
     stateless: NDArray[np.float64] | None = None
     topics: NDArray[np.int64] | None = None
     facts: NDArray[np.int64] | None = None
@@ -112,7 +115,7 @@ def _of_facts(record: StreamRecord) -> OfFacts:
         revealed = [e for e in before if NEVER < record.told_at[e] < record.chunks[i]]
         former = {int(record.truth[e]) for e in before} - {int(now)}
         facts.changed[i] = bool(former)
-        facts.stale[i] = int(record.said[i]) in former
+        facts.stale[i] = int(record.answers[i]) in former
         if revealed:
             last = revealed[-1]
             facts.retained[i] = bool(record.truth[last] == now and visit[last] < visit[i])

@@ -29,7 +29,7 @@ class System(Protocol):
 class Memory(Protocol):
     """What a system is told, kept apart from it (module type `memory`). Optional: `reset`, `save`, `load`."""
 
-    def write(self, told: Told, **context: Any) -> None:
+    def write(self, feedback: Told, **context: Any) -> None:
         """Keep what may help later."""
 
     def read(self, data: TestView, **context: Any) -> Any:
@@ -42,13 +42,13 @@ class _Asked(Paradigm):
     modules: ClassVar[Mapping[str, Any]] = {"basemodel": System, "memory": Memory | None}
 
     def answer(self, data: TestView, context: Context, session: Session) -> Predictions:
-        return self._asked("answer", data, context, session)
+        return self._answers("answer", data, context, session)
 
     def predict(self, data: TestView, context: Context, session: Session) -> Predictions:
         has_predict = callable(getattr(session.module("basemodel").plugin, "predict", None))
-        return self._asked("predict" if has_predict else "answer", data, context, session)
+        return self._answers("predict" if has_predict else "answer", data, context, session)
 
-    def _asked(self, method: str, data: TestView, context: Context, session: Session) -> Predictions:
+    def _answers(self, method: str, data: TestView, context: Context, session: Session) -> Predictions:
         if session.has("memory"):
             context = {**context, "notes": session.call(session.module("memory"), "read", data, **context)}
         return Predictions(session.call(session.module("basemodel"), method, data, **context))
@@ -95,4 +95,4 @@ class Stateless(_Asked):
 
     def answer(self, data: TestView, context: Context, session: Session) -> Predictions:
         has_answer = callable(getattr(session.module("basemodel").plugin, "answer", None))
-        return self._asked("answer" if has_answer else "predict", data, context, session)
+        return self._answers("answer" if has_answer else "predict", data, context, session)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.entry_points import installed
 from ianvs.base.errors import PluginError, closest, one_line
+from ianvs.base.former_names import former_names
 from ianvs.config.spec import QuestionSpec, TestEnvSpec
 from ianvs.plugins.loader import load_once
 
@@ -29,6 +30,7 @@ class About:
     labels: NDArray[Any] | None = None
 
 
+@former_names(kept="stored_answers")
 class Question:
     """Something that the base model is asked of all test samples at the end of a round, in the order of its answers.
 
@@ -65,9 +67,9 @@ class Question:
             )
         return array
 
-    def kept(self, said: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
+    def stored_answers(self, answers: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
         """By the names of `extras`, (N, ...) each, what is kept of the answers to a test set."""
-        return {self.extras[0]: said}
+        return {self.extras[0]: answers}
 
 
 def on_host(values: Any) -> Any:
@@ -94,4 +96,4 @@ def question(spec: QuestionSpec) -> Question:
 
 def questions_of(testenv: TestEnvSpec) -> Sequence[Question]:
     """In the order in which they are asked: what shows labels comes last."""
-    return sorted(map(question, testenv.asked), key=lambda each: each.fits + 2 * each.shows_labels)
+    return sorted(map(question, testenv.all_questions), key=lambda each: each.fits + 2 * each.shows_labels)

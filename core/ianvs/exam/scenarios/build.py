@@ -54,14 +54,14 @@ def open_exam(
     *,
     as_one: bool = False,
     progress: data.Progress | None = None,
-    known: str | None = None,
+    fingerprint: str | None = None,
 ) -> Exam:
     """The exam of a testenv with its data, which are decoded into `cache` once: memory maps that all cases share.
 
-    known: the fingerprint of the data that is meant. Raises ConfigError or DataError.
+    fingerprint: that of the data that is meant. Raises ConfigError or DataError.
     """
     return build_exam(
-        data.load(testenv.dataset, cache, progress, known),
+        data.load(testenv.dataset, cache, progress, fingerprint),
         testenv.scenario,
         using=testenv.dataset.using,
         incremental_rounds=testenv.incremental_rounds,
@@ -261,7 +261,7 @@ def _separate(exam: Exam) -> str | None:
         return "its rounds bring the same samples, each transformed in a way of its own"
     if not exam.rules.training_labels:
         return "its labels are hidden"
-    if exam.rules.asked == "future":
+    if exam.rules.test_sets == "future":
         return "test sets hold what a later round teaches"
     return None
 

@@ -6,9 +6,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.base.former_names import former_names
 from ianvs.exam.data.dataset import Dataset, Positions, Transform
 
 
+@former_names(asked="test_sets")
 @dataclass(frozen=True)
 class Rules:
     """What a learner may see (METHODS of the survey arXiv 2302.00487, table of scenarios).
@@ -17,7 +19,7 @@ class Rules:
     passes: how often a learner may go over the data that it is handed; None is as often as it likes.
     boundaries: whether a learner is told that a round begins or ends. Without, it is handed a `Stream`.
     training_labels: False where rounds come without labels (continual pre-training).
-    asked: "all" test sets after every round, or those of the "future" alone (the streaming protocol of CLEAR, where
+    test_sets: "all" of them after every round, or those of the "future" alone (the streaming protocol of CLEAR, where
     a test set holds what its round will teach).
     unseen: what of the test sets is unknown to a learner, which may then answer -1, "unseen": samples of "classes" that
     were not taught yet, those of test sets whose round has still to come ("rounds"), or "none": no such answer.
@@ -30,8 +32,12 @@ class Rules:
     passes: int | None = None
     boundaries: bool = True
     training_labels: bool = True
-    asked: str = "all"
+    test_sets: str = "all"
     unseen: str = "none"
+
+    def to_json(self) -> dict[str, object]:
+        """The fields by their names in stored files, where `test_sets` is "asked"."""
+        return {"asked" if name == "test_sets" else name: value for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)
@@ -74,13 +80,15 @@ class TestSet:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Samples that are asked together, each once, and the test sets that they are of.
+    """Samples that are predicted together, each once, and the test sets that they belong to.
 
-    asked: as a test set. tests: positions in `Exam.tests`. rows: for each of them where its samples are among those
-    that are asked; None: it is all of them.
+    Attributes:
+        union: All of them as one test set.
+        tests: Positions of the test sets in `Exam.tests`.
+        rows: For each test set the positions of its samples in `union`; None: it is the whole of it.
     """
 
-    asked: TestSet
+    union: TestSet
     tests: tuple[int, ...]
     rows: tuple[Positions | None, ...] = (None,)
 
@@ -102,7 +110,7 @@ class Stream:
 class Exam:
     """`tests[j]` examines what round j+1 teaches when there is one per round; a shared test set is a single one.
 
-    With `rules.asked` "future" there may be one test set more than rounds, of what comes after the last round.
+    With `rules.test_sets` "future" there may be one test set more than rounds, of what comes after the last round.
     """
 
     dataset: Dataset

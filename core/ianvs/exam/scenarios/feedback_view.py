@@ -54,29 +54,29 @@ class Told(View):
     @property
     def labels(self) -> NDArray[Any]:
         """(N,) the right answers, as `y` of training data has them."""
-        return self._told("label")
+        return self._feedback("label")
 
     @property
     def correct(self) -> NDArray[np.bool_]:
         """(N,) whether each answer was right."""
-        return self._told("correctness")
+        return self._feedback("correctness")
 
     @property
     def scores(self) -> NDArray[np.float64]:
         """(N,) what each answer is worth."""
-        return self._told("score")
+        return self._feedback("score")
 
     @property
     def texts(self) -> NDArray[Any]:
         """(N,) what is said of each answer."""
-        return self._told("text")
+        return self._feedback("text")
 
     @property
     def classes(self) -> tuple[int, ...] | None:
         """Class indices among the labels; None where none are told."""
         return class_indices_of(self.labels) if self.kind == "label" else None
 
-    def _told(self, kind: str) -> NDArray[Any]:
+    def _feedback(self, kind: str) -> NDArray[Any]:
         self._require_open()
         if kind != self.kind:
             raise HiddenError(

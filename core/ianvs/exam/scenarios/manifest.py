@@ -62,7 +62,7 @@ class _Rules(Options):
     passes: int | None = Field(ge=1)
     boundaries: bool
     training_labels: bool
-    asked: Literal["all", "future"]
+    test_sets: Literal["all", "future"] = Field(alias="asked")
     unseen: Literal["none", "classes", "rounds"] = "none"
 
 
@@ -101,7 +101,7 @@ def manifest(exam: Exam) -> dict[str, object]:
         "dataset": dataset.name,
         "fingerprint": dataset.fingerprint,
         "classes": list(dataset.classes),
-        "rules": asdict(exam.rules),
+        "rules": exam.rules.to_json(),
         "stream": None if exam.stream is None else asdict(exam.stream),
         "rounds": [
             part(r, train[r.train])

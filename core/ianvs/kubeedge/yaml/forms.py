@@ -225,7 +225,7 @@ def _find(
     try:
         located = lookup.assumed(text)
     except ValueError as error:  # a variable that is not set
-        file.problems.append(ValidationError.of(error, file.place(path)))
+        file.problems.append(ValidationError.from_exception(error, file.place(path)))
         return
     try:
         located = _located(file, path, lookup, module_file(text) if want == "any" else text, want)
@@ -233,7 +233,7 @@ def _find(
         if missing == "leave":
             return
         if missing == "tell":
-            file.problems.append(ValidationError.of(error, file.place(path)))
+            file.problems.append(ValidationError.from_exception(error, file.place(path)))
     file.lead(path, located)
 
 

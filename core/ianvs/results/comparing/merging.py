@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ianvs.base.errors import IanvsError, shown_path
+from ianvs.base.former_names import former_names
 from ianvs.results.comparing.merge_plan import MergePlan, plan_merge
 from ianvs.results.comparing.merge_sources import Source, StoredCase, read_source
 from ianvs.results.stored import Results
@@ -16,13 +17,14 @@ from ianvs.store.files import link_or_copy
 _GROWING = ("log.txt", "files", "stream-*.journal")  # of a case; all else is written once and replaced as a whole
 
 
+@former_names(said="messages")
 @dataclass(frozen=True)
 class Merged:
-    """taken: how many cases come from each source. said: what was left out and why, a sentence each."""
+    """taken: how many cases come from each source. messages: what was left out and why, a sentence each."""
 
     results: Results
     taken: Mapping[str, int]
-    said: tuple[str, ...]
+    messages: tuple[str, ...]
 
 
 def merge_workspaces(sources: Sequence[str | Path], out: str | Path) -> Merged:

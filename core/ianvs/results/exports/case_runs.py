@@ -74,7 +74,7 @@ def metric_series(result: CaseResult, columns: Sequence[MetricColumn]) -> dict[s
     """Of each metric over a score matrix its value after each round, where its source defines one."""
     series = {}
     for column in columns:
-        matrix, metric = result.matrices.get(column.of), column.metric
+        matrix, metric = result.matrices.get(column.score), column.metric
         if matrix is None or metric.level != "matrix" or metric.series is None:
             continue
         if result.metrics.get(column.name) is not None:

@@ -45,7 +45,7 @@ def _rules(exam: Exam) -> list[str]:
     if stream is not None:
         every = "" if stream.eval_every is None else f", examined every {stream.eval_every} samples too"
         lines.append(f"a stream in chunks of {stream.batch} that do not tell where a round ends{every}")
-    if rules.asked == "future":
+    if rules.test_sets == "future":
         lines.append("asked: only test sets of rounds to come")
     return lines
 

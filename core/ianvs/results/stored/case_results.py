@@ -155,13 +155,13 @@ def read_case(
             elif column.is_stored and metric.level == "matrix":
                 stored_value = scores.get(column.key)
                 numbers[name] = None if stored_value is None else finite(stored_score(stored_value).values[-1, -1])
-            elif column.of in alone.vague and getattr(metric, "unit", "") == "relative change":  # it divides
+            elif column.score in alone.vague and getattr(metric, "unit", "") == "relative change":  # it divides
                 numbers[name] = None
                 blank.append(f"{name} is blank: a single-task score is below ten times its own error")
             else:
                 some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
                 numbers[name] = _number(column, matrices, some)
-                stored_of = left_out.get(column.of if metric.level == "matrix" else name)
+                stored_of = left_out.get(column.score if metric.level == "matrix" else name)
                 if stored_of is not None and (groups := _said_by_groups(column, matrices, stored_of, some)) is not None:
                     samples[name] = groups
     file = folder / "result.json"
@@ -226,7 +226,7 @@ def _number(column: MetricColumn, matrices: Mapping[str, ScoreMatrix], some: boo
     metric = column.metric
     if metric.level == "score":
         return _score(metric, matrices.get(column.name), some)
-    matrix = matrices.get(column.of)
+    matrix = matrices.get(column.score)
     if matrix is None or metric.function is None:
         return None
     value = metric.function(matrix)
@@ -264,7 +264,7 @@ def _said_by_groups(
 ) -> NDArray[np.float64] | None:
     """By the last round's groups where these tell the number; else by those of every round, where there are some."""
     metric = column.metric
-    name = column.of if metric.level == "matrix" else column.name
+    name = column.score if metric.level == "matrix" else column.name
     if metric.level == "score" and metric.over_rounds == "last":
         return by_group(matrices.get(name), stored.left_out, some)
     if name not in matrices or stored.left_out_in_rounds is None:

@@ -329,7 +329,7 @@ def _metric_record(column: MetricColumn) -> dict[str, object]:
     spec, metric = column.spec, column.metric
     return {
         "name": spec.name,
-        "of": spec.of,
+        "of": spec.score,
         "options": without_secrets(spec.options),
         "key": column.key,
         "custom": spec.url is not None or find(spec.name) is None,  # of a contract, such as MATRIX
@@ -342,7 +342,7 @@ _RECORDED = ("level", "summary", "higher_is_better", "mapping", "pooled", "over_
 
 def _metric_from_record(stored: Mapping[str, Any]) -> tuple[MetricSpec, Metric, str]:
     """A metric of an author's file, or of a contract, is not loaded again: its scores are stored."""
-    spec = MetricSpec(stored["name"], of=stored["of"], options=stored["options"])
+    spec = MetricSpec(stored["name"], score=stored["of"], options=stored["options"])
     if not stored["custom"]:
         return spec, resolve(spec), stored["key"]
     spec = replace(spec, url=_ELSEWHERE)  # for who writes a record of these results

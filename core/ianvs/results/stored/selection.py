@@ -112,7 +112,7 @@ def worth_after(
     columns: of the exam. after: None of a case that has finished, for all rounds. select: by validation: over its share
     of the groups of test samples. None where there is none, or it is not finite.
     """
-    score = column.name if column.metric.level == "score" else column.of
+    score = column.name if column.metric.level == "score" else column.score
     stored = next((candidate for candidate in columns if candidate.name == score), None)
     stored_matrix = None if stored is None else store.score(case_id, stored.key, after)
     if stored is None or stored_matrix is None or not stored_matrix.values.size:
@@ -168,7 +168,7 @@ def _search_text(study: Study, spec: SelectSpec | None) -> str:
             " The search has seen all that is reported, the future of the first round included: its winner looks "
             "better than it is; `search: {select: ...}` keeps the two apart (docs/running.md)."
         )
-    return f"{text} {study.said[0].upper()}{study.said[1:]}." if study.said else text
+    return f"{text} {study.note[0].upper()}{study.note[1:]}." if study.note else text
 
 
 class _Again:

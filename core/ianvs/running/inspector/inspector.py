@@ -52,8 +52,8 @@ class Inspector:
         inline: bool = False,
     ) -> None:
         self._job, self._seconds, self._engine, self._sandbox = job, job.limits.check_seconds, engine, sandbox
-        self._known: dict[Path, Answer | str] = {}
-        self._here = InThisProcess() if inline else None
+        self._answers: dict[Path, Answer | str] = {}
+        self._inline = InThisProcess() if inline else None
         self._processes: dict[bool, Isolated] = {}  # that of plugins and paradigms, that of metrics
 
     def close(self) -> None:
@@ -111,7 +111,7 @@ class Inspector:
             return list(error.problems)
         if spec.url is None or metric.level == "reported":
             return metric
-        answer = self._answer(_METRIC, str(spec.url), spec.name, spec, [spec.of, spec.options])
+        answer = self._answer(_METRIC, str(spec.url), spec.name, spec, [spec.score, spec.options])
         if isinstance(answer, str):
             return [
                 ValidationError(
@@ -136,7 +136,7 @@ class Inspector:
         except OSError:  # it is gone, which the loader tells
             source = {}
         file = self._job.workspace / "cache" / kind.folder / f"{digest([url, name, more, source])}.json"
-        if file not in self._known:
+        if file not in self._answers:
             stored: Answer | str | None = read_memo(file)
             if stored is None or isinstance(stored, str) or not kind.holds(stored):
                 try:
@@ -146,13 +146,13 @@ class Inspector:
                     stored = answer
                 except Unanswered as error:
                     stored = str(error)
-            self._known[file] = stored
-        return self._known[file]
+            self._answers[file] = stored
+        return self._answers[file]
 
     def _process(self, of_plugins: bool = True) -> Isolated | InThisProcess:
         sealed = of_plugins and self._job.sealing == "strict"  # metrics are the exam's
-        if self._here is not None and not sealed:
-            return self._here
+        if self._inline is not None and not sealed:
+            return self._inline
         if of_plugins not in self._processes:
             environment = thread_limits(self._job.threads)
             if of_plugins and self._job.device == "cpu":

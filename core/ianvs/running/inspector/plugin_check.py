@@ -51,7 +51,7 @@ class Subject:
     device: str = "auto"
     device_place: Location | None = None
     exam: Mapping[str, object] | None = None
-    asked: tuple[Needed, ...] = ()
+    needed: tuple[Needed, ...] = ()
 
     @property
     def place(self) -> Location:
@@ -159,10 +159,10 @@ def _check_module(subject: Subject) -> list[ValidationError]:
     try:
         target = _loaded(subject).target
     except PluginError as error:
-        return [ValidationError.of(error, place, "unloadable-plugin")]
+        return [ValidationError.from_exception(error, place, "unloadable-plugin")]
     if not callable(target):
         return [ValidationError(f"'{module.name}' is not a class.", place, code="unloadable-plugin")]
-    broken = list(_broken(target, module.name, subject.methods, subject.asked)) if isinstance(target, type) else []
+    broken = list(_broken(target, module.name, subject.methods, subject.needed)) if isinstance(target, type) else []
     problems = [
         ValidationError(message, place, code="broken-contract")
         for message in (*broken, *_check_reference(target, module))

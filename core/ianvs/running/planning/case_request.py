@@ -79,7 +79,7 @@ class CaseRequest:
         cache, facts = self.workspace / "cache", self.identity.get("exam")
         fingerprint = str(facts["dataset"]) if isinstance(facts, Mapping) and "dataset" in facts else None
         split = self.splitting_method
-        return open_exam(self.testenv, cache, split, as_one=self.as_one, progress=progress, known=fingerprint)
+        return open_exam(self.testenv, cache, split, as_one=self.as_one, progress=progress, fingerprint=fingerprint)
 
     def planned_code(self) -> AbstractContextManager[None]:
         """Inside, authors' files are what they were when the case was planned. Raises DamagedError."""

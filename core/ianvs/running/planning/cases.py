@@ -38,7 +38,7 @@ class OfTrial:
     """Cases of a trial. study: the key of its search.
 
     seed: the one that they have; None: every one of the job's, of the trial that won. until: the next round where the
-    search looks at it, after which they pause; None: they go to the end. said: in words what became of one that did not
+    search looks at it, after which they pause; None: they go to the end. outcome: what became of one that did not
     win, for which there is nothing more to do.
     """
 
@@ -47,7 +47,7 @@ class OfTrial:
     hyperparameters: Mapping[str, object]
     seed: int | None = None
     until: int | None = None
-    said: str = ""
+    outcome: str = ""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class PlannedAlgorithm:
     @property
     def is_ranked(self) -> bool:
         """Whether its cases go to the end: a trial that is stopped before it is not compared with others."""
-        return self.until is None and not (self.trial and self.trial.said)
+        return self.until is None and not (self.trial and self.trial.outcome)
 
     @property
     def seed(self) -> int | None:

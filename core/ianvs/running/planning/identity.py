@@ -55,7 +55,7 @@ def exam_identity(
         url = None if scenario.url is None else str(scenario.url)
         if source := source_of(url, scenario.name, ENTRY_POINTS):
             facts["scenario_source"] = source
-    facts |= {question.name: True for question in exam.asked}
+    facts |= {question.name: True for question in exam.all_questions}
     if exam.prequential is not None:
         facts["prequential"] = {name: value for name, value in vars(exam.prequential).items() if name != "stream_cost"}
     written = [(question.name, question.url) for question in exam.questions]
@@ -153,7 +153,7 @@ def train_ratio(exam: TestEnvSpec, algorithm: AlgorithmSpec) -> float:
 def metric_keys(metrics: Sequence[MetricSpec]) -> list[str]:
     """The `metric_key` of each of an exam's metrics: one of a `url` over a score matrix is computed with that score."""
     scores = {metric.name: metric for metric in metrics}
-    return [metric_key(metric, scores.get(metric.of or "") if metric.url else None) for metric in metrics]
+    return [metric_key(metric, scores.get(metric.score or "") if metric.url else None) for metric in metrics]
 
 
 def metric_key(metric: MetricSpec, score: MetricSpec | None = None) -> str:

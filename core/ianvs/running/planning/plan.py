@@ -124,7 +124,7 @@ class Plan:
         fitting = ((case, algorithm) for case, algorithm in ordinary if fits(case, self.job.only or ""))
         chosen = list(islice(fitting, self.job.limit))
         yield from chosen
-        needed = {id_ for case, algorithm in chosen for id_ in self.references.of(case, algorithm).values()}
+        needed = {id_ for case, algorithm in chosen for id_ in self.references.ids(case, algorithm).values()}
         needed -= {case.id for case, _ in chosen}
         if needed:
             yield from ((case, algorithm) for case, algorithm in self._all() if case.id in needed)
@@ -153,9 +153,9 @@ class Plan:
         state, until = self.store.state(case.id), algorithm.until
         status = state.status
         planned = partial(PlannedCase, case, algorithm)
-        if algorithm.trial and algorithm.trial.said:
+        if algorithm.trial and algorithm.trial.outcome:
             shown = status if status in ("finished", "failed") else "stopped"
-            return planned(shown, "nothing", algorithm.trial.said)
+            return planned(shown, "nothing", algorithm.trial.outcome)
         if status is not None and until is not None and self.store.has_come_to(case.id, until):
             scored = all(self.store.has_score(case.id, key, until) for _, key in self.scores_of(algorithm))
             return planned("stopped", "nothing" if scored else "score", f"paused after round {until}")
@@ -332,8 +332,8 @@ def scored_metrics(exam: TestEnvSpec) -> tuple[MetricSpec, ...]:
     if not any(metric_header(metric).level in ("score", "reported") for metric in named):
         named.insert(0, MetricSpec("accuracy", dataset_columns=exam.dataset.columns_of_settings))
     for metric in exam.metrics:
-        if metric.of is not None and metric.of not in {other.name for other in named}:
-            named.append(MetricSpec(metric.of, place=metric.place, dataset_columns=metric.dataset_columns))
+        if metric.score is not None and metric.score not in {other.name for other in named}:
+            named.append(MetricSpec(metric.score, place=metric.place, dataset_columns=metric.dataset_columns))
     return tuple(named)
 
 

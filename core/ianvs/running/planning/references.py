@@ -39,7 +39,7 @@ class PlannedReferences:
     # (exam, identity, algorithm, role) -> (reference, hyperparameters of a case -> those of its reference):
     by_student: Mapping[tuple[str, ...], _Known] = field(default_factory=dict)
 
-    def of(self, case: TestCase, algorithm: PlannedAlgorithm) -> dict[str, str]:
+    def ids(self, case: TestCase, algorithm: PlannedAlgorithm) -> dict[str, str]:
         """{role: id of the reference case} of a case."""
         ids = {}
         for role in (*ROLES, STATELESS):

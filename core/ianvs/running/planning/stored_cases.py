@@ -131,7 +131,7 @@ class EarlierCase:
         )
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """As in "made by an earlier plugin.py"."""
         sources = [
             difference.removeprefix("source ") for difference in self.differences if difference.startswith("source ")
@@ -143,5 +143,5 @@ class EarlierCase:
 
 def said_of_earlier(cases: Iterable[EarlierCase]) -> list[str]:
     """A sentence for each change, as "12 cases were made by an earlier plugin.py"."""
-    counts = Counter(case.said for case in cases)
+    counts = Counter(case.description for case in cases)
     return [f"{count} case{' was' if count == 1 else 's were'} made {sentence}" for sentence, count in counts.items()]

@@ -71,7 +71,7 @@ class PlannedStudy:
         if self.stored is None or not self.stored.ended:
             return False
         # One that ran out of configurations to try is at its end, whatever is asked for.
-        return bool(self.stored.said) or len(self.stored.trials) >= self.spec.trials
+        return bool(self.stored.note) or len(self.stored.trials) >= self.spec.trials
 
     @property
     def left(self) -> int:
@@ -88,13 +88,13 @@ class PlannedStudy:
         first = next(grid(self.any_base.spec.modules))
         return {name: drawn.get(name, value) for name, value in first.items()}
 
-    def stage(self, trial: Trial, said: str = "") -> Iterator[PlannedAlgorithm]:
-        """The cases of a trial as they go to its goal, by seed. said: what became of one that goes no further."""
+    def stage(self, trial: Trial, outcome: str = "") -> Iterator[PlannedAlgorithm]:
+        """The cases of a trial as they go to its goal, by seed. outcome: what became of one that goes no further."""
         choice = self.hyperparameters(trial.drawn)
         at_the_end = self.stored is not None and trial.goal == self.stored.rounds
-        until = None if said or at_the_end else trial.goal
+        until = None if outcome or at_the_end else trial.goal
         for seed in self.seeds:
-            yield replace(self.bases[seed], origin=OfTrial(self.key, trial.number, choice, seed, until, said))
+            yield replace(self.bases[seed], origin=OfTrial(self.key, trial.number, choice, seed, until, outcome))
 
     def planned(self) -> Iterator[PlannedAlgorithm]:
         """Every trial that it has asked for, and the winner with all seeds of the job."""

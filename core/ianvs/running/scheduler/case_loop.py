@@ -53,7 +53,7 @@ class _Running:
     clocks: dict[str, float] = field(default_factory=dict)  # when the case, and its present round, began
     round: int = 0
     overrun: str = ""  # which limit, in words
-    told: float = 0.0  # when it was asked to stop
+    cancelled_at: float = 0.0  # when it was asked to stop
     forced: bool = False
 
 
@@ -351,9 +351,9 @@ class CaseLoop:
         limits, now = self._job.limits, self._clock()
         for key, running in self._running.items():
             if not running.overrun and (overrun := _overrun(limits, running, now)):
-                running.overrun, running.told = overrun, now
+                running.overrun, running.cancelled_at = overrun, now
                 self._cancel(key, running)
-            elif running.overrun and not running.forced and now - running.told > limits.grace_seconds:
+            elif running.overrun and not running.forced and now - running.cancelled_at > limits.grace_seconds:
                 running.forced = True
                 self._cancel(key, running, force=True)
 

@@ -68,7 +68,7 @@ class Preflight:
         for check in checks:
             if not (self.problems and check.stands_on_others):
                 for problem in list(check.find(self)):  # what it stands on does not change meanwhile
-                    problem = replace(problem, message=hide_secrets(problem.message, known=secrets_in(self.job)))
+                    problem = replace(problem, message=hide_secrets(problem.message, others=secrets_in(self.job)))
                     (self.warnings if problem.warning else self.problems).append(problem)
 
     def insist(self) -> None:
@@ -186,7 +186,7 @@ def quantity_problems(flight: Preflight) -> Iterator[ValidationError]:
             spec, name = column.spec, column.name
             if spec.url is not None or spec.options or spec not in exam.metrics:
                 continue
-            same = first.setdefault((metric_header(spec).name, column.of), spec)
+            same = first.setdefault((metric_header(spec).name, column.score), spec)
             if same != spec and same.name == spec.name and same in exam.metrics:
                 yield ValidationError(
                     f"'{name}' is asked for twice, with `of` and without. Keep one.",
@@ -201,15 +201,15 @@ def quantity_problems(flight: Preflight) -> Iterator[ValidationError]:
 def link_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What is wrong with names that point at each other, within one exam."""
     for exam in flight.job.testenvs:
-        names = {question.name for question in exam.asked}
+        names = {question.name for question in exam.all_questions}
         for spec, answer in zip(exam.metrics, flight.inspector.metrics(exam.metrics), strict=True):
-            if spec.of is not None and flight.levels.get(spec.of, "score") != "score":
+            if spec.score is not None and flight.levels.get(spec.score, "score") != "score":
                 yield ValidationError(
-                    f"'{spec.of}' is not a score that {spec.name} can be computed from.",
+                    f"'{spec.score}' is not a score that {spec.name} can be computed from.",
                     spec.place,
                     code="unfit-metric",
                 )
-            for metric in (answer, find(spec.of) if spec.of else None):
+            for metric in (answer, find(spec.score) if spec.score else None):
                 for key in metric.asks if isinstance(metric, Metric) else ():
                     if isinstance(metric, Metric) and key not in names:
                         how = f"{key}: true" if hasattr(exam, key) else f"questions: [{key}]"
@@ -257,7 +257,7 @@ def question_problems(flight: Preflight) -> Iterator[ValidationError]:
             try:
                 find_it()
             except PluginError as error:
-                yield ValidationError.of(error, spec.places.get("name", spec.place), "unknown-question")
+                yield ValidationError.from_exception(error, spec.places.get("name", spec.place), "unknown-question")
 
 
 def questions_found(exam: TestEnvSpec) -> Sequence[Question]:

@@ -124,7 +124,7 @@ def select_problems(flight: Preflight, select: SelectSpec | None, metric: str) -
                 code="unknown-reference",
             )
     metrics = (each for exam in job.testenvs for each in exam.metrics)
-    if select.by == "first_rounds" and any(each.url and each.of and each.name == metric for each in metrics):
+    if select.by == "first_rounds" and any(each.url and each.score and each.name == metric for each in metrics):
         reason = f"`by: first_rounds` cuts score matrices, and '{metric}' of a `url` is computed of whole ones alone."
         yield ValidationError(
             f"{reason} Sort by a score first, or bring it with a package.", place, code="invalid-selection"
@@ -209,7 +209,7 @@ def _search_metric_problems(flight: Preflight) -> Iterator[ValidationError]:
             f"{subject} says what a case costs, not what it is worth. {remedy}", place, code="invalid-search"
         )
     metrics = [metric for exam in job.testenvs for metric in exam.metrics if metric.name == base]
-    if any(metric.of is not None and metric.url is not None for metric in metrics):
+    if any(metric.score is not None and metric.url is not None for metric in metrics):
         why = "is given by `url` and works on a score matrix: it can be computed for whole cases only"
         yield ValidationError(
             f"{subject} {why}. Search by a score, or bring it with a package.", place, code="invalid-search"

@@ -177,7 +177,7 @@ class _Engines:
             separate = not isinstance(runner, LocalEngine)
             if separate and self._checker is None:
                 self._checker = open_checker(self._job, opened=True)
-            self._scorer = Scorer(self._checker if separate and self._checker else runner, own=separate)
+            self._scorer = Scorer(self._checker if separate and self._checker else runner, separate=separate)
         return self._scorer
 
     def close(self) -> None:

@@ -141,7 +141,7 @@ def _fit_problems(flight: Preflight) -> Iterator[ValidationError]:
         try:
             server = ReplyServer(spec.url).served()._asdict()
         except ReplyServerError as error:
-            yield ValidationError.of(error, spec.places.get("url", spec.place), "unreachable-server")
+            yield ValidationError.from_exception(error, spec.places.get("url", spec.place), "unreachable-server")
             return
     exams = ExamStore(flight.job.workspace)
     subjects: list[Subject] = []

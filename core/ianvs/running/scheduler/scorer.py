@@ -31,11 +31,11 @@ class Scorer:
 
     Args:
         engine: A local engine.
-        own: Whether nobody else asks that engine for events.
+        separate: Whether nobody else asks that engine for events.
     """
 
-    def __init__(self, engine: Engine, *, own: bool) -> None:
-        self._engine, self._own = engine, own
+    def __init__(self, engine: Engine, *, separate: bool) -> None:
+        self._engine, self._separate = engine, separate
         self._waiting: deque[CaseRequest] = deque()
         self._present: CaseRequest | None = None
         self._sent = False
@@ -49,7 +49,7 @@ class Scorer:
     @property
     def must_be_asked(self) -> bool:
         """Whether something goes on of which the engine of the cases tells nothing."""
-        return self._own and self._present is not None
+        return self._separate and self._present is not None
 
     def submit(self, request: CaseRequest) -> None:
         """Have the answers of a case scored. Its events are those of a task: started, result and ended.
@@ -65,7 +65,7 @@ class Scorer:
         Args:
             engine_events: Those of the engine that cases run on.
         """
-        events = [*engine_events, *(self._engine.events(0.0) if self._own and self._key else ())]
+        events = [*engine_events, *(self._engine.events(0.0) if self._separate and self._key else ())]
         self._hear()
         for event in events:
             if event.key and event.key == self._key:

@@ -89,9 +89,9 @@ class Examination:
 
         An exam that asks ahead leaves out the test sets of rounds that the model was taught.
         """
-        only_future = self._exam.rules.asked == "future"
+        only_future = self._exam.rules.test_sets == "future"
         chosen = [j for j in range(len(self._exam.sheets)) if not (only_future and j < taught)]
-        tests = {j: self._exam.sheets[j].asked for j in chosen}
+        tests = {j: self._exam.sheets[j].union for j in chosen}
         parts = {j: (Part(self._exam.dataset.test, test.test, test.transform),) for j, test in tests.items()}
         labels = self._arranged(parts, f"{taught} {samples}")
         steps: list[tuple[Question | None, _Arranged]] = [(None, labels)]
@@ -114,7 +114,7 @@ class Examination:
                     if question.fits:
                         fitted = call.parts[2 * number]
                         about = replace(about, fitted=next(values), labels=fitted.samples.y[fitted.positions])
-                    extras = {**results[Asked(j)].extras, **question.kept(next(values), about)}
+                    extras = {**results[Asked(j)].extras, **question.stored_answers(next(values), about)}
                     results[Asked(j)] = replace(results[Asked(j)], extras=extras)
         return results
 
@@ -166,7 +166,7 @@ class Examination:
         if not predictions or self._kind.name != "classification" or len(self._exam.rounds[taught - 1].classes) < 2:
             return ""
         sheets = self._exam.sheets
-        labels = [np.unique(p.labels) for key, p in predictions.items() if len(sheets[key.test].asked.classes) > 1]
+        labels = [np.unique(p.labels) for key, p in predictions.items() if len(sheets[key.test].union.classes) > 1]
         if not self._exam.rules.task_in_testing and labels:
             labels = [np.unique(np.concatenate(labels))]
         if not labels or any(len(answers) != 1 or answers[0] < 0 for answers in labels):
@@ -184,7 +184,7 @@ class Examination:
         self, parts: Mapping[int, tuple[Part, ...]], when: str, question: Question | None = None
     ) -> _Arranged:
         """(which sheets, the call): one for all where the task is hidden, else one each. parts: by sheet."""
-        tests = [sheet.asked for sheet in self._exam.sheets]
+        tests = [sheet.union for sheet in self._exam.sheets]
         adapted = {j: tests[j] for j in parts if tests[j].adapt is not None and question is None}
         alone = [j for j in parts if j in adapted or self._exam.rules.task_in_testing]
         mixed = tuple(j for j in parts if j not in alone)
@@ -307,7 +307,7 @@ class Examination:
                 labels = picked(answer.labels, rows[start : start + size])
                 yield replace(part, positions=part.positions[start : start + size]), labels
 
-        stored = self._kind.kept(pieces(), self._classes)
+        stored = self._kind.stored_predictions(pieces(), self._classes)
         ours = {extra for question in self._questions for extra in question.extras}
         if taken := answer.extras.keys() & {*stored.extras, *self._kind.own_extras, *ours}:
             raise PluginError(f"predict() returned an extra '{min(taken)}', a name of ours.", code="invalid-result")
@@ -350,7 +350,7 @@ def _split(call: _Call, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
 def _secret(exam: Exam) -> str:
     """What the true labels say, which a learner never sees: the order of questions follows from it."""
     sha = hashlib.blake2b(digest_size=16)
-    for test in (sheet.asked for sheet in exam.sheets):
+    for test in (sheet.union for sheet in exam.sheets):
         labels = np.asarray(exam.dataset.test.y[test.test[: 4096 if exam.dataset.test.y.ndim == 1 else _MANY]])
         sha.update(repr(labels.tolist()).encode() if labels.dtype == object else np.ascontiguousarray(labels).tobytes())
         sha.update(np.ascontiguousarray(test.test).tobytes())

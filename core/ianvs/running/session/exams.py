@@ -43,7 +43,7 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Va
         return list(error.problems)
     except DataError as error:
         place = request.testenv.dataset.place or Location(request.testenv.file)
-        return [ValidationError.of(error, place, "unreadable-data")]
+        return [ValidationError.from_exception(error, place, "unreadable-data")]
     if problems := _misfits(exam, request.testenv):
         return problems
     cache = request.workspace / "cache"
@@ -62,7 +62,7 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Va
             classes=exam.dataset.classes,
             rounds=tuple(round_.name for round_ in exam.rounds),
             tests=tuple(test.name for test in exam.tests),
-            rules=vars(exam.rules),
+            rules=exam.rules.to_json(),
             round_classes=tuple(round_.classes for round_ in exam.rounds),
             test_classes=tuple(test.classes for test in exam.tests),
             test_earlier=tuple(exam.taught_before(j) for j in range(len(exam.tests))),
@@ -71,7 +71,7 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Va
             sheets=tuple(sheet_of[j] for j in range(len(exam.tests))),
             shows=kind.shows,
         )
-        tests = [sheet.asked for sheet in exam.sheets]
+        tests = [sheet.union for sheet in exam.sheets]
         truth = [kind.truth(samples, test.test) for test in tests]
         shown = [kind.shown(Part(samples, test.test, test.transform)) for test in tests]
         pictures = [picture for picture in shown if picture is not None]
@@ -98,7 +98,7 @@ def _misfits(exam: Exam, spec: TestEnvSpec) -> list[ValidationError]:
         if metric.level == "matrix" and metric_spec.url is not None:
             # Of a learner that makes no mistakes on what it was taught, and knows nothing before.
             values, untrained = np.tri(len(exam.rounds), len(exam.tests)), np.zeros(len(exam.tests))
-            tried: EvaluationRecord | ScoreMatrix | None = ScoreMatrix.of(values, untrained=untrained)
+            tried: EvaluationRecord | ScoreMatrix | None = ScoreMatrix.from_rounds(values, untrained=untrained)
         elif metric.level == "score" and metric.about is None and not answered.intersection(metric.asks):
             tried = as_read(metric, seen)
         else:
@@ -120,7 +120,7 @@ def _perfect(kind: DataType, exam: Exam, columns: Mapping[str, object]) -> Evalu
     names = tuple(each.name for each in exam.tests)
     columns = {**_columns(samples, few), **kind.columns(kind.shown(Part(samples, few))), **columns}
     about = EvaluationRecord(classes, labels=test.classes, earlier=(), columns=columns, test=test.name, tests=names)
-    predictions = kind.kept([(Part(samples, few), kind.packed(kind.perfect(truth)))], len(classes))
+    predictions = kind.stored_predictions([(Part(samples, few), kind.packed(kind.perfect(truth)))], len(classes))
     every = kind.every_truth(samples, few)
     seen = kind.record(about, kind.truth(samples, few) if every is None else every, predictions)
     return replace(seen, probe=truth) if kind.probes else seen

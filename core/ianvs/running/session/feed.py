@@ -88,7 +88,7 @@ class DataFeed:
         self.streams = exam.stream is not None
         self._type = data_type(exam.dataset.kind, type_spec)
         train = exam.dataset.train
-        y = _plain(self._type.told(train.y))
+        y = _plain(self._type.training_labels(train.y))
         self._train = replace(train, x=_plain(train.x), y=y, ids=_plain(train.ids))
         train_ratio = 1.0 if self.streams else train_ratio
         self._parts: list[Part] = []
@@ -209,7 +209,7 @@ class DataFeed:
         k, n = share
         if n == 1:
             return part
-        labels = part.told
+        labels = part.shown_labels
         classes = labels if labels.ndim == 1 and labels.dtype.kind in "iu" else None
         draws = generator(self._seed, number, f"share of {n}")
         if skew is None:
@@ -266,7 +266,7 @@ def _plain(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _labels(part: Part) -> list[int]:
-    labels = part.told
+    labels = part.shown_labels
     classes = labels.ndim == 1 and labels.dtype.kind in "iu"  # texts, numbers and boxes have none
     return labels.astype(np.int64).tolist() if classes else []
 

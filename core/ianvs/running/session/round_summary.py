@@ -143,7 +143,7 @@ class RoundSummarizer:
             bound=source.bound,
             unscored=self._examination.unscored,
             changed=learner.changed,
-            told=None if stream is None else stream.told_so_far,
+            revealed_samples=None if stream is None else stream.told_so_far,
             answer_seconds=0.0 if stream is None else stream.times.answering,
             feedback_seconds=0.0 if stream is None else stream.times.learning,
             stream_cpu_seconds=0.0 if stream is None else learner.spent.cpu_seconds,

@@ -292,7 +292,7 @@ class StreamKeeper:
         return self._kind.shortened(checked)[0]
 
     def _labels(self, chunk: Chunk) -> NDArray[Any]:
-        return np.concatenate([np.asarray(part.told) for part in chunk.parts])
+        return np.concatenate([np.asarray(part.shown_labels) for part in chunk.parts])
 
     def _positions(self, chunk: int) -> NDArray[np.int64]:
         return self._flow[self._starts[chunk] : self._starts[chunk + 1]]

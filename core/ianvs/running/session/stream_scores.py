@@ -37,7 +37,7 @@ class StreamScores:
         scores = np.zeros(len(positions))
         for i, position in enumerate(positions[:, None]):
             part = Part(train, position, labels=truth[i : i + 1])
-            stored = self._kind.kept([(part, self._kind.packed(picked(answers, [i])))], len(classes))
+            stored = self._kind.stored_predictions([(part, self._kind.packed(picked(answers, [i])))], len(classes))
             seen = self._kind.record(EvaluationRecord(classes), self._kind.truth(train, position), stored)
             value = metric.function(seen) if metric.function else 0.0
             scores[i] = value.get(metric.name, 0.0) if isinstance(value, Mapping) else value

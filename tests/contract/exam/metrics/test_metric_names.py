@@ -96,7 +96,7 @@ def test_an_unknown_metric_is_told_with_its_place_and_the_closest_name():
 
 
 def test_a_built_in_resolves_under_its_own_name():
-    assert resolve(MetricSpec("FM", of="mIoU")) is find("FM_restricted")
+    assert resolve(MetricSpec("FM", score="mIoU")) is find("FM_restricted")
 
 
 def test_an_option_of_a_built_in_is_refused():
@@ -104,7 +104,7 @@ def test_an_option_of_a_built_in_is_refused():
 
 
 def test_of_is_refused_where_there_is_no_score_matrix():
-    assert errors_of(resolve, MetricSpec("accuracy", of="mIoU")) == [("unfit-metric", "")]
+    assert errors_of(resolve, MetricSpec("accuracy", score="mIoU")) == [("unfit-metric", "")]
 
 
 def test_a_url_goes_before_a_built_in_of_the_same_name(tmp_path):

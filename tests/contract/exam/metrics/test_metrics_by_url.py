@@ -40,7 +40,7 @@ def record(said: np.ndarray) -> EvaluationRecord:
 
 
 def example(name: str, of: str | None = None) -> Metric:
-    return resolve(MetricSpec(name, url=EXAMPLES / FILES[name], of=of, place=PLACE))
+    return resolve(MetricSpec(name, url=EXAMPLES / FILES[name], score=of, place=PLACE))
 
 
 def test_a_worked_value_of_state_over_rounds() -> None:
@@ -59,9 +59,9 @@ def test_a_worked_value_over_a_score_matrix() -> None:
     metric = example("largest_drop", "accuracy")
     assert (metric.level, metric.higher_is_better) == ("matrix", False)
     assert metric.function is not None
-    assert metric.function(ScoreMatrix.of(R)) == pytest.approx(0.3)
-    assert metric.function(ScoreMatrix.of(1 - R, higher_is_better=False)) == pytest.approx(0.3)
-    undefined = metric.function(ScoreMatrix.of(R[:, :2]))
+    assert metric.function(ScoreMatrix.from_rounds(R)) == pytest.approx(0.3)
+    assert metric.function(ScoreMatrix.from_rounds(1 - R, higher_is_better=False)) == pytest.approx(0.3)
+    undefined = metric.function(ScoreMatrix.from_rounds(R[:, :2]))
     assert isinstance(undefined, float) and math.isnan(undefined)
 
 
@@ -133,7 +133,7 @@ def test_what_is_wrong_is_told_before_anything_runs(
 
 def test_its_header_is_known_without_its_code(tmp_path: Path) -> None:
     of = {"largest_drop": "accuracy", "ForgettingEvents": None}
-    specs = [MetricSpec(name, url=EXAMPLES / FILES[name], of=score) for name, score in of.items()]
+    specs = [MetricSpec(name, url=EXAMPLES / FILES[name], score=score) for name, score in of.items()]
     for _ in range(2):  # asked for, then remembered
         drop, events = inspected(tmp_path, specs)
         assert isinstance(drop, Metric) and isinstance(events, Metric)

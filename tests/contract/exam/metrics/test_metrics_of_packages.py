@@ -55,7 +55,7 @@ def test_another_package_brings_metrics() -> None:
     assert metric is find("errors")
     assert metric.function is not None
     assert metric.function(EvaluationRecord(("a", "b"), np.array([0, 1]), np.array([0, 0]))) == 0.5
-    assert matrix_report(ScoreMatrix.of(np.eye(2)))["last_row"] == 0.5
+    assert matrix_report(ScoreMatrix.from_rounds(np.eye(2)))["last_row"] == 0.5
     every = names()
     # Scores, then those over a score matrix, then what the runner measures; within each ianvs's own first.
     assert every.index("accuracy") < every.index("error_rate") < every.index("AA") < every.index("last_row")

@@ -93,7 +93,7 @@ def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
 def test_two_halves_make_the_leaderboard_of_the_whole_job(jobs: Path, tmp_path: Path, halves: tuple[str, str]) -> None:
     before = {name: snapshot(jobs / name) for name in halves}
     merged = ianvs.merge([jobs / name / "ws" for name in halves], tmp_path / "ws")
-    assert merged.said == ()
+    assert merged.messages == ()
     assert_same_reports(tmp_path / "ws", jobs / "whole" / "ws")
     assert {name: snapshot(jobs / name) for name in halves} == before
     rows = merged.results.leaderboard.rows
@@ -123,13 +123,13 @@ def test_the_same_case_is_kept_once_and_other_scores_are_said(jobs: Path, tmp_pa
     shutil.copytree(jobs / "early", tmp_path / "copy")
     copy = tmp_path / "copy" / "ws"
     merged = ianvs.merge([jobs / "whole" / "ws", copy], tmp_path / "one")
-    assert merged.said == ()
+    assert merged.messages == ()
     assert merged.taken == {str(jobs / "whole" / "ws"): 24, str(copy): 0}
     changed = ianvs.load_results(copy)
     case = changed.case_list[0]
     _rescore(copy, case.id)
     merged = ianvs.merge([jobs / "whole" / "ws", copy], tmp_path / "two")
-    [said] = merged.said
+    [said] = merged.messages
     assert case.id[:8] in said
     printed(without_ids(said))
     assert_same_reports(tmp_path / "two", jobs / "whole" / "ws")
@@ -157,12 +157,12 @@ def test_a_damaged_case_is_left_out_where_no_other_is_whole_and_replaced_where_o
     answers.write_bytes(b"x" * stat.st_size)
     os.utime(answers, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # only who reads it finds out
     merged = ianvs.merge([copy, jobs / "late" / "ws"], tmp_path / "one")
-    left_out, unfinished = merged.said
+    left_out, unfinished = merged.messages
     assert case.id[:8] in left_out and "predictions.zip" in left_out
     printed(without_ids(f"{left_out}\n{unfinished}"))
     assert not (tmp_path / "one" / "cases" / case.id).exists()
     merged = ianvs.merge([copy, jobs / "late" / "ws", jobs / "early" / "ws"], tmp_path / "two")
-    assert merged.said == (left_out,)
+    assert merged.messages == (left_out,)
     assert_same_reports(tmp_path / "two", jobs / "whole" / "ws")
 
 
@@ -175,7 +175,7 @@ def test_another_exam_and_other_source_under_the_same_name_are_left_out(jobs: Pa
     changed = edited(PLUGIN, "sum(axis=2).argmin", "sum(axis=2).round(3).argmin")
     source = run(tmp_path / "source", {"plain": "[0.0]", "new": "[1.0]"}, [0, 1], plugin=changed) / "ws"
     merged = ianvs.merge([early, source], tmp_path / "out")
-    [said] = merged.said
+    [said] = merged.messages
     assert said.startswith(str(source)) and "source plugin.py" in said
     printed(without_ids(said))
     assert [row.algorithm for row in merged.results.leaderboard.rows].count("plain") == 2
@@ -191,10 +191,10 @@ def test_a_failed_case_gives_way_to_one_that_has_finished(jobs: Path, tmp_path: 
     case = ianvs.load_results(copy).case_list[0]
     CaseStore(copy).fail(case.id, Failure("exception", "RuntimeError", "no luck"))
     merged = ianvs.merge([copy, jobs / "whole" / "ws"], tmp_path / "one")
-    [left_out] = merged.said
+    [left_out] = merged.messages
     assert_same_reports(tmp_path / "one", jobs / "whole" / "ws")
     merged = ianvs.merge([copy, jobs / "late" / "ws"], tmp_path / "two")
-    [kept] = merged.said
+    [kept] = merged.messages
     assert case.id[:8] in left_out and case.id[:8] in kept
     printed(without_ids(f"{left_out}\n{kept}"))
     assert "1 of 4 failed" in (tmp_path / "two" / "small" / "rank" / "leaderboard.md").read_text()
@@ -204,8 +204,8 @@ def test_a_failed_case_gives_way_to_one_that_has_finished(jobs: Path, tmp_path: 
 def test_a_metric_that_only_one_job_has_is_left_out_or_leaves_out(jobs: Path, tmp_path: Path) -> None:
     more = run(tmp_path / "more", BOTH, [2, 3], metrics="[{name: accuracy}, {name: f1}]") / "ws"
     merged = ianvs.merge([jobs / "early" / "ws", more], tmp_path / "one")
-    assert any(said.startswith(str(more)) and "f1" in said for said in merged.said)
-    printed(without_ids("\n".join(merged.said)))
+    assert any(said.startswith(str(more)) and "f1" in said for said in merged.messages)
+    printed(without_ids("\n".join(merged.messages)))
     with pytest.raises(IanvsError) as caught:
         ianvs.merge([more, jobs / "early" / "ws"], tmp_path / "two")
     assert located(raised(caught.value)) == [("unfit-results", "")]
@@ -221,10 +221,10 @@ def test_an_exam_without_a_name_finds_its_own_and_drawn_exams_fit_theirs(tmp_pat
     alone = run(tmp_path / "alone", plain, [1], metrics="[{name: accuracy}]") / "ws"
     nameless = run(tmp_path / "nameless", plain, [1], scenario=drawn, metrics="[{name: accuracy}]") / "ws"
     merged = ianvs.merge([both, alone, nameless], tmp_path / "out")
-    assert merged.said == ()
+    assert merged.messages == ()
     assert_same_reports(tmp_path / "out", whole)
     assert errors_of(ianvs.merge, [alone, nameless], tmp_path / "odd") == [("unfit-results", "")]
-    [said] = ianvs.merge([alone, both], tmp_path / "other").said
+    [said] = ianvs.merge([alone, both], tmp_path / "other").messages
     assert said.startswith(str(both))
     printed(said)
 
@@ -232,7 +232,7 @@ def test_an_exam_without_a_name_finds_its_own_and_drawn_exams_fit_theirs(tmp_pat
 def test_a_case_that_two_jobs_call_differently_is_two_rows_of_one_folder(jobs: Path, tmp_path: Path) -> None:
     twin = run(tmp_path / "twin", {"twin": "[0.0]"}, [0, 1]) / "ws"
     merged = ianvs.merge([jobs / "early" / "ws", twin], tmp_path / "out")
-    assert merged.said == ()
+    assert merged.messages == ()
     rows = {row.algorithm: row for row in merged.results.leaderboard.rows if row.hyperparameters["noise"] == 0.0}
     assert rows["twin"].metrics == rows["plain"].metrics
     assert rows["twin"].urls == rows["plain"].urls

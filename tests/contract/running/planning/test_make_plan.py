@@ -234,7 +234,7 @@ def test_a_case_that_pauses_is_scored_after_its_round_and_left_alone(tmp_path: P
 
 def test_of_a_case_that_a_search_has_done_with_nothing_is_done(tmp_path: Path) -> None:
     plan = one_case(tmp_path)
-    ended = OfTrial("study", 0, {}, seed=0, said="given up")
+    ended = OfTrial("study", 0, {}, seed=0, outcome="given up")
     plan = replace(plan, algorithms=tuple(replace(of, origin=ended) for of in plan.algorithms))
     assert told(plan) == ("stopped", "nothing", "given up")
     fail(plan, *plan)
@@ -263,7 +263,7 @@ def test_the_references_that_metrics_need_are_cases_of_the_plan(tmp_path: Path) 
     plan = with_references(tmp_path)
     assert by_role(plan) == {"": own, "joint": own, "single_task": own}
     for case, algorithm in plan.cases():
-        roles = plan.references.of(case, algorithm)
+        roles = plan.references.ids(case, algorithm)
         assert set(roles) == (set() if case.role else {"joint", "single_task"})
     assert by_role(with_references(tmp_path, metrics="accuracy, IM")).keys() == {"", "joint"}
     assert by_role(with_references(tmp_path, metrics="accuracy, BWT")).keys() == {""}
@@ -284,7 +284,7 @@ class Student(Plain):
     plan = with_references(tmp_path, metrics="accuracy, IM", plugin=plugin, name="Student", hyperparameters=grid)
     assert by_role(plan)["joint"] == [({"bias": bias}, seed) for bias in (0, 7) for seed in (0, 1)]
     references = {case.id: case for case, _ in plan.cases() if case.role}
-    own = [(case, references[plan.references.of(case, of)["joint"]]) for case, of in plan.cases() if not case.role]
+    own = [(case, references[plan.references.ids(case, of)["joint"]]) for case, of in plan.cases() if not case.role]
     assert len(own) == 12
     assert all((case.seed, case.hyperparameters["bias"]) == (of.seed, of.hyperparameters["bias"]) for case, of in own)
     assert {case.modules for case in references.values()} == {(("basemodel", "Plain"),)}
@@ -297,7 +297,7 @@ def test_a_named_reference_is_the_case_of_that_name_and_seed(tmp_path: Path) -> 
     assert len(cases) == len(plan) == 4
     for (_, seed), (case, of) in cases.items():
         twin = cases["twin", seed][0].id
-        assert plan.references.of(case, of) == {"joint": twin, "single_task": twin}
+        assert plan.references.ids(case, of) == {"joint": twin, "single_task": twin}
 
 
 def test_two_exams_share_a_reference_unless_it_would_be_another_one(tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ def test_two_exams_share_a_reference_unless_it_would_be_another_one(tmp_path: Pa
 
     shared = planned("  budget: {passes: 3}\n")  # a learner is told of it, a reference is not
     assert [(case.testenv, case.role) for case, _ in shared.cases()] == [("one", ""), ("two", ""), ("one", "joint")]
-    ids = {shared.references.of(case, of)["joint"] for case, of in shared.cases() if not case.role}
+    ids = {shared.references.ids(case, of)["joint"] for case, of in shared.cases() if not case.role}
     [reference] = [of for case, of in shared.cases() if case.id in ids]
     assert [metric.name for metric, _ in shared.scores_of(reference)] == ["accuracy", "f1"]
     assert [[metric.name for metric, _ in shared.scores_of(of)] for _, of in shared.cases()][:2] == [
@@ -336,7 +336,7 @@ def test_repetitions_are_cases_of_the_first_seed_that_no_other_case_is(tmp_path:
     [reason] = {one.reason for one in again}
     printed(reason)
     assert len({planned.case.id for planned in plan}) == len(plan) == 4 + 4
-    assert not any(plan.references.of(one.case, one.algorithm) for one in again)
+    assert not any(plan.references.ids(one.case, one.algorithm) for one in again)
 
 
 def test_each_seed_may_have_an_exam_of_its_own(tmp_path: Path) -> None:
@@ -358,7 +358,7 @@ def test_references_take_the_exam_of_their_seed(tmp_path: Path) -> None:
     exams = {case.id: of.exam_id for case, of in plan.cases()}
     for case, of in plan.cases():
         if not case.role:
-            assert exams[plan.references.of(case, of)["joint"]] == of.exam_id
+            assert exams[plan.references.ids(case, of)["joint"]] == of.exam_id
 
 
 CONDITIONS = [
@@ -413,7 +413,7 @@ def test_only_and_limit_leave_cases_with_the_references_that_they_need(tmp_path:
     chosen = plan_of(tmp_path, testenv=exam, only="seed=1", limit=1)
     (case, of), (reference, _) = chosen.cases()
     assert (len(chosen), case.seed, case.hyperparameters) == (2, 1, {"bias": 0})
-    assert chosen.references.of(case, of) == {"joint": reference.id}
+    assert chosen.references.ids(case, of) == {"joint": reference.id}
     assert [case.id for case, _ in plan_of(tmp_path, testenv=exam, limit=99).cases()] == [
         c.id for c, _ in every.cases()
     ]

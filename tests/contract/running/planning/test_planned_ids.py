@@ -89,7 +89,7 @@ def shown(path: Path) -> list[str]:
     lines = []
     for each in plan:
         case = each.case
-        said = [case.id, case.row, str(case.seed), case.role, *plan.references.of(case, each.algorithm).values()]
+        said = [case.id, case.row, str(case.seed), case.role, *plan.references.ids(case, each.algorithm).values()]
         lines.append(" ".join(filter(None, said)) + ("" if each.reason.endswith("never run") else f" {each.reason}"))
     return lines
 
@@ -149,4 +149,4 @@ def test_a_trial_at_its_last_stage_finds_the_reference_that_the_job_names(tmp_pa
     plan = ianvs.plan(path)
     alone = next(each.case.id for each in plan if (each.case.algorithm, each.case.seed) == ("alone", 0))
     last = [each for each in plan if each.algorithm.trial and each.algorithm.trial.number == 4]
-    assert [plan.references.of(each.case, each.algorithm) for each in last] == [{"joint": alone}]
+    assert [plan.references.ids(each.case, each.algorithm) for each in last] == [{"joint": alone}]

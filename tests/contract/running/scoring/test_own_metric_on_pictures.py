@@ -74,13 +74,13 @@ def test_added_to_a_finished_job_it_is_computed_and_nothing_runs_again(tmp_path)
 
 def keep_counts_alone(monkeypatch):
     """As versions did that stored predicted label pictures only where a metric read them."""
-    kept = Segmentation.kept
+    kept = Segmentation.stored_predictions
 
     def without(*given):
         said = kept(*given)
         return replace(said, extras={name: value for name, value in said.extras.items() if name != EVERY})
 
-    monkeypatch.setattr(Segmentation, "kept", without)
+    monkeypatch.setattr(Segmentation, "stored_predictions", without)
 
 
 @pytest.mark.slow

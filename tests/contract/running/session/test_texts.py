@@ -77,7 +77,7 @@ def test_one_long_answer_makes_the_others_no_longer() -> None:
     part = Part(Samples(np.zeros(count), truth, np.empty(0, str)), np.arange(count))
     tracemalloc.start()
     answers, cut = kind.shortened(kind.checker(part, 0)([*truth[:-1], "é" * (LONGEST_ANSWER + 1)], "P.predict()"))
-    stored = kind.kept([(part, answers)], 0)
+    stored = kind.stored_predictions([(part, answers)], 0)
     seen = kind.record(EvaluationRecord(()), kind.truth(part.samples, part.positions), stored)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -92,7 +92,7 @@ def test_one_long_answer_makes_the_others_no_longer() -> None:
 def test_texts_that_an_earlier_version_has_stored_are_read() -> None:
     kind, texts = data_type("text"), np.array(["in the house", "", "ça va\n"])
     part = Part(Samples(texts, texts.astype(object), np.empty(0, str)), np.arange(3))
-    about, now = EvaluationRecord(()), kind.kept([(part, kind.checker(part, 0)(texts, "P.predict()"))], 0)
+    about, now = EvaluationRecord(()), kind.stored_predictions([(part, kind.checker(part, 0)(texts, "P.predict()"))], 0)
     before = kind.record(about, texts, Predictions(texts))
     after = kind.record(about, kind.truth(part.samples, part.positions), now)
     for one, other in ((before.y_true, after.y_true), (before.y_pred, after.y_pred)):

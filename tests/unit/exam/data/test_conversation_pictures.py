@@ -162,7 +162,7 @@ def test_a_picture_that_changes_after_it_was_listed_is_not_read(tmp_path):
 
 
 def test_pictures_pass_between_processes_as_they_were_written_and_each_once():
-    kept = Picture(png(RED)), Picture.of(BLUE)
+    kept = Picture(png(RED)), Picture.from_value(BLUE)
     samples = [{"user": ["<image>"], "pictures": Pictures([one])} for one in (*kept, kept[0])]
     pickled = pickle.dumps([*samples, {"user": ["no"], "pictures": Pictures([])}])
     assert pickled.count(png(RED)) == 1

@@ -27,7 +27,7 @@ def numbers(names) -> np.ndarray:
 def record(scores, **more) -> StreamRecord:
     count = len(scores)
     steps, zeros = np.arange(count), np.zeros(count, np.int64)
-    plain = {"rounds": zeros + 1, "chunks": steps, "told_at": steps, "truth": zeros, "said": zeros}
+    plain = {"rounds": zeros + 1, "chunks": steps, "told_at": steps, "truth": zeros, "answers": zeros}
     return StreamRecord(np.asarray(scores, float), **{**plain, **more})
 
 
@@ -74,7 +74,7 @@ def test_facts(case):
         case["s"],
         stateless=np.array(case["z"], float),
         truth=numbers(answers),
-        said=np.array([known.get(said, -1) for said in case["said"]]),
+        answers=np.array([known.get(said, -1) for said in case["said"]]),
         topics=numbers([one["topic"] for one in episodes]),
         facts=numbers([one["fact"] for one in episodes]),
         start=2,  # the n of these worked values

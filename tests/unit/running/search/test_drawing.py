@@ -114,5 +114,5 @@ def test_where_every_trial_fails_nobody_wins() -> None:
 def test_a_space_that_is_used_up_ends_the_search_with_a_word() -> None:
     space = {"count": Range("int", 1, 4)}
     study = _searched(SearchSpec(name="asha", trials=40), space, lambda drawn, goal: drawn["count"], rungs=(2, 6))
-    assert study.ended and len(study.trials) == 4 and "nothing else to try" in study.said
+    assert study.ended and len(study.trials) == 4 and "nothing else to try" in study.note
     assert study.winner is not None and study.trials[study.winner - 1].drawn == {"count": 4}

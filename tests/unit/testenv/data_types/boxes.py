@@ -57,7 +57,7 @@ def record(
     kind, count = Detection(), len(truths)
     samples = Samples(np.zeros(count), column(checked_labels(truths, classes)), np.arange(count).astype(str))
     part = Part(samples, np.arange(count))
-    said: Predictions = kind.kept(
+    said: Predictions = kind.stored_predictions(
         [(part, kind.packed(checked_answers(answers, count, classes, "predict", most)))], classes
     )
     empty = EvaluationRecord(tuple(map(str, range(classes))), **about)

@@ -119,8 +119,8 @@ def test_what_is_stored_keeps_every_box(scene: Any, data: st.DataObject) -> None
             assert seen[key].tolist() == values, key
     for truth, told, left, held in zip(
         truths,
-        kind.told(labels),
-        kind.limited(kind.told(labels), (0, 2)),
+        kind.training_labels(labels),
+        kind.limited(kind.training_labels(labels), (0, 2)),
         kind.membership(labels, 3),
         strict=True,
     ):

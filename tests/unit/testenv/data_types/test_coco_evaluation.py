@@ -82,7 +82,7 @@ def test_the_worked_score_matrix_of_classes_that_arrive() -> None:
         metric = find(name)
         assert metric is not None
         assert metric.function is not None
-        assert metric.function(ScoreMatrix.of(R)) == pytest.approx(ARRIVAL[key], rel=0, abs=1e-9)
+        assert metric.function(ScoreMatrix.from_rounds(R)) == pytest.approx(ARRIVAL[key], rel=0, abs=1e-9)
 
 
 def arrivals(k: int, kept: list[list[int]] | None = None) -> list[EvaluationRecord | None]:
@@ -168,7 +168,7 @@ def test_a_score_without_some_pictures_is_that_of_the_others(scene: Any, data: s
     for name in ("AP", "AP_S", "AR_100", "VOC_AP", "f1_at_iou", "ianvs_pcb_f1"):
         whole = record(truths, answers, 3)
         score(name, whole)
-        part = PartialRecord.of(whole, kept)
+        part = PartialRecord.select(whole, kept)
         alone = record([t for t, k in zip(truths, kept, strict=True) if k],
                        [a for a, k in zip(answers, kept, strict=True) if k], 3)  # fmt: skip
         assert part.rows.keys() == whole.rows.keys()

@@ -34,7 +34,7 @@ def learner(seed: int, references: np.ndarray = REFERENCES) -> ScoreMatrix:
     curve = Curve(np.arange(1, count + 1), begun, ended, scores)
     untrained, joint, single_task = references
     ends = scores[EACH - 1 :: EACH]
-    return ScoreMatrix.of(ends, untrained=untrained, joint=joint, single_task=single_task, curve=curve)
+    return ScoreMatrix.from_rounds(ends, untrained=untrained, joint=joint, single_task=single_task, curve=curve)
 
 
 def error_of(matrix: ScoreMatrix) -> ScoreMatrix:
@@ -100,15 +100,15 @@ def test_forgetting_is_forgetting_of_whatever_score():
     remembers = np.array([[0.1, 0.9], [0.1, 0.1]])
     forgets = np.array([[0.1, 0.9], [0.9, 0.1]])
     for errors, lost in ((remembers, 0.0), (forgets, 0.8)):
-        report = matrix_report(ScoreMatrix.of(errors, higher_is_better=False))
+        report = matrix_report(ScoreMatrix.from_rounds(errors, higher_is_better=False))
         assert report["BWT"] == pytest.approx(-lost)
         assert report["FM"] == report["CN_Forgetting"] == pytest.approx(lost)
-    assert matrix_report(ScoreMatrix.of(forgets, higher_is_better=False))["AA"] == pytest.approx(0.5)
+    assert matrix_report(ScoreMatrix.from_rounds(forgets, higher_is_better=False))["AA"] == pytest.approx(0.5)
 
 
 def test_the_worst_case_of_an_error_is_the_largest():
     errors = np.array([[0.1, 0.9], [0.7, 0.2]])
-    report = matrix_report(ScoreMatrix.of(errors, higher_is_better=False))
+    report = matrix_report(ScoreMatrix.from_rounds(errors, higher_is_better=False))
     assert report["min_ACC"] == pytest.approx(0.7)
 
 

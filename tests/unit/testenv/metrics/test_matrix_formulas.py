@@ -20,12 +20,12 @@ NAN = math.nan
 
 def value(name, R, **references):
     arrays = {key: np.array(row, dtype=float) for key, row in references.items() if row is not None}
-    return find(name).function(ScoreMatrix.of(np.array(R, dtype=float), **arrays))
+    return find(name).function(ScoreMatrix.from_rounds(np.array(R, dtype=float), **arrays))
 
 
 def report_of(R, **references):
     arrays = {key: np.array(row, dtype=float) for key, row in references.items() if row is not None}
-    return matrix_report(ScoreMatrix.of(np.array(R, dtype=float), **arrays))
+    return matrix_report(ScoreMatrix.from_rounds(np.array(R, dtype=float), **arrays))
 
 
 # --- worked values ---------------------------------------------------------------------------------------------------

@@ -28,7 +28,9 @@ def inputs_of(curve, rounds, untrained=None):
     for e in range(len(curve.samples)):
         if curve.begun[e] == curve.ended[e] > 0:
             R[curve.ended[e] - 1] = curve.scores[e]
-    return ScoreMatrix.of(R, untrained=None if untrained is None else np.array(untrained, dtype=float), curve=curve)
+    return ScoreMatrix.from_rounds(
+        R, untrained=None if untrained is None else np.array(untrained, dtype=float), curve=curve
+    )
 
 
 def value(name, curve, rounds, **references):
@@ -58,7 +60,7 @@ def test_minimum_and_worst_case_see_the_gap_between_the_ends_of_rounds():
     # test set 1 falls from .9 to .3 and recovers to .7; its .5 of before its round ended does not count
     assert find("min_ACC").series(inputs) == pytest.approx([NAN, 0.3], nan_ok=True)
     assert find("WC_ACC").series(inputs) == pytest.approx([0.9, (0.8 + 0.3) / 2])
-    assert matrix_report(ScoreMatrix.of(inputs.R))["min_ACC"] == 0.7  # from the ends of rounds alone
+    assert matrix_report(ScoreMatrix.from_rounds(inputs.R))["min_ACC"] == 0.7  # from the ends of rounds alone
 
 
 def test_windows_measure_the_largest_drop_and_rise_of_each_test_set_since_its_round_began():
@@ -97,7 +99,7 @@ def test_learning_curve_area_is_undefined_where_not_every_batch_was_examined():
     undefined = [
         value("LCA10", batches(2, count=9), 2, untrained=[0.2, 0.7]),
         value("LCA10", batches(2), 2),  # without the untrained model
-        find("LCA10").function(ScoreMatrix.of(np.eye(12), untrained=np.zeros(12))),  # without a curve
+        find("LCA10").function(ScoreMatrix.from_rounds(np.eye(12), untrained=np.zeros(12))),  # without a curve
     ]
     curve = batches(2)
     gap = np.arange(len(curve.samples)) != 4  # one examination is missing
@@ -135,7 +137,7 @@ def curves(draw, score=SCORE, shared=False, complete=True):
 
 @given(st.integers(1, 6).flatmap(lambda T: st.lists(st.lists(SCORE, min_size=T, max_size=T), min_size=T, max_size=T)))
 def test_from_the_matrix_alone_anytime_accuracy_is_average_incremental_accuracy(R):
-    report = matrix_report(ScoreMatrix.of(np.array(R)))
+    report = matrix_report(ScoreMatrix.from_rounds(np.array(R)))
     assert report["by_round"]["AAA"] == pytest.approx(report["by_round"]["AIA"], abs=1e-12)
 
 
@@ -145,7 +147,7 @@ def test_a_curve_of_nothing_but_round_ends_says_what_the_matrix_says(case):
     ends = curve.begun == curve.ended
     sparse = Curve(curve.samples[ends], curve.begun[ends], curve.ended[ends], curve.scores[ends])
     with_curve = inputs_of(sparse, rounds)
-    ours, alone = matrix_report(with_curve), matrix_report(ScoreMatrix.of(with_curve.R))
+    ours, alone = matrix_report(with_curve), matrix_report(ScoreMatrix.from_rounds(with_curve.R))
     for name in ("min_ACC", "WC_ACC", "WF10", "WP100"):
         assert ours[name] == alone[name]
 
@@ -178,7 +180,7 @@ def test_worst_case_is_the_newest_and_the_minima_and_no_average_is_below_it(case
         newest = inputs.R[k, k]
         assert worst == pytest.approx(newest if k == 0 else newest / (k + 1) + (1 - 1 / (k + 1)) * lowest, abs=1e-12)
         assert worst <= average + 1e-12
-    from_rows = matrix_report(ScoreMatrix.of(inputs.R))
+    from_rows = matrix_report(ScoreMatrix.from_rounds(inputs.R))
     if rounds > 1:
         assert report["min_ACC"] <= from_rows["min_ACC"]  # looking more often never finds a higher minimum
     assert (report["WF10"] or 0) >= (from_rows["WF10"] or 0)
@@ -229,9 +231,9 @@ def test_an_unknown_score_makes_unknown_what_reads_it_and_nothing_else():
 )
 def test_a_curve_that_does_not_fit_is_refused(change, code):
     parts = {name: getattr(TWO_ROUNDS, name) for name in ("samples", "begun", "ended", "scores")}
-    assert errors_of(lambda: find("AAA").function(ScoreMatrix.of(np.eye(2), curve=Curve(**(parts | change))))) == [
-        (code, "")
-    ]
+    assert errors_of(
+        lambda: find("AAA").function(ScoreMatrix.from_rounds(np.eye(2), curve=Curve(**(parts | change))))
+    ) == [(code, "")]
 
 
 # --- a second implementation: plain loops, sample by sample and pair by pair -----------------------------------------

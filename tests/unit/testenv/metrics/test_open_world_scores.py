@@ -78,5 +78,5 @@ def test_forget_rate_is_what_ianvs_computes_from_samples_that_are_as_good_as_the
         for k in range(rounds):
             lost = [max(0, *(a[i] - now for a in samples[:k] if i < len(a)), 0) for i, now in enumerate(samples[k])]
             rates.append(sum(lost) / len(lost) if k else 0.0)
-        assert find("forget_rate").function(ScoreMatrix.of(R)) == pytest.approx(np.mean(rates))
-        assert find("task_avg_acc").function(ScoreMatrix.of(R)) == pytest.approx(R[-1].mean())
+        assert find("forget_rate").function(ScoreMatrix.from_rounds(R)) == pytest.approx(np.mean(rates))
+        assert find("task_avg_acc").function(ScoreMatrix.from_rounds(R)) == pytest.approx(R[-1].mean())

@@ -18,7 +18,7 @@ GOLDEN = json.loads((Path(__file__).parents[3] / "golden" / "metrics.json").read
 
 def report_of(R, **references):
     arrays = {key: np.array(row, dtype=float) for key, row in references.items() if row is not None}
-    return matrix_report(ScoreMatrix.of(np.array(R, dtype=float), **arrays))
+    return matrix_report(ScoreMatrix.from_rounds(np.array(R, dtype=float), **arrays))
 
 
 WORKED = [[0.9, 0.3, 0.2], [0.6, 0.8, 0.4], [0.3, 0.6, 0.7]]

@@ -17,8 +17,8 @@ def test_the_last_domain_is_asked_and_never_taught():
     exam = exam_of(BUCKETS, "DIL", {"streaming": True})
     assert [r.name for r in exam.rounds] == ["a", "b"]
     assert [t.name for t in exam.tests] == ["a", "b", "c"]
-    assert exam.rules.asked == "future"
-    assert exam_of(BUCKETS, "DIL").rules.asked == "all"
+    assert exam.rules.test_sets == "future"
+    assert exam_of(BUCKETS, "DIL").rules.test_sets == "all"
 
 
 def test_rounds_are_one_fewer_than_the_domains_in_use():

@@ -288,4 +288,4 @@ def _note(task: Task, text: str) -> None:
         with contextlib.suppress(OSError):
             task.log.parent.mkdir(parents=True, exist_ok=True)
             with task.log.open("a") as log:
-                log.write(hide_secrets(text.strip(), known=task.secrets) + "\n")
+                log.write(hide_secrets(text.strip(), others=task.secrets) + "\n")

@@ -1,0 +1,87 @@
+"""Former names of attributes, methods and arguments: they keep working for one release, with a DeprecationWarning."""
+
+import functools
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
+from typing import Any, TypeVar
+
+__all__ = ["former_names", "names_of_today"]
+
+T = TypeVar("T")
+_NAMES = "__former_names__"
+
+
+class _FormerName:
+    """An attribute that reads, calls and sets the one that has replaced it."""
+
+    def __init__(self, owner: type, former: str, name: str) -> None:
+        self._owner, self._former, self._name = owner, former, name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        _warn(self._owner, self._former, self._name, 3)
+        nearest = next(vars(base)[self._former] for base in owner.__mro__ if self._former in vars(base))
+        if nearest is self:
+            return getattr(owner if instance is None else instance, self._name)
+        # An override under the former name calls super().
+        inherited = next(vars(base)[self._name] for base in self._owner.__mro__ if self._name in vars(base))
+        return inherited.__get__(instance, owner)
+
+    def __set__(self, instance: object, value: object) -> None:
+        _warn(self._owner, self._former, self._name, 3)
+        setattr(instance, self._name, value)
+
+
+def former_names(**names: str) -> Callable[[type[T]], type[T]]:
+    """Class decorator: what was called `former` is called `name` now, given as former="name".
+
+    Instances and the class still have the former attribute; a subclass may still override a method under its former
+    name; a dataclass still takes the former argument; and `as_record` still reads the former field of a stored file.
+    """
+
+    def decorate(cls: type[T]) -> type[T]:
+        setattr(cls, _NAMES, {**names_of_today(cls), **names})
+        for former, name in names.items():
+            setattr(cls, former, _FormerName(cls, former, name))
+        if is_dataclass(cls):
+            _accept_former_arguments(cls, names)
+        else:
+            _accept_former_overrides(cls, names)
+        return cls
+
+    return decorate
+
+
+def names_of_today(cls: type) -> Mapping[str, str]:
+    """By the former names of attributes of a class, those that they have now."""
+    names: Mapping[str, str] = getattr(cls, _NAMES, {})
+    return names
+
+
+def _accept_former_arguments(cls: Any, names: Mapping[str, str]) -> None:
+    initialize: Callable[..., None] = cls.__init__
+
+    @functools.wraps(initialize)
+    def accept(self: object, *args: Any, **given: Any) -> None:
+        for former, name in names.items():
+            if former in given:
+                _warn(cls, former, name, 3)
+                given[name] = given.pop(former)
+        initialize(self, *args, **given)
+
+    cls.__init__ = accept
+
+
+def _accept_former_overrides(cls: Any, names: Mapping[str, str]) -> None:
+    def accept(subclass: Any, /, **options: Any) -> None:
+        super(cls, subclass).__init_subclass__(**options)
+        for former in names.keys() & vars(subclass).keys():
+            _warn(subclass, former, names[former], 3)
+            setattr(subclass, names[former], vars(subclass)[former])
+
+    cls.__init_subclass__ = classmethod(accept)
+
+
+def _warn(cls: type, former: str, name: str, level: int) -> None:
+    message = f"{cls.__name__}.{former} is now called {name}; the former name will be removed in the next release."
+    warnings.warn(message, DeprecationWarning, stacklevel=level)
