@@ -1,21 +1,16 @@
 """The functions of ianvs. The command line is a shell over these."""
 
-import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Unpack
 
 from ianvs.base.digests import doubt
-from ianvs.base.errors import DamagedError, IanvsError, closest, shown_path
-from ianvs.base.garbage import not_collecting
+from ianvs.base.errors import DamagedError, IanvsError, shown_path
 from ianvs.base.package import job_path
-from ianvs.config import load_job
 from ianvs.config.load import read_job
-from ianvs.config.overrides import parsed
 from ianvs.config.spec import JobSpec
 from ianvs.exam.scenarios import Exam, open_exam
 from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
@@ -23,21 +18,17 @@ from ianvs.results.comparing.comparison import Comparison, compare_sides
 from ianvs.results.comparing.merging import Merged, merge_workspaces
 from ianvs.results.comparing.sides import read_side, stored_results
 from ianvs.results.exports.exporting import export_results
-from ianvs.results.page.write_page import write_page
 from ianvs.results.plots import write_plots
-from ianvs.results.report.build_document import write_reports
-from ianvs.results.stored import Results, load_results, record_of
+from ianvs.results.stored import Results, load_results
 from ianvs.results.stored.provenance import collect
-from ianvs.running.inspector import Inspector
+from ianvs.results.write_all_reports import write_all_reports
+from ianvs.running.opened_job import CaseOptions, JobOptions, PathLike, opened_job, refuse_many
 from ianvs.running.planned_results import nothing_stored, results_of, stored_results_of
-from ianvs.running.planning.cases import cells
-from ianvs.running.planning.hyperparameters import with_hyperparameters, without_unused
 from ianvs.running.planning.plan import Plan, start_over
-from ianvs.running.planning.sandbox_paths import inspector_sandbox
 from ianvs.running.progress import default_listener
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.controller import check_job, run_job
-from ianvs.running.scheduler.opening import EarlyEngine, imports_of, runs_inline
+from ianvs.running.scheduler.opening import EarlyEngine, imports_of
 from ianvs.running.scheduler.preflight import require_files
 from ianvs.store import JobStore, Prunable, prunable
 from ianvs.store import prune as remove_prunable
@@ -61,38 +52,6 @@ __all__ = [
     "validate",
 ]
 
-PathLike = str | Path
-Settings = Sequence[str] | Mapping[str, object]
-"""Values in place of what the files say: {"learning_rate": 0.1}, or texts such as "learning_rate=0.1"."""
-
-
-class JobOptions(TypedDict, total=False):
-    """Values that override those in a job's files; None: no override.
-
-    root: the folder to which paths of datasets are relative. settings: as in
-    {"learning_rate": 0.1, "scenario.rounds": 10} (ianvs.config.overrides).
-    """
-
-    workspace: PathLike | None
-    root: PathLike | None
-    settings: Settings
-    jobs: int | None
-    engine: str | None
-    device: str | None
-
-
-class CaseOptions(JobOptions, total=False):
-    """JobOptions, and a selection of cases; None: all.
-
-    only: those that fulfil conditions such as "ewc,seed=1" (running/planning/plan.py). limit: only the first ones.
-    """
-
-    only: str | None
-    limit: int | None
-
-
-MOST_CASES = 100_000
-
 
 def run(
     path: PathLike,
@@ -104,17 +63,27 @@ def run(
     listener: Listener | None = None,
     **options: Unpack[CaseOptions],
 ) -> Results:
-    """Run the unfinished cases of the job at `path`, write its reports, and return its results.
+    """Run the unfinished cases of a job, write its reports, and return its results.
 
-    fail_fast: overrides the job's file. rerun: cases that start over from the first round: "failed",
-    "all", or conditions as in `only`. keep: finished cases that differ in nothing but the source of their algorithm
-    count as finished, from now on; a note of the leaderboard names them. yes: allow more than 100 000 cases.
-    listener: is told what happens; by default it prints lines in a notebook, nothing elsewhere. Raises ConfigError
-    before anything runs; a failing case raises nothing: it is a row with a status.
+    Args:
+        path: A job file, its folder, or the name of a shipped job.
+        fail_fast: Whether to stop at the first case that fails; None: as the job's file says.
+        rerun: Cases that start again from the first round: "failed", "all", or conditions as in `only`.
+        keep: Whether finished cases that differ only in the source of their algorithm count as finished, now and in
+            later runs. A note on the leaderboard names them.
+        yes: Allow more than 100 000 cases.
+        listener: Receives progress; by default, lines are printed in a notebook and nothing elsewhere.
+        **options: See `CaseOptions`.
+
+    Returns:
+        The results of all cases. A case that failed is a row with a status, not an exception.
+
+    Raises:
+        ConfigError: The job's files are wrong. It is raised before anything runs.
     """
-    with closing(EarlyEngine()) as early, _loaded(path, CaseOptions, options, early) as (job, inspector):
+    with closing(EarlyEngine()) as early, opened_job(path, CaseOptions, options, early) as (job, inspector):
         if not yes:
-            _refuse_many(job)
+            refuse_many(job)
         if fail_fast is not None:
             job = replace(job, fail_fast=fail_fast)
         if rerun is not None:
@@ -138,7 +107,7 @@ def run(
                 states=outcome.states,
             )
             try:
-                _write(results, f"ianvs report -f {shown_path(job.file)}")
+                write_all_reports(results, f"ianvs report -f {shown_path(job.file)}")
             except DamagedError as error:  # a plan only looks at sizes and times, a report reads
                 if error.path in damaged or not doubt(error.path):
                     raise
@@ -148,31 +117,50 @@ def run(
 
 
 def plan(path: PathLike, *, watcher: Listener | None = None, **options: Unpack[CaseOptions]) -> Plan:
-    """The test cases of the job at `path` with their states and reasons; nothing runs."""
-    with _loaded(path, CaseOptions, options) as (job, inspector):
+    """List the test cases of a job with their states and reasons; nothing runs.
+
+    Args:
+        path: A job file, its folder, or the name of a shipped job.
+        watcher: Receives the progress of the checks.
+        **options: See `CaseOptions`.
+    """
+    with opened_job(path, CaseOptions, options) as (job, inspector):
         return require_files(job, inspector, watcher).checked_plan()
 
 
 def validate(path: PathLike, *, watcher: Listener | None = None, **options: Unpack[JobOptions]) -> JobSpec:
-    """Check the job at `path` and return it; its `warnings` list settings without effect and suspicious ones.
+    """Make all checks that `run` makes before the first case; nothing is trained.
 
-    Makes every check that `run` makes before the first case, in the same order and with the same messages
-    (running/scheduler/preflight.py): files, data, metrics, scenario, the grids against the constructors of the
-    plugins, and the exam itself, whose data are decoded into the workspace as in a run. Code of authors runs in a
-    separate process. Raises ConfigError with all errors.
+    The checks cover files, data, metrics, the scenario, the exam and the hyperparameters that plugins accept. Data are
+    decoded into the workspace as in a run. Code of plugins runs in a separate process.
+
+    Args:
+        path: A job file, its folder, or the name of a shipped job.
+        watcher: Receives the progress of the checks.
+        **options: See `JobOptions`.
+
+    Returns:
+        The job. Its `warnings` list settings that have no effect or look wrong.
+
+    Raises:
+        ConfigError: All errors that the checks found.
     """
-    with _loaded(path, JobOptions, options) as (job, inspector):
+    with opened_job(path, JobOptions, options) as (job, inspector):
         return check_job(job, inspector, watcher or Listener())
 
 
 def prepare(path: PathLike, **options: Unpack[JobOptions]) -> list[tuple[str, Path, bool]]:
-    """Make the environments of the job at `path`: (algorithm, folder, whether it was made now) of each.
+    """Make the environments that a job's algorithms ask for, with uv or pip.
 
-    Packages are installed by uv or pip, from wherever these take them. Raises IanvsError.
+    Returns:
+        For each environment (algorithm, folder, whether it was made now).
+
+    Raises:
+        IanvsError: A package can't be installed.
     """
     from ianvs.processes.interpreters.lock import prepare as made
 
-    with _loaded(path, JobOptions, options) as (job, _):
+    with opened_job(path, JobOptions, options) as (job, _):
         listed = [(a, a.environment.folder(job.workspace)) for a in job.algorithms if a.environment is not None]
         return [(str(a.name), folder, made(a, job.workspace)) for a, folder in listed]
 
@@ -185,16 +173,23 @@ def report(
     running: Sequence[str] = (),
     **options: Unpack[CaseOptions],
 ) -> Results:
-    """Write the reports of the job at `path` from stored results; nothing runs. page_only: only report.html.
+    """Write the reports of a job from stored results; nothing runs.
 
-    stored: with cases that were made in the same exam before something changed and have not run since, in rows of
-    their own. If all stored results are from before a change of the job, a method or ianvs, they are reported and
-    marked as such. running: sentences on what runs, for a page that renews itself. Raises IanvsError if nothing of the
-    job is stored.
+    If all stored results are older than a change of the job, a method or ianvs, they are reported and marked.
+
+    Args:
+        path: A job file, its folder, or the name of a shipped job.
+        page_only: Write report.html alone.
+        stored: Add rows for cases that were run before a change of their algorithm, in the same exam.
+        running: Sentences about running cases, for a page that reloads itself.
+        **options: See `CaseOptions`.
+
+    Raises:
+        IanvsError: Nothing of the job is stored.
     """
     results = _stored_results(path, stored, options)
     try:
-        _write(results, f"ianvs report -f {shown_path(job_path(Path(path)))}", page_only, running)
+        write_all_reports(results, f"ianvs report -f {shown_path(job_path(Path(path)))}", page_only, running)
     except DamagedError as error:
         doubt(error.path)  # so that the next run finds it, too
         raise
@@ -202,9 +197,9 @@ def report(
 
 
 def _stored_results(path: PathLike, stored: bool, options: CaseOptions) -> Results:
-    """What is stored of a job. stored: also what was made before something changed."""
-    with _loaded(path, CaseOptions, options) as (job, inspector):
-        _refuse_many(job)
+    """Return what is stored of a job. stored: also what was made before something changed."""
+    with opened_job(path, CaseOptions, options) as (job, inspector):
+        refuse_many(job)
         plan_ = require_files(job, inspector).checked_plan()
         facts = collect(job_file=job.file, imported=imports_of(job))
         return stored_results_of(plan_, facts, inspector, earlier_too=stored)
@@ -219,7 +214,19 @@ def plot(
     formats: Sequence[str] = ("svg",),
     **options: Unpack[CaseOptions],
 ) -> list[Path]:
-    """Draw stored results for a paper, in `out` or rank/plots of the job: see `ianvs.results.plots.write_plots`."""
+    """Draw charts of stored results for a paper.
+
+    Args:
+        path: A job file, its folder, or the name of a shipped job.
+        out: The folder to write to; None: rank/plots of the job.
+        over: A hyperparameter for the horizontal axis; None: the rounds.
+        metric: The metric to draw; None: the first.
+        formats: Formats of the files, such as "svg" and "pdf".
+        **options: See `CaseOptions`.
+
+    Returns:
+        The files that were written.
+    """
     results = _stored_results(path, False, options)
     folder = report_folder(results.workspace / results.name) / "plots" if out is None else Path(out)
     return write_plots(results, folder, over=over, metric=metric, formats=formats)
@@ -228,13 +235,24 @@ def plot(
 def prune(
     path: PathLike, *, finished: bool = False, lost: bool = False, yes: bool = False, **options: Unpack[JobOptions]
 ) -> list[Prunable]:
-    """What the workspace of the job at `path` could do without, of all its jobs: see ianvs.store.pruning.
+    """List what can be deleted from the workspace of a job, and delete it if `yes`.
 
-    Models of rounds before the last are always among it; finished: those of finished cases, too; lost: cases that no
-    job has any more, this one as it is now included. yes: remove it; what is returned is what was removed. Cases that
-    a process works on stay. Raises IanvsError for `lost` while another job runs, whose cases are not known yet.
+    The list covers all jobs of the workspace. Models of earlier rounds are always on it. Running cases are never on it.
+
+    Args:
+        path: A job file, its folder, or the name of a shipped job.
+        finished: Include the models of finished cases.
+        lost: Include cases that belong to no job any more.
+        yes: Delete.
+        **options: See `JobOptions`.
+
+    Returns:
+        What can be deleted; with `yes`, what was deleted.
+
+    Raises:
+        IanvsError: `lost` is set while another job runs in the workspace.
     """
-    with _loaded(path, JobOptions, options) as (job, inspector):
+    with opened_job(path, JobOptions, options) as (job, inspector):
         plan_ = require_files(job, inspector).checked_plan()
     if not plan_.store.root.is_dir():
         raise IanvsError(nothing_stored(job.workspace), code="missing-results")
@@ -252,41 +270,67 @@ def prune(
 
 
 def compare(sides: Sequence[PathLike]) -> Comparison:
-    """Compare two or more workspaces, job files or reports, each with the first. Nothing is written.
+    """Compare two or more workspaces, job files or reports, each with the first; nothing is written.
 
-    For a workspace with several jobs, name one of them: "WORKSPACE:JOB". Raises IanvsError for anything else.
+    Args:
+        sides: Paths. One of several jobs in a workspace is "WORKSPACE:JOB".
+
+    Raises:
+        IanvsError: A path is none of these.
     """
     return compare_sides([read_side(side) for side in sides])
 
 
 def merge(sources: Sequence[PathLike], out: PathLike) -> Merged:
-    """Write the results of several workspaces into a new one at `out`, with one leaderboard. The sources are only read.
+    """Write the results of several workspaces into a new one with one leaderboard; the sources are only read.
 
-    What does not fit is left out and reported (Merged.messages): a different exam under the same name, different source
-    under the name of an algorithm, damaged or unfinished cases. Raises IanvsError if `out` is not empty, or nothing
-    fits.
+    A different exam or algorithm under the same name, and damaged or unfinished cases, are left out. `Merged.messages`
+    lists them.
+
+    Args:
+        sources: The workspaces.
+        out: The folder of the new one.
+
+    Raises:
+        IanvsError: `out` is not empty, or nothing fits.
     """
     merged = merge_workspaces(sources, out)
-    _write(merged.results, f"ianvs merge {shlex.join(map(str, sources))} --out ANOTHER")
+    write_all_reports(merged.results, f"ianvs merge {shlex.join(map(str, sources))} --out ANOTHER")
     return merged
 
 
 def export(path: PathLike, to: str, out: PathLike, *, workspace: PathLike | None = None) -> Path:
-    """Write the stored results of a job into the new folder `out`, in the format of another tool; returns the folder.
+    """Write stored results in the format of another tool; nothing runs, and nothing is sent anywhere.
 
-    path: a job file, the name of a job of ours, "WORKSPACE", or "WORKSPACE:JOB". to: "parquet", "mlflow",
-    "tensorboard", "wandb", "huggingface", or a format of an installed package (docs/results.md). Nothing runs, and
-    nothing is sent anywhere. Raises IanvsError if no results are stored, `to` is unknown, a required package is
-    missing, or `out` is not empty.
+    Args:
+        path: A job file, the name of a shipped job, "WORKSPACE", or "WORKSPACE:JOB".
+        to: "parquet", "mlflow", "tensorboard", "wandb", "huggingface", or a format of an installed package.
+        out: The new folder.
+        workspace: The workspace, if it is not the one in the job's file.
+
+    Returns:
+        The folder.
+
+    Raises:
+        IanvsError: No results are stored, `to` is unknown, a package is missing, or `out` is not empty.
     """
     return export_results(stored_results(path, workspace), to, Path(out))
 
 
 def migrate(path: PathLike, out: PathLike, *, root: PathLike | None = None) -> dict[Path, str]:
-    """Convert the files of a KubeEdge Ianvs job to our own format, below `out`; returns {file: its text}.
+    """Convert the files of a KubeEdge Ianvs job to our format. Plugins are not changed.
 
-    Plugins stay where they are, unchanged. Raises ConfigError for errors in the job, and
-    IanvsError if the job is in our format already, or a file would be replaced.
+    Args:
+        path: The job file.
+        out: The folder to write to.
+        root: The folder to which paths of datasets are relative.
+
+    Returns:
+        The text of each file that was written.
+
+    Raises:
+        ConfigError: The job has errors.
+        IanvsError: The job is in our format already, or a file exists.
     """
     folder = Path(out).absolute()
     files = read_job(job_path(Path(path)), Path(root) if root is not None else None).migrated(folder)
@@ -306,84 +350,14 @@ def migrate(path: PathLike, out: PathLike, *, root: PathLike | None = None) -> d
 
 
 def exams(path: PathLike, **options: Unpack[JobOptions]) -> dict[str, Exam]:
-    """The exams of the job at `path` by name, with their data; nothing runs.
+    """Return the exams of a job by name, with their data; nothing runs.
 
-    If each seed has its own exam, this is the one of the first seed, as its name shows.
+    If each seed has its own exam, this is the exam of the first seed, as its name shows.
     """
-    with _loaded(path, JobOptions, options) as (job, inspector):
+    with opened_job(path, JobOptions, options) as (job, inspector):
         require_files(job, inspector)
     exams_by_name = {}
     for testenv in job.testenvs:
         suffix = f" (of seed {job.seeds[0]}; each seed has one of its own)" if seeds_of_case(testenv.scenario) else ""
         exams_by_name[testenv.name + suffix] = open_exam(with_seed(testenv, job.seeds[0]), job.workspace / "cache")
     return exams_by_name
-
-
-@contextmanager
-def _loaded(
-    path: PathLike, option_class: type[JobOptions], options: Mapping[str, Any], early: EarlyEngine | None = None
-) -> Iterator[tuple[JobSpec, Inspector]]:
-    """The job, and who asks its authors' files, from processes of `early` where there will be cases.
-
-    option_class: the class of the options that the caller takes; raises TypeError for another one.
-    """
-    names = option_class.__annotations__  # those of its bases are among them
-    for name in options:
-        if name not in names:
-            raise TypeError(f"unknown option '{name}'.{closest(name, names)} There are: {', '.join(sorted(names))}.")
-    workspace, root = options.get("workspace"), options.get("root")
-    job = load_job(
-        job_path(Path(path)),
-        workspace=Path(workspace) if workspace is not None else None,
-        jobs=options.get("jobs"),
-        root=Path(root) if root is not None else None,
-        engine=options.get("engine"),
-        device=options.get("device"),
-        environment=os.environ,
-        overrides=parsed(options.get("settings", ())),
-    )
-    engine = (lambda: None) if early is None else partial(early.forking, job)
-    with closing(Inspector(job, engine, partial(inspector_sandbox, job), inline=runs_inline(job))) as inspector:
-        job = without_unused(job, inspector)
-        if job.overrides:
-            job = with_hyperparameters(job, inspector)
-        yield replace(job, only=options.get("only"), limit=options.get("limit")), inspector
-
-
-def _refuse_many(job: JobSpec) -> None:
-    """Raise IanvsError for a grid so large that it is hardly meant, before its cases are made one by one."""
-    if job.limit is not None:
-        return
-    sizes = {algorithm.name: cells(algorithm.modules) for algorithm in job.algorithms}
-    cases = sum(sizes.values()) * len(job.seeds) * len(job.testenvs)
-    if cases > MOST_CASES:
-        largest = max(sizes, key=lambda name: sizes[name])
-        raise IanvsError(
-            f"the job has {cases:,} cases, and the grid of '{largest}' alone {sizes[largest]:,} choices; nothing was "
-            f"run. `--limit 3` takes the first three. Give fewer values in its file, or with --set; `--yes` runs all.",
-            code="too-many-cases",
-        )
-
-
-def _write(results: Results, again: str, page_only: bool = False, running: Sequence[str] = ()) -> None:
-    """again: the command that does it once there is room."""
-    store = JobStore(results.workspace, results.name)
-    with not_collecting():
-        leaderboard = results.leaderboard  # first: what can't be read stops it before anything is written
-    try:
-        store.write(record_of(results))
-        provenance = (store.read() or {}).get("provenance") or results.provenance
-        command = str(provenance["command"])
-        about: dict[str, Any] = {"title": results.name, "command": command, "provenance": provenance}
-        if not page_only:
-            write_reports(leaderboard, results.reported, results.rank, store.folder, **about)
-        with not_collecting():
-            selected = leaderboard.select(results.rank)
-            about |= {"workspace": results.workspace, "running": running}
-            write_page(selected, results.passed, results.reported, store.folder, **about)
-    except OSError as error:
-        raise IanvsError(
-            f"the reports can't be written: {error.strerror} ({error.filename}). What is finished is stored; "
-            f"`{again}` writes them once there is room.",
-            code="unwritable-file",
-        ) from error

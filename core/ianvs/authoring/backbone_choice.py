@@ -20,11 +20,19 @@ from ianvs.base.errors import PluginError, first_line, require_known
 
 @dataclass
 class BackboneChoice:
-    """Options of TorchLearner for a pretrained network, which docs/methods.md#pretrained-networks explains.
+    """Options of TorchLearner for a pretrained network (docs/methods.md#pretrained-networks).
 
-    picture_size: side, or [height, width], in pixels. crop: the share of the resized sides that is kept around the
-    centre; "none": pictures are squeezed into picture_size. pooling: "cls" or "mean" of a transformer; None: as the
-    network does. lora_alpha: 2 * lora_rank by default.
+    Attributes:
+        weights: As in TorchLearner.
+        download: As in TorchLearner.
+        frozen: As in TorchLearner.
+        lora_rank: As in TorchLearner.
+        lora_alpha: 2 * lora_rank by default.
+        picture_size: Side, or [height, width], in pixels.
+        interpolation: As in TorchLearner.
+        crop: Share of the resized sides that is kept around the centre; "none": images are squeezed into picture_size.
+        scale: As in TorchLearner.
+        pooling: "cls" or "mean" of a transformer; None: as the network does.
     """
 
     weights: str | None = None
@@ -62,7 +70,7 @@ class BackboneChoice:
     # Pictures.
 
     def completed(self, name: str) -> BackboneChoice:
-        """What is not said of pictures is as published of the weights of the network `name`."""
+        """Fill in what is published for images with the weights of the network `name`."""
         published_options = {} if self.weights is None else published(name, self.weights, self.download)
         new = replace(self, **{key: value for key, value in published_options.items() if getattr(self, key) is None})
         if published_options and new.scale != published_options["scale"]:
@@ -70,7 +78,7 @@ class BackboneChoice:
         return new
 
     def seen(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of the network's input, (C, H, W) or (D,)."""
+        """Return the shape of the network's input, (C, H, W) or (D,)."""
         return (shape[0], *self._size) if self._size is not None and len(shape) == 3 else tuple(shape)
 
     @property
@@ -129,8 +137,13 @@ class BackboneChoice:
     def fill(
         self, name: str, model: nn.Module, place: str, head: nn.Linear, initial: Mapping[str, Tensor] | None
     ) -> str:
-        """Load the weights into `model`, except for its head, then what fits of an `initial` model, and the latter's
-        head into `head` if it has as many classes. Returns a sentence on what did not fit."""
+        """Load the weights into `model`, except for its head, then what fits of an `initial` model.
+
+        The head of the initial model goes into `head` if it has as many classes.
+
+        Returns:
+            A sentence on what did not fit.
+        """
         messages: list[str] = []
         if self.weights is not None:
             state = library_weights(name, self.weights, self.download)

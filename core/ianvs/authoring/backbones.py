@@ -18,7 +18,7 @@ CLASSES = 1000  # of ImageNet: what most trained heads have
 
 @cache
 def torchvision_names() -> tuple[str, ...]:
-    """torchvision's networks for image classification."""
+    """Return torchvision's networks for image classification."""
     import torchvision
 
     return tuple(torchvision.models.list_models(module=torchvision.models))
@@ -35,14 +35,17 @@ def is_hugging_face(name: str) -> bool:
 
 
 class Body(nn.Module):
-    """(N, C, H, W) -> (N, D): a library's network with the identity as its head. Grey pictures are expanded to three
-    equal channels."""
+    """(N, C, H, W) -> (N, D): a library's network with the identity as its head.
+
+    Grey images are expanded to three equal channels.
+    """
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return (N, D)."""
         output = self.model(coloured(x))
         features: Tensor = getattr(output, "logits", getattr(output, "pooler_output", output))
         return features.flatten(1)

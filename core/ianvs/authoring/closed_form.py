@@ -1,4 +1,4 @@
-"""A base class for methods that learn a linear head in closed form, from sums over fixed features."""
+"""A base class for methods that compute a linear head in closed form, from sums over fixed features."""
 
 from typing import Any
 
@@ -14,13 +14,15 @@ NEVER = -1e9  # the bias of a class that was not taught, among others that were
 
 
 class ClosedFormLearner(TorchLearner):
-    """Passes every sample through a frozen network once, and keeps sums of the features f (D,) in float64.
+    """Passes every sample once through a frozen network, and keeps sums of the features f (D,) in float64.
 
-    counts: (C,) n_c, samples of each class. sums: (C, D) s_c = sum of f. moment: (D, D) G = sum of f f' of all classes,
-    if a method sets `second_moment`. A method defines `solve`. The order of samples does not matter, there are no
-    epochs and no learning rate, and no sample is kept.
+    A method defines `solve`. The order of samples has no effect. There are no epochs and no learning rate, and no
+    sample is kept.
 
-    network: any of TorchLearner's, frozen; "linear" has no body: the samples themselves are the features.
+    Attributes:
+        counts: (C,) n_c, the number of samples of each class.
+        sums: (C, D) s_c, the sum of f over each class.
+        moment: (D, D) G, the sum of f f' over all classes, if a method sets `second_moment`.
     """
 
     memory: tuple[()] = ()  # it keeps no samples
@@ -31,25 +33,35 @@ class ClosedFormLearner(TorchLearner):
         self.counts, self.sums, self.moment = (torch.zeros(0, dtype=torch.float64) for _ in range(3))
 
     def solve(self) -> tuple[Tensor, Tensor]:
-        """(weight (K, D), bias (K,)) float64 of the K classes that were taught, in order, from the sums in `taught`."""
+        """Return (weight (K, D), bias (K,)), float64, of the K classes that were taught, in their order.
+
+        `taught` has the sums.
+        """
         raise NotImplementedError
 
     @property
     def taught(self) -> tuple[Tensor, Tensor]:
-        """n (K, 1) and s (K, D) of the classes with samples."""
+        """Return n (K, 1) and s (K, D) of the classes with samples."""
         some = self.counts > 0
         return self.counts[some][:, None], self.sums[some]
 
     def look(self, features: Tensor, y: Tensor) -> None:
-        """Called with all features (N, D) float32 and labels (N,) of a round, after adding them to the sums."""
+        """Process the features of a round. It is called after they were added to the sums.
+
+        Args:
+            features: (N, D) float32.
+            y: (N,) labels.
+        """
 
     def training_data(self, data: RoundData) -> RoundData:
+        """Add the round's features to the sums; no data remain to train on."""
         labelled = data.nothing() if data.pretraining else data.labelled()  # without labels there is nothing to sum
         if len(labelled):
             self._add(self._features(labelled.x), labelled.y.to(data.device))
         return data.nothing()
 
     def after_round(self, data: RoundData) -> None:
+        """Solve for the head."""
         some = self.counts > 0
         if bool(some.any()):
             _, head = body_and_head(self.network)
@@ -76,14 +88,20 @@ class ClosedFormLearner(TorchLearner):
         self.look(features, y)
 
     def state(self) -> State:
+        """Return the sums."""
         return {"counts": self.counts, "sums": self.sums, "moment": self.moment}
 
     def restore(self, state: State) -> None:
+        """Restore what `state` returned."""
         self.counts, self.sums, self.moment = state["counts"], state["sums"], state["moment"]
 
 
 class RandomProjection(nn.Module):
-    """h = relu(f R): features (N, D) -> (N, M), R (D, M) drawn from a standard normal distribution at construction."""
+    """h = relu(f R): features (N, D) -> (N, M).
+
+    Attributes:
+        R: (D, M) numbers drawn from a standard normal distribution at construction.
+    """
 
     R: Tensor
 
@@ -92,4 +110,5 @@ class RandomProjection(nn.Module):
         self.register_buffer("R", torch.randn(features, width))
 
     def forward(self, f: Tensor) -> Tensor:
+        """Return (N, M) from (N, D)."""
         return (f @ self.R).relu()

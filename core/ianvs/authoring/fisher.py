@@ -28,19 +28,26 @@ def fisher_diagonal(
     kind: str = "empirical",
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """(P,) mean over samples of the squared gradient of -log p(label | x), in the order of `flat_parameters`.
+    """Return the mean over samples of the squared gradient of -log p(label | x).
 
-    kind selects the label (Kunstner et al. 2019, eq. 2 and 3; van de Ven 2025, arXiv 2502.11756, compares them):
-    "empirical": the sample's own. "exact": each class, weighted by its predicted probability, which is the Fisher
-    information and takes a backward pass for each class. "sampled": one drawn from the predicted distribution by
-    `generator` (on the CPU), an estimate of the exact one. "batch": the sample's own, but the mean gradient of a batch
-    is squared, a different quantity, smaller by up to the batch size and faster. "weighted": the sample's own,
-    weighted by its predicted probability, one term of the exact one (Buzzega et al. 2020, the code of their oEWC).
+    For all kinds but "batch" each sample's gradient is squared separately, layer by layer where that is equivalent
+    (`LayerSquares`). The network is in evaluation mode, so batch normalisation does not mix samples.
 
-    For all kinds but "batch" each sample's gradient is squared separately: layer by layer (`LayerSquares`) if that is
-    equivalent. The network is in evaluation mode, so that batch normalisation does not mix samples.
+    Args:
+        network: The network.
+        batches: (x (B, ...), y (B,)), ready for the network.
+        mask: (C,) added to logits; None: no mask.
+        kind: Which label (Kunstner et al. 2019, eq. 2 and 3; van de Ven 2025, arXiv 2502.11756, compares them).
+            "empirical": the sample's own. "exact": each class, weighted by its predicted probability. This is the
+            Fisher information, and takes a backward pass for each class. "sampled": one drawn from the predicted
+            distribution, an estimate of the exact one. "batch": the sample's own, but the mean gradient of a batch is
+            squared. This is another quantity, smaller by up to the batch size, and faster. "weighted": the sample's
+            own, weighted by its predicted probability, one term of the exact one (Buzzega et al. 2020, the code of
+            their oEWC).
+        generator: Draws the labels of "sampled", on the CPU.
 
-    batches: (x (B, ...), y (B,)), ready for the network. mask: (C,) added to logits; None: no mask.
+    Returns:
+        (P,) in the order of `flat_parameters`.
     """
     require_known("fisher", kind, FISHERS)
     parameters = {name: p.detach() for name, p in network.named_parameters() if p.requires_grad}
@@ -136,34 +143,42 @@ class _Squares:
 @former_names(of="from_network")
 @dataclass(frozen=True)
 class Anchor:
-    """A quadratic well around earlier weights. theta: (P,) its centre, fisher: (P,) its curvature, per weight."""
+    """A quadratic penalty around earlier weights.
+
+    Attributes:
+        theta: (P,) the weights.
+        fisher: (P,) the importance of each.
+    """
 
     theta: Tensor
     fisher: Tensor
 
     @classmethod
     def from_network(cls, network: nn.Module, fisher: Tensor) -> Anchor:
-        """An anchor at the network's current weights."""
+        """Return an anchor at the network's current weights."""
         return cls(flat_parameters(network).detach().clone(), fisher)
 
     def distance(self, theta: Tensor) -> Tensor:
-        """sum_i F_i (theta_i - theta*_i)^2, a scalar; theta: (P,) as from `flat_parameters`."""
+        """Return sum_i F_i (theta_i - theta*_i)^2, a scalar; theta: (P,) as from `flat_parameters`."""
         return (self.fisher * (theta - self.theta) ** 2).sum()
 
     def to(self, device: torch.device) -> Anchor:
-        """The same on another device."""
+        """Return the same anchor on another device."""
         return Anchor(self.theta.to(device), self.fisher.to(device))
 
     def state(self) -> dict[str, Tensor]:
-        """The state, for `torch.save`."""
+        """Return the state, for `torch.save`."""
         return {"theta": self.theta, "fisher": self.fisher}
 
 
 def with_anchor(anchors: Sequence[Anchor], new: Anchor, gamma: float | None) -> list[Anchor]:
-    """The anchors after another round: all of them (Kirkpatrick et al. 2017), or with `gamma` a single one.
+    """Return the anchors after another round.
 
-    gamma: 0 to 1; the single one is at the latest weights, with F <- gamma F + F_new (online EWC; Schwarz et al. 2018,
-    section 4).
+    Args:
+        anchors: Those so far.
+        new: That of the round.
+        gamma: None: all anchors are kept (Kirkpatrick et al. 2017). 0 to 1: a single anchor at the latest weights, with
+            F <- gamma F + F_new (online EWC; Schwarz et al. 2018, section 4).
     """
     if gamma is None:
         return [*anchors, new]

@@ -58,9 +58,13 @@ class ImageTransform(ABC):
 
     @abstractmethod
     def build(self, size: Size) -> BatchFunction:
-        """A function of images (B, C, H, W), uint8 or numbers in 0 to 1, for a network's input of `size`.
+        """Return a function of images (B, C, H, W), uint8 or numbers in 0 to 1, for a network's input of `size`.
 
-        It draws from torch's default generator of the CPU. Raises ValueError or TypeError for a wrong value.
+        The function draws from torch's default generator of the CPU.
+
+        Raises:
+            ValueError: A value is wrong.
+            TypeError: A value has the wrong type.
         """
 
 
@@ -75,6 +79,7 @@ class RandomResizedCrop(ImageTransform):
     key, order, resizes = "random_resized_crop", 0, True
 
     def build(self, size: Size) -> BatchFunction:
+        """Return torchvision's RandomResizedCrop."""
         options = self.value if isinstance(self.value, Mapping) else {"scale": self.value}
         for name in options:
             require_known("option of augment's random_resized_crop", name, ("scale", "ratio", "interpolation"))
@@ -90,11 +95,12 @@ class RandomResizedCrop(ImageTransform):
 
 
 class PadCrop(ImageTransform):
-    """Pixels of black that are added on each side before a crop of the former size (He et al. 2016, 4.2)."""
+    """Black pixels that are added on each side before a crop of the original size (He et al. 2016, 4.2)."""
 
     key, order = "pad_crop", 1
 
     def build(self, size: Size) -> BatchFunction:
+        """Return torchvision's RandomCrop with padding."""
         if isinstance(self.value, bool) or not isinstance(self.value, int) or self.value < 0:
             raise ValueError(f"it is a number of pixels, 0 or more; it can't be {self.value!r}")
         width = self.value
@@ -116,6 +122,7 @@ class Flip(ImageTransform):
     key, order = "flip", 2
 
     def build(self, size: Size) -> BatchFunction:
+        """Return torchvision's RandomHorizontalFlip."""
         probability = _probability(self.value)
 
         def flip(x: Tensor) -> Tensor:
@@ -131,6 +138,7 @@ class Rotate(ImageTransform):
     key, order = "rotate", 3
 
     def build(self, size: Size) -> BatchFunction:
+        """Return torchvision's RandomRotation."""
         v2 = _v2()
         degrees = self.value if isinstance(self.value, int | float) else _pair(self.value, "rotate")
         return each(v2.RandomRotation(degrees, interpolation=v2.InterpolationMode.BILINEAR))
@@ -142,6 +150,7 @@ class Jitter(ImageTransform):
     key, order = "jitter", 4
 
     def build(self, size: Size) -> BatchFunction:
+        """Return torchvision's ColorJitter."""
         options = self.value if isinstance(self.value, Mapping) else {"brightness": self.value}
         for name in options:
             require_known("option of augment's jitter", name, ("brightness", "contrast", "saturation", "hue"))
@@ -154,6 +163,7 @@ class Auto(ImageTransform):
     key, order = "auto", 5
 
     def build(self, size: Size) -> BatchFunction:
+        """Return torchvision's transform of this policy."""
         v2 = _v2()
         policies = {policy.value: policy for policy in v2.AutoAugmentPolicy}
         others = {"rand": v2.RandAugment, "trivial": v2.TrivialAugmentWide, "augmix": v2.AugMix}
@@ -167,6 +177,7 @@ class Erase(ImageTransform):
     key, order = "erase", 6
 
     def build(self, size: Size) -> BatchFunction:
+        """Return torchvision's RandomErasing."""
         return each(_v2().RandomErasing(_probability(self.value)))
 
 

@@ -15,10 +15,12 @@ from ianvs.base.errors import PluginError
 class LowRank(nn.Module):
     """W + (alpha / r) B A (LoRA; Hu et al. 2022, eq. 3). W: (out, in) frozen, A: (r, in), B: (out, r), 0 at first.
 
-    rows: those of W that are changed, such as the queries of packed projections; B has as many. None: all.
-    It parametrises a weight matrix wherever that is, including the packed projections of torch's
-    nn.MultiheadAttention (`in_proj_weight`), which torchvision's transformers use. peft instead wraps whole modules and
-    renames their contents.
+    It parametrises any weight matrix, including the packed projections of torch's nn.MultiheadAttention
+    (`in_proj_weight`), which torchvision's transformers use. peft instead wraps whole modules and renames their
+    contents.
+
+    Attributes:
+        rows: The rows of W that are changed, such as the queries of packed projections. B has as many. None: all.
     """
 
     def __init__(self, weight: Tensor, rank: int, alpha: float, rows: slice | None = None) -> None:
@@ -31,6 +33,7 @@ class LowRank(nn.Module):
         self.scale = alpha / rank
 
     def forward(self, weight: Tensor) -> Tensor:
+        """Return the changed weight (out, in)."""
         change = self.scale * (self.B @ self.A)
         if self.rows is not None:
             start, stop, _ = self.rows.indices(len(weight))
@@ -41,7 +44,15 @@ class LowRank(nn.Module):
     def at(
         cls, module: nn.Module, name: str, rank: int, alpha: float | None = None, rows: slice | None = None
     ) -> LowRank:
-        """One that parametrises the weight `name` of `module`, which is frozen. alpha: 2 * rank by default."""
+        """Parametrise a weight of a module, and freeze the original.
+
+        Args:
+            module: The module.
+            name: The name of its weight.
+            rank: r.
+            alpha: The scale; None: 2 * rank.
+            rows: See above.
+        """
         weight = getattr(module, name)
         made = cls(weight, rank, 2.0 * rank if alpha is None else alpha, rows)
         parametrize.register_parametrization(module, name, made, unsafe=True)
@@ -57,19 +68,31 @@ class FrozenBody(nn.Module):
         self.body = body.requires_grad_(False).eval()
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the features of x."""
         output: Tensor = self.body(x)
         return output
 
     def train(self, mode: bool = True) -> FrozenBody:
+        """Stay in evaluation mode."""
         super().train(False)
         return self
 
 
 def add_lora(body: nn.Module, rank: int, alpha: float | None = None) -> int:
-    """Add a trainable low-rank update to every matrix of the transformer blocks in `body`; returns their number.
+    """Add a trainable low-rank update to every matrix of the transformer blocks in a body.
 
-    These are all 2-d weights of nn.Linear and nn.MultiheadAttention. alpha: 2 * rank by default.
-    Raises PluginError if there are none, as in a convolutional network.
+    These are all 2-d weights of nn.Linear and nn.MultiheadAttention.
+
+    Args:
+        body: Changed in place.
+        rank: The rank of each update.
+        alpha: The scale; None: 2 * rank.
+
+    Returns:
+        The number of matrices.
+
+    Raises:
+        PluginError: There are none, as in a convolutional network.
     """
     if rank < 1:
         raise PluginError(f"lora_rank is 1 or more; it can't be {rank}.", code="out-of-range")

@@ -1,4 +1,4 @@
-"""Memories of old samples with a budget."""
+"""Memories of old samples with a limited size."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -21,7 +21,7 @@ def _rows(columns: Iterable[Tensor], index: Tensor) -> tuple[Tensor, ...]:
 class Memory:
     """At most `capacity` samples with their data, in the order of arrival. Subclasses decide which ones stay.
 
-    x: (len, ...) samples, as they were added. y: (len,) their labels. A method may add further columns.
+    A method may add further columns.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -53,19 +53,19 @@ class Memory:
         return sum(column.nbytes for column in self.columns)
 
     def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, ...]:
-        """(x, y, ...) of min(n, len) distinct samples, drawn uniformly."""
+        """Return (x, y, ...) of min(n, len) distinct samples, drawn uniformly."""
         return self.at(torch.randperm(len(self), generator=generator)[:n])
 
     def at(self, index: Tensor) -> tuple[Tensor, ...]:
-        """(x, y, ...) of the samples at the positions `index` (n,)."""
+        """Return (x, y, ...) of the samples at the positions `index` (n,)."""
         return _rows(self.columns, index)
 
     def state(self) -> State:
-        """Everything that it holds, for `torch.save`."""
+        """Return everything that it stores, for `torch.save`."""
         return {"seen": self.seen, "columns": list(self.columns)}
 
     def restore(self, state: State) -> None:
-        """Take over what `state` returned."""
+        """Restore what `state` returned."""
         self.seen, self.columns = state["seen"], tuple(state["columns"])
 
     def _keep(self, chosen: Tensor, columns: tuple[Tensor, ...]) -> None:
@@ -84,11 +84,13 @@ class Memory:
 class ReservoirMemory(Memory):
     """At any time a uniform random subset of all samples ever added.
 
-    Each sample draws one uniform key when it arrives, and those with the largest keys stay: equivalent to reservoir
-    sampling (Vitter 1985, algorithm R), and applicable to a whole round at once.
+    Each sample draws one uniform key when it arrives, and those with the largest keys stay. This is equivalent to
+    reservoir sampling (Vitter 1985, algorithm R), and works for a whole round at once.
 
-    in_place: new samples overwrite those that leave, which is cheap for a few samples at a time; the order of arrival
-    is lost.
+    Args:
+        capacity: Number of samples.
+        in_place: New samples overwrite those that leave. That is fast for a few samples at a time, but the order of
+            arrival is lost.
     """
 
     def __init__(self, capacity: int, *, in_place: bool = False) -> None:
@@ -100,9 +102,13 @@ class ReservoirMemory(Memory):
     def add(
         self, x: Tensor | NDArray[Any], y: Tensor | NDArray[Any], generator: torch.Generator, *more: Tensor
     ) -> None:
-        """Offer samples x (N, ...) with labels y (N,) and further columns (N, ...), tensors or arrays.
+        """Offer samples.
 
-        `generator` (on the CPU) draws their keys.
+        Args:
+            x: (N, ...) samples.
+            y: (N,) labels.
+            generator: Draws the keys, on the CPU.
+            *more: (N, ...) further columns.
         """
         x, y = torch.as_tensor(x), torch.as_tensor(y)
         self.seen += len(y)
@@ -139,15 +145,17 @@ class ReservoirMemory(Memory):
         self._keys[places] = keys[come]
 
     def state(self) -> State:
+        """Return everything that it stores, for `torch.save`."""
         return {**super().state(), "keys": self._keys}
 
     def restore(self, state: State) -> None:
+        """Restore what `state` returned."""
         super().restore(state)
         self._keys, self._least = state["keys"], None
 
 
 class PerRoundMemory:
-    """At most `samples_per_round` samples of each round, a uniform random subset of it (GEM)."""
+    """At most `samples_per_round` samples of each round, a uniform random subset (GEM)."""
 
     def __init__(self, samples_per_round: int) -> None:
         ReservoirMemory(samples_per_round)  # refuses what can't be a number of samples
@@ -163,25 +171,25 @@ class PerRoundMemory:
         return sum(part.nbytes for part in self.parts)
 
     def add(self, x: Tensor, y: Tensor, generator: torch.Generator, *more: Tensor) -> None:
-        """Choose from the samples x (N, ...) with labels y (N,) and further columns (N, ...) of one round."""
+        """Choose from samples x (N, ...), labels y (N,) and further columns of one round; `generator` is on the CPU."""
         part = ReservoirMemory(self.samples_per_round)
         part.add(x, y, generator, *more)
         self.parts.append(part)
 
     def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, ...]:
-        """(x, y, ...) of min(n, len) distinct samples of all rounds, drawn uniformly."""
+        """Return (x, y, ...) of min(n, len) distinct samples of all rounds, drawn uniformly."""
         return self.at(torch.randperm(len(self), generator=generator)[:n])
 
     def at(self, index: Tensor) -> tuple[Tensor, ...]:
-        """(x, y, ...) of the samples at the positions `index` (n,), counted over all rounds."""
+        """Return (x, y, ...) of the samples at the positions `index` (n,), counted over all rounds."""
         return _rows(map(torch.cat, zip(*(part.columns for part in self.parts), strict=True)), index)
 
     def state(self) -> list[State]:
-        """Everything that it holds, for `torch.save`."""
+        """Return everything that it stores, for `torch.save`."""
         return [part.state() for part in self.parts]
 
     def restore(self, state: list[State]) -> None:
-        """Take over what `state` returned."""
+        """Restore what `state` returned."""
         self.parts = [ReservoirMemory(self.samples_per_round) for _ in state]
         for part, part_state in zip(self.parts, state, strict=True):
             part.restore(part_state)
@@ -207,7 +215,7 @@ class PerClassMemory(Memory):
         self.per_class = per_class
 
     def share(self, classes: int) -> float:
-        """Samples of each class where there are so many classes."""
+        """Return how many samples of each class are stored for this number of classes."""
         return self.capacity / max(1, classes) if self.per_class is None else float(self.per_class)
 
 
@@ -219,10 +227,7 @@ class ClassBalancedMemory(PerClassMemory):
     """
 
     def add(self, x: Tensor, y: Tensor, generator: torch.Generator, *more: Tensor) -> None:
-        """Offer samples x (N, ...) with labels y (N,) and further columns, one after the other.
-
-        `generator` is on the CPU.
-        """
+        """Offer samples x (N, ...), labels y (N,) and further columns, one by one; `generator` is on the CPU."""
         slots: dict[int, list[int]] = {}  # class -> positions of its samples, new ones counted on after the old ones
         for position, label in enumerate(self.y.tolist()):
             slots.setdefault(label, []).append(position)
@@ -251,12 +256,17 @@ class ClassBalancedMemory(PerClassMemory):
 class BiasedReservoirMemory(Memory):
     """A reservoir that favours recent buckets of data (CLEAR; Lin et al. 2021).
 
-    The first bucket fills it. Of bucket i >= 1 (counted from 0), each sample is accepted with probability
-    p = alpha / (i + 1), formula "alpha_over_n", or p = alpha, formula "constant"; p is at most 1. Accepted samples
-    replace old ones, which are drawn uniformly. A bucket larger than the memory is first cut to its size, at
-    random; while there is room, every sample is stored.
-    With buckets of the memory's size, alpha 1 over n gives every bucket the same expected share, and a constant 1 keeps
-    only the newest bucket.
+    The first bucket fills it. Of bucket i >= 1 (counted from 0), each sample is accepted with probability p. Accepted
+    samples replace old ones, which are drawn uniformly. A bucket larger than the memory is first cut to its size, at
+    random. While there is room, every sample is stored.
+
+    With buckets of the memory's size, "alpha_over_n" with alpha 1 gives every bucket the same expected share, and
+    "constant" with alpha 1 keeps only the newest bucket.
+
+    Args:
+        capacity: Number of samples.
+        formula: "alpha_over_n": p = alpha / (i + 1). "constant": p = alpha. p is at most 1.
+        alpha: Scale of p.
     """
 
     def __init__(self, capacity: int, formula: str = "alpha_over_n", alpha: float = 1.0) -> None:
@@ -274,11 +284,11 @@ class BiasedReservoirMemory(Memory):
 
     @property
     def probability(self) -> float:
-        """p for samples of the next bucket, if the memory is full."""
+        """The probability p for samples of the next bucket, if the memory is full."""
         return min(1.0, self.alpha / (self.buckets + 1) if self.formula == "alpha_over_n" else self.alpha)
 
     def add(self, x: Tensor, y: Tensor, generator: torch.Generator) -> None:
-        """Offer a bucket: samples x (N, ...) with labels y (N,); `generator` is on the CPU."""
+        """Offer a bucket of samples x (N, ...) with labels y (N,); `generator` is on the CPU."""
         before = len(self)
         offered = torch.randperm(len(y), generator=generator)[: self.capacity]
         room = min(self.capacity - before, len(offered))
@@ -292,18 +302,27 @@ class BiasedReservoirMemory(Memory):
         self.buckets += 1
 
     def state(self) -> State:
+        """Return everything that it stores, for `torch.save`."""
         return {**super().state(), "buckets": self.buckets}
 
     def restore(self, state: State) -> None:
+        """Restore what `state` returned."""
         super().restore(state)
         self.buckets = state["buckets"]
 
 
 def herding(features: Tensor, n: int) -> Tensor:
-    """(min(n, N),) indices of rows of features (N, D) to take, in order (iCaRL; Rebuffi et al. 2017, algorithm 4).
+    """Select samples whose mean approximates the mean of all (iCaRL; Rebuffi et al. 2017, algorithm 4).
 
-    p_k = argmin_i |mu - (f_i + sum_{j<k} f_{p_j}) / k|, mu the mean of all rows: the mean of the first k is
-    close to mu for every k. No row is taken twice; of equally good rows, the first is taken.
+    p_k = argmin_i |mu - (f_i + sum_{j<k} f_{p_j}) / k|, with mu the mean of all rows. The mean of the first k is close
+    to mu for every k. No row is taken twice. Of equally good rows the first is taken.
+
+    Args:
+        features: (N, D).
+        n: How many.
+
+    Returns:
+        (min(n, N),) indices of rows, in the order of selection.
     """
     features = features.double()
     mean, total = features.mean(0), torch.zeros_like(features[:1])
@@ -318,17 +337,24 @@ def herding(features: Tensor, n: int) -> Tensor:
 
 
 class HerdingMemory(PerClassMemory):
-    """capacity / (number of classes so far) samples of each class, rounded down, or `per_class`, in herding's order.
+    """Exemplars of each class in herding's order: capacity / (number of classes so far), or `per_class`.
 
-    When classes are added, the first ones of each class stay (algorithm 5). If a class comes again, its exemplars are
-    chosen anew, from the stored and the new samples.
+    When classes are added, the first exemplars of each class stay (algorithm 5). If a class comes again, its exemplars
+    are selected again, from the stored and the new samples.
     """
 
     def add(self, x: Tensor, y: Tensor, features: Callable[[Tensor], Tensor], *more: Tensor) -> None:
-        """Choose from the samples x (N, ...) with labels y (N,) and further columns (N, ...).
+        """Select exemplars.
 
-        features: from stored samples (B, ...) to (B, D); called again for exemplars of classes that come again.
-        Raises PluginError if there are more classes than the capacity.
+        Args:
+            x: (N, ...) samples.
+            y: (N,) labels.
+            features: A function from stored samples (B, ...) to (B, D). It is called again for exemplars of classes
+                that come again.
+            *more: (N, ...) further columns.
+
+        Raises:
+            PluginError: There are more classes than the capacity.
         """
         self.seen += len(y)
         come, stored = set(y.tolist()), set(self.y.tolist())

@@ -152,8 +152,10 @@ class NetworkModule:
         return choice.note
 
     def predict(self, data: TestData, **context: Any) -> NDArray[np.int64]:
-        """(N,) the most probable of the task's classes, if the exam gives them, or else of the classes seen so far;
-        of all classes if the model is untrained."""
+        """Return (N,) the most probable of the task's classes, if the exam gives them, else of the classes seen so far.
+
+        An untrained model predicts among all classes.
+        """
         return self.answer_logits(data, **context).argmax(1).cpu().numpy()
 
     def probabilities(self, data: TestData, **context: Any) -> NDArray[np.float32]:
@@ -161,8 +163,10 @@ class NetworkModule:
         return self.answer_logits(data, **context).softmax(1).cpu().numpy()
 
     def scores(self, data: TestData, **context: Any) -> NDArray[np.float32]:
-        """(N, num_classes) the logits, for `task_scores: true`, including those of classes not taught yet, so that a
-        caller who knows the task can compare its classes. If the exam gives the task's classes, -inf for all others."""
+        """Return (N, num_classes) the logits, for `task_scores: true`, including those of classes not taught yet.
+
+        So a caller that knows the task can compare its classes. If the exam gives the task's classes, others are -inf.
+        """
         return self.answer_logits(data, **{**context, "classes_seen": ()}).cpu().numpy()
 
     def features(

@@ -28,9 +28,14 @@ def mlp(
     dropout: float = 0.0,
     batch_norm: bool = False,
 ) -> nn.Sequential:
-    """(N, *input_shape) -> (N, num_classes): linear layers with ReLU between them, and `dropout` after each.
+    """(N, *input_shape) -> (N, num_classes): linear layers with ReLU between them.
 
-    batch_norm: before each ReLU, instead of the layer's bias.
+    Args:
+        input_shape: Shape of a sample.
+        num_classes: Number of outputs.
+        hidden: Units of each hidden layer.
+        dropout: Share of units that is dropped after each ReLU.
+        batch_norm: Whether to normalise before each ReLU, instead of the layer's bias.
     """
     sizes = [int(torch.Size(input_shape).numel()), *hidden]
     layers: list[nn.Module] = [nn.Flatten()]
@@ -44,10 +49,16 @@ def mlp(
 def resnet(
     input_shape: Sequence[int], num_classes: int, widths: Sequence[int] = (32, 64, 128), blocks: int = 1
 ) -> nn.Sequential:
-    """(N, C, H, W) -> (N, num_classes): a residual network (He et al. 2016) for small pictures.
+    """(N, C, H, W) -> (N, num_classes): a residual network (He et al. 2016) for small images.
 
-    A 3x3 stem, then `blocks` basic blocks of each width; the first of every width but the first halves height and
-    width. Two blocks of 64, 128, 256 and 512 channels are the ResNet-18 used on CIFAR.
+    A 3x3 stem, then basic blocks. The first block of every width but the first halves height and width. Two blocks of
+    64, 128, 256 and 512 channels are the ResNet-18 used on CIFAR.
+
+    Args:
+        input_shape: (C, H, W).
+        num_classes: Number of outputs.
+        widths: Channels of each stage.
+        blocks: Basic blocks of each width.
     """
     from torchvision.models.resnet import BasicBlock
 
@@ -122,10 +133,19 @@ def build_network(
     fill: Fill | None = None,
     download: bool = False,
 ) -> nn.Sequential:
-    """The network called `name`; `hidden`, `dropout`, `batch_norm` are for 'mlp', `widths`, `blocks` for 'resnet'.
+    """Return the network of this name.
 
-    fill: loads weights into it; it is then built as they were trained. download: whether a library may download the
-    description of a network.
+    Args:
+        name: As in TorchLearner.
+        input_shape: Shape of a sample.
+        num_classes: Number of outputs.
+        hidden: For "mlp".
+        widths: For "resnet".
+        blocks: For "resnet".
+        dropout: For "mlp".
+        batch_norm: For "mlp".
+        fill: Loads weights into the network, which is then built as they were trained.
+        download: Whether a library may download the description of a network.
     """
     match name:
         case "mlp":
@@ -157,7 +177,7 @@ def build_network(
 
 
 def body_and_head(network: nn.Module) -> tuple[nn.Sequential, nn.Linear]:
-    """The modules that compute the features (N, D), and the linear layer on them; not copies."""
+    """Return the modules that compute the features (N, D), and the linear layer on them. They are not copies."""
     if not isinstance(network, nn.Sequential) or not isinstance(network[-1], nn.Linear):
         raise PluginError(
             f"the features of a {type(network).__name__} are not known. Let build_network() return an nn.Sequential "
@@ -177,7 +197,7 @@ def _require_pictures(name: str, input_shape: Sequence[int]) -> None:
 
 
 def flat_parameters(network: nn.Module) -> Tensor:
-    """(P,) all trainable parameters in one vector, in the order of `network.parameters()`; differentiable."""
+    """Return (P,) all trainable parameters in one vector, in the order of `network.parameters()`; differentiable."""
     return torch.cat([p.reshape(-1) for p in network.parameters() if p.requires_grad])
 
 
@@ -205,8 +225,8 @@ WIDTH, DEPTH, HEADS, PATCHES = 96, 4, 4, 8  # 0.5 million parameters
 class SmallViT(nn.Module):
     """(N, C, H, W) -> (N, D): a vision transformer (Dosovitskiy et al. 2021) without its head, small enough for a CPU.
 
-    Patches of side `patch` become tokens, preceded by a class token, whose final value is the
-    features. Blocks normalise first, as theirs do. A prompt method passes further tokens to `encode`.
+    Patches of side `patch` become tokens after a class token, whose final value is the features. Blocks normalise
+    first, as in the paper. A prompt method passes further tokens to `encode`.
     """
 
     def __init__(self, channels: int, size: tuple[int, int], patch: tuple[int, int]) -> None:
@@ -220,12 +240,12 @@ class SmallViT(nn.Module):
         self.blocks = nn.Sequential(*blocks, nn.LayerNorm(WIDTH))
 
     def tokens(self, x: Tensor) -> Tensor:
-        """(N, 1 + patches, D) of pictures (N, C, H, W): the class token and the patches, with their positions."""
+        """Return (N, 1 + patches, D) of images (N, C, H, W): the class token and the patches, with their positions."""
         patches = self.patches(x).flatten(2).transpose(1, 2)
         return torch.cat([self.class_token.expand(len(x), -1, -1), patches], 1) + self.position
 
     def encode(self, tokens: Tensor) -> Tensor:
-        """(N, T, D) from tokens (N, T, D): the output of all blocks."""
+        """Return (N, T, D) from tokens (N, T, D): the output of all blocks."""
         encoded: Tensor = self.blocks(tokens)
         return encoded
 
@@ -234,6 +254,7 @@ class SmallViT(nn.Module):
         return [block.self_attn for block in self.blocks if isinstance(block, nn.TransformerEncoderLayer)]
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return (N, D) of images (N, C, H, W)."""
         return self.encode(self.tokens(x))[:, 0]
 
 
@@ -245,7 +266,11 @@ def small_vit(input_shape: Sequence[int], num_classes: int) -> nn.Sequential:
 
 
 def token_network(network: nn.Module) -> tuple[SmallViT, nn.Linear]:
-    """The transformer and the head of a network called "vit". Raises PluginError for any other."""
+    """Return the transformer and the head of a network called "vit".
+
+    Raises:
+        PluginError: The network is another one.
+    """
     parts = list(network) if isinstance(network, nn.Sequential) else []
     if len(parts) != 2 or not isinstance(parts[0], SmallViT) or not isinstance(parts[1], nn.Linear):
         raise PluginError(

@@ -28,8 +28,15 @@ class SGD:
         weight_decay: float = 0.0,
         nesterov: bool = False,
     ) -> None:
-        """groups: of parameters ("params"), with their learning rate ("lr") and whether their step is one kernel's
-        ("fused", no if not given), for which they have to be of one type on one device."""
+        """Make the optimiser.
+
+        Args:
+            groups: Each with parameters ("params"), their learning rate ("lr") and whether their step is one kernel's
+                ("fused", by default not), for which they must be of one type on one device.
+            momentum: As in torch.optim.SGD.
+            weight_decay: As in torch.optim.SGD.
+            nesterov: As in torch.optim.SGD.
+        """
         self.param_groups: list[dict[str, Any]] = [{"fused": False, **group} for group in groups]
         self._momentum = momentum
         self._options: dict[str, Any] = {"momentum": momentum, "weight_decay": weight_decay}
@@ -37,10 +44,12 @@ class SGD:
         self.restart()
 
     def restart(self) -> None:
+        """Forget the momentum."""
         # Of a group's parameters either all have a momentum or none has: the fused kernel fails otherwise.
         self._moving: list[list[Tensor | None]] = [[None] * len(group["params"]) for group in self.param_groups]
 
     def step(self) -> None:
+        """Take a step."""
         with torch.no_grad():
             for group, moving in zip(self.param_groups, self._moving, strict=True):
                 moved: list[Any] = group["params"]
@@ -63,7 +72,7 @@ class SGD:
                 torch._fused_sgd_(moved, gradients, buffers, is_first_step=first, **options)
 
     def state_dict(self) -> dict[str, Any]:
-        """As in torch.optim.SGD: the momentum, by the index of the parameter."""
+        """Return the momentum by the index of the parameter, as torch.optim.SGD does."""
         numbers = iter(range(sum(map(len, self._moving))))
         groups = [{**group, "params": [next(numbers) for _ in group["params"]]} for group in self.param_groups]
         momenta = enumerate(momentum for moving in self._moving for momentum in moving)
@@ -132,7 +141,7 @@ class OptimizerMaker:
     def __call__(
         self, name: str, parameters: Sequence[tuple[Iterable[nn.Parameter], float]], **options: Any
     ) -> Optimizer:
-        """What was returned before may be changed by this."""
+        """Return an optimiser. It may be the one that was returned before, with another state."""
         pairs = [(list(some), rate) for some, rate in parameters]
         facts = [(id(p), p.requires_grad, p.device, p.dtype, p.shape) for some, _ in pairs for p in some]
         built_of = (name, *options.items(), *((len(some), rate) for some, rate in pairs), *facts)

@@ -1,4 +1,4 @@
-"""What becomes of pictures before a network gets them, as whoever published its weights says."""
+"""How images are prepared for a network, as published with its weights."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -81,7 +81,7 @@ def published(network: str, weights: str, download: bool = False) -> Mapping[str
 
 
 def torchvision_weights(network: str) -> Mapping[str, Any]:
-    """torchvision's trained weights of its network, by name; {} of another network."""
+    """Return torchvision's trained weights of its network, by name; {} for another network."""
     names = torchvision_names()
     return import_module("torchvision").models.get_model_weights(network).__members__ if network in names else {}
 

@@ -17,10 +17,15 @@ def new_decoder(network: nn.Module, input_shape: tuple[int, ...]) -> nn.Linear:
 
 
 def denoising_loss(network: nn.Module, decoder: nn.Module, x: Tensor) -> Tensor:
-    """mean (decoder(features(x~)) - x)^2 / var(x): a denoising autoencoder (Vincent et al. 2008).
+    """Return mean (decoder(features(x~)) - x)^2 / var(x): a denoising autoencoder (Vincent et al. 2008).
 
-    x~ is x with a quarter of its numbers set to 0, drawn by torch's default generator. x: (B, ...) prepared samples.
-    The squared error is in units of the batch's variance: 1 is no better than the mean, on any scale of the data.
+    x~ is x with a quarter of its numbers set to 0, drawn by torch's default generator. The squared error is in units of
+    the batch's variance: 1 is no better than the mean, on any scale of the data.
+
+    Args:
+        network: The network.
+        decoder: From features to x.
+        x: (B, ...) prepared samples.
     """
     body, _ = body_and_head(network)
     seen = x * (torch.rand_like(x) >= CORRUPTED)

@@ -1,4 +1,4 @@
-"""Projections of gradients, as flat vectors, that do not harm what was learned before, for any network."""
+"""Projections of gradients (as flat vectors) that do not increase the loss on earlier samples."""
 
 from collections.abc import Iterable
 
@@ -9,9 +9,13 @@ from ianvs.authoring.round_data import sent
 
 
 def agem_projection(gradient: Tensor, reference: Tensor) -> Tensor:
-    """The vector nearest to g with a non-negative product with m (A-GEM; Chaudhry et al. 2019, eq. 11).
+    """Return the vector nearest to g with a non-negative product with m (A-GEM; Chaudhry et al. 2019, eq. 11).
 
-    g - (g.m / m.m) m if g.m < 0, otherwise g itself. gradient, reference: g, m (P,).
+    g - (g.m / m.m) m if g.m < 0, otherwise g itself.
+
+    Args:
+        gradient: (P,) g.
+        reference: (P,) m.
     """
     product = torch.dot(gradient, reference)
     if product.device.type == "cpu" and product >= 0:  # also where m is 0
@@ -21,12 +25,15 @@ def agem_projection(gradient: Tensor, reference: Tensor) -> Tensor:
 
 
 def gem_projection(gradient: Tensor, references: Tensor, margin: float = 0.0) -> Tensor:
-    """The vector nearest to g with no negative product with any g_k (GEM; Lopez-Paz & Ranzato 2017, eq. 8 to 11).
+    """Return the vector nearest to g without a negative product with any g_k (GEM; Lopez-Paz & Ranzato 2017, eq. 8-11).
 
-    g~ = g + G'v, where v solves min 1/2 v'GG'v + g'G'v over v >= margin: exactly, by an active-set method. With margin
-    0, g~.g_k >= 0 for all k. g itself is returned when no g_k.g < 0.
-    gradient: g (P,). references: G (K, P), a gradient per row. margin: "memory strength" of the authors' code, which
-    pushes g~ further in the direction of the g_k.
+    g~ = g + G'v, where v solves min 1/2 v'GG'v + g'G'v over v >= margin, exactly, by an active-set method. With margin
+    0, g~.g_k >= 0 for all k. If no g_k.g < 0, g itself is returned.
+
+    Args:
+        gradient: (P,) g.
+        references: (K, P) G, a gradient g_k per row.
+        margin: "memory strength" of the authors' code. It moves g~ further in the direction of the g_k.
     """
     from scipy.optimize import nnls
 
@@ -54,19 +61,19 @@ def gem_projection(gradient: Tensor, references: Tensor, margin: float = 0.0) ->
 
 
 def flat_gradient(loss: Tensor, weights: Iterable[nn.Parameter]) -> Tensor:
-    """(P,) the gradient of `loss`, 0 for weights that have no part in it; `.grad` is left alone."""
+    """Return (P,) the gradient of `loss`, 0 for weights that it does not depend on. `.grad` is not changed."""
     parts = torch.autograd.grad(loss, list(weights), materialize_grads=True)
     return torch.cat([part.reshape(-1) for part in parts])
 
 
 def flat_gradients(parameters: Iterable[nn.Parameter]) -> Tensor:
-    """(P,) gradients of the trainable parameters in the order of `flat_parameters`; 0 for those without one."""
+    """Return (P,) gradients of the trainable parameters in the order of `flat_parameters`; 0 where there is none."""
     trainable = (p for p in parameters if p.requires_grad)
     return torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in trainable])
 
 
 def set_flat_gradients(parameters: Iterable[nn.Parameter], vector: Tensor) -> None:
-    """Write (P,) back to the gradients that `flat_gradients` reads."""
+    """Write a vector (P,) back to the gradients that `flat_gradients` reads."""
     trainable = [p for p in parameters if p.requires_grad]
     for parameter, part in zip(trainable, torch.split(vector, [p.numel() for p in trainable]), strict=True):
         parameter.grad = part.view_as(parameter).to(parameter.dtype)

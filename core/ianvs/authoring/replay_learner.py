@@ -1,4 +1,4 @@
-"""A learner that keeps old samples: when they are stored, which stay, and how many are replayed in a step."""
+"""A learner with a memory of old samples."""
 
 import copy
 from collections import deque
@@ -35,18 +35,22 @@ _AHEAD = 16  # steps whose old samples are drawn at once
 class ReplayLearner(TorchLearner):
     """Base class of methods with a memory. It fills the memory but does not use it.
 
-    A method calls `recall` in a step; `columns` defines what is stored in addition to samples and labels.
+    A method calls `recall` in a step. `columns` defines what is stored besides samples and labels.
 
-    capacity: number of samples kept, of all classes together; memory_total is another name of it. memory_per_class:
-    number of samples of each class instead, for selection "balanced" or "herding": the memory grows.
-    replay_batch: old samples in a step; None for as many as new ones.
-    fill: "after_round", so that all replayed samples are from earlier rounds; "during_round", each sample in the
-    round's first pass, as in a stream, so that new samples are replayed, too; or "every_step", the same in
-    every pass, so that what is stored with a sample dates from that pass (a sample may then be stored twice).
-    selection: "reservoir", a uniform random subset of all samples so far (Vitter 1985); "balanced", equally many of
-    each class; "per_round", a uniform subset of each round, of `capacity` samples each; "herding", equally many of each
-    class, those whose mean feature is closest to its mean (Rebuffi et al. 2017). The last two are filled after the
-    round.
+    Args:
+        capacity: Number of stored samples, of all classes together.
+        memory_total: Another name of `capacity`.
+        memory_per_class: Number of samples of each class instead, for selection "balanced" or "herding". The memory
+            grows.
+        replay_batch: Old samples in a step; None: as many as new ones.
+        fill: "after_round": all replayed samples are from earlier rounds. "during_round": each sample is stored in the
+            round's first pass, as in a stream, so new samples are replayed, too. "every_step": the same in every pass,
+            so what is stored with a sample dates from that pass; a sample may be stored twice.
+        selection: "reservoir": a uniform random subset of all samples so far (Vitter 1985). "balanced": equally many of
+            each class. "per_round": a uniform subset of each round, of `capacity` samples each. "herding": equally many
+            of each class, those whose mean feature is closest to the mean of the class (Rebuffi et al. 2017). The last
+            two are filled after the round.
+        **training: Options of TorchLearner.
     """
 
     def __init__(
@@ -85,19 +89,30 @@ class ReplayLearner(TorchLearner):
     # What a method may override.
 
     def columns(self, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
-        """What is stored in addition to samples x (B, ...) and labels y (B,): tensors (B, ...).
+        """Return what is stored besides samples and labels.
 
-        Called when they are stored: during a round after their step, otherwise after the round, with the network in
-        evaluation mode and without gradients.
+        It is called when samples are stored: during a round after their step, otherwise after the round, with the
+        network in evaluation mode and without gradients.
+
+        Args:
+            x: (B, ...) samples.
+            y: (B,) labels.
+
+        Returns:
+            Tensors (B, ...).
         """
         return ()
 
     # For methods to use.
 
     def recall(self, n: int) -> tuple[Tensor, ...]:
-        """(x, y, ...) of `replay_batch` old samples, or n by default, on the network's device; all of them if fewer.
+        """Draw old samples from the memory. It may be empty: check `len(self.memory)` first.
 
-        x is ready for the network. The memory may still be empty: check `len(self.memory)` first.
+        Args:
+            n: How many, unless `replay_batch` is set. If the memory has fewer, all are returned.
+
+        Returns:
+            (x, y, ...) on the network's device; x is ready for the network.
         """
         n = self.replay_batch or n
         if self.fill != "after_round" or self._steps == 1:
@@ -125,11 +140,11 @@ class ReplayLearner(TorchLearner):
         return x, sent(y, x.device), *(sent(column, x.device) for column in more)
 
     def directions(self, x: Tensor) -> Tensor:
-        """(B, D) features of unit length of stored samples (B, ...), by the network in testing mode."""
+        """Return (B, D) features of unit length of stored samples (B, ...), by the network in evaluation mode."""
         return self.each(x, lambda part: normalize(self.representation(part)))
 
     def recall_batch(self, n: int) -> Batch:
-        """The same, augmented like a step's samples, with the network's outputs for them."""
+        """Draw old samples as `recall` does, augmented like those of a step, with the network's outputs for them."""
         assert self.data is not None
         x, y, *_ = self.recall(n)
         return self.batch(self.data, self.augmented(x), y)
@@ -137,12 +152,14 @@ class ReplayLearner(TorchLearner):
     # What TorchLearner calls.
 
     def before_round(self, data: RoundData) -> None:
+        """Prepare the random streams of the memory."""
         self._draws, self._keys = data.generator("replay"), data.generator("memory")
         self._planned.clear()
         self._offered = -1, -1
         self._steps = self.schedule.steps(len(data), data.passes)
 
     def after_step(self, x: Tensor, y: Tensor, epoch: int, step: int) -> None:
+        """Store the samples of the step, if `fill` says so."""
         offered = self.fill == "every_step" or (self.fill == "during_round" and epoch == 0)
         again, self._offered = self._offered == (epoch, step), (epoch, step)  # a further update of the same batch
         if offered and not again and self.data is not None:
@@ -153,6 +170,7 @@ class ReplayLearner(TorchLearner):
             self._take_in(columns)
 
     def after_round(self, data: RoundData) -> None:
+        """Store the samples of the round, if `fill` says so."""
         if self.fill == "after_round":
             samples = data.worth_keeping()
             if len(samples):
@@ -175,9 +193,11 @@ class ReplayLearner(TorchLearner):
             self.memory.add(x, y, self._keys, *more)
 
     def state(self) -> State:
+        """Return the memory's state."""
         return {"memory": self.memory.state()}
 
     def restore(self, state: State) -> None:
+        """Restore what `state` returned."""
         self.memory.restore(state["memory"])
 
 
@@ -185,8 +205,8 @@ class ReplayLearner(TorchLearner):
 class ExemplarLearner(ReplayLearner):
     """Base class of iCaRL and its successors (Rebuffi et al. 2017, algorithm 3). By itself it only replays.
 
-    A round's training data are its own labelled samples and the whole memory; `passes` of an exam apply to
-    both. Options are those of ReplayLearner; the memory selects by herding.
+    The training data of a round are its own labelled samples and the whole memory. An exam's limit on passes applies to
+    both. Options are those of ReplayLearner. The memory selects by herding.
 
     Attributes:
         teacher: The network from before the round, in evaluation mode; None in the first round.
@@ -210,6 +230,7 @@ class ExemplarLearner(ReplayLearner):
         self.teacher: nn.Module | None = None
 
     def before_round(self, data: RoundData) -> None:
+        """Set the classes of the round, and copy the network as its teacher."""
         super().before_round(data)
         labels = set(data.labelled().y.tolist())
         self.new, self.old = sorted(labels.difference(self.known_classes)), sorted(set(self.known_classes) - labels)
@@ -217,6 +238,7 @@ class ExemplarLearner(ReplayLearner):
         self.teacher = copy.deepcopy(self.network).eval().requires_grad_(False) if self.known_classes else None
 
     def training_data(self, data: RoundData) -> RoundData:
+        """Return the round's labelled samples and the memory."""
         data = data.worth_keeping()
         if isinstance(self.memory, PerRoundMemory) or not len(self.memory):
             return data
@@ -224,26 +246,36 @@ class ExemplarLearner(ReplayLearner):
         return replace(data, x=torch.cat([data.x, x]), y=torch.cat([data.y, y]))
 
     def teacher_logits(self, x: Tensor) -> Tensor:
-        """(B, num_classes) the teacher's logits for prepared samples x (B, ...), unmasked."""
+        """Return (B, num_classes) the teacher's unmasked logits for prepared samples x (B, ...)."""
         return self.logits(x, network=self.teacher)
 
     def after_round(self, data: RoundData) -> None:
+        """Store exemplars, and discard the teacher."""
         super().after_round(data)
         self.known_classes, self.teacher = sorted({*self.known_classes, *self.new}), None
 
     def state(self) -> State:
+        """Return the state of the memory and the known classes."""
         return {**super().state(), "known": self.known_classes}
 
     def restore(self, state: State) -> None:
+        """Restore what `state` returned."""
         super().restore(state)
         self.known_classes = list(state["known"])
 
 
 def distillation_loss(student: Tensor, teacher: Tensor, temperature: float = 2.0) -> Tensor:
-    """T^2 KL(softmax(teacher / T) || softmax(student / T)), mean over the batch (Hinton et al. 2015, section 2).
+    """Return T^2 KL(softmax(teacher / T) || softmax(student / T)) (Hinton et al. 2015, section 2).
 
-    student, teacher: (B, ..., C) logits over the same classes, all finite; the losses of one sample are summed.
-    Returns a scalar, in nats. T^2 makes the size of the gradient independent of the temperature.
+    The factor T^2 makes the size of the gradient independent of the temperature.
+
+    Args:
+        student: (B, ..., C) finite logits.
+        teacher: (B, ..., C) finite logits over the same classes.
+        temperature: T.
+
+    Returns:
+        A scalar in nats: the mean over the batch. The losses of one sample are summed.
     """
     target = softmax(teacher / temperature, dim=-1)
     answer = log_softmax(student / temperature, dim=-1)

@@ -13,20 +13,24 @@ from ianvs.plugins.contract import TrainData
 
 
 def block_bytes(device: torch.device) -> int:
-    """Bytes of raw samples that are gathered and prepared at once; results don't depend on it.
+    """Return how many bytes of raw samples are gathered and prepared at once. Results don't depend on it.
 
-    On a CPU they fit in its cache, also as float32; on a card they are enough to justify the kernel launches.
+    On a CPU they fit in its cache, also as float32. On a GPU they are enough to justify the kernel launches.
     """
     return 2**19 if device.type == "cpu" else 2**22
 
 
 @dataclass(slots=True)
 class Batch:
-    """One step's samples.
+    """The samples of one step.
 
-    x: (B, ...) input of the network. y: (B,) int64, -1 where the label is withheld.
-    logits: (B, num_classes), -inf for classes that are not allowed. outputs: the same unmasked, all finite.
-    complete: every sample has its label. pretraining: none has one, by design.
+    Attributes:
+        x: (B, ...) input of the network.
+        y: (B,) int64, -1 where the label is hidden.
+        logits: (B, num_classes), -inf for classes that are not allowed.
+        outputs: The same unmasked, all finite.
+        complete: Every sample has its label.
+        pretraining: No sample has a label, by design.
     """
 
     x: Tensor
@@ -41,16 +45,26 @@ class Batch:
 class RoundData:
     """The data of a round, as passed to the hooks of a method.
 
-    x: (N, ...) samples as the source yields them; pictures are uint8 (N, C, H, W). y: (N,) int64, -1: label withheld.
-    Both are on `device`, or in the host's memory if they do not fit there.
-    prepare: converts raw samples to the network's input. views: the same with random augmentation, for the samples of
-    a step; None: as `prepare`. What replaces `prepare` sets `views` to None.
-    mask: (num_classes,) 0 for classes seen so far and -inf for the others; None when all are seen. If predictions
-    are restricted to the classes of a task, it is 0 for those.
-    task_masks: (num_classes + 1, num_classes), only then: row c is the mask of the task that taught class c, the last
-    row is `mask`, so that a sample of an earlier task is restricted to the classes of its own task.
-    passes: permitted number of passes over these samples; None: unlimited.
-    complete: every sample has its label. pretraining: none has one, by design.
+    x and y are on `device`, or in the host's memory if they do not fit there.
+
+    Attributes:
+        x: (N, ...) samples as the source yields them; images are uint8 (N, C, H, W).
+        y: (N,) int64, -1 where the label is hidden.
+        round: Its number, from 1.
+        seed: The seed of the case.
+        classes_seen: Classes so far, this round's included.
+        device: Where the network is.
+        prepare: Converts raw samples to the network's input.
+        mask: (num_classes,) 0 for classes seen so far and -inf for the others; None when all are seen. If predictions
+            are restricted to the classes of a task, it is 0 for those.
+        task_masks: (num_classes + 1, num_classes), only if predictions are restricted to a task: row c is the mask of
+            the task that taught class c, the last row is `mask`. A sample of an earlier task is restricted to the
+            classes of its own task.
+        passes: Permitted number of passes over these samples; None: unlimited.
+        complete: Every sample has its label.
+        pretraining: No sample has a label, by design.
+        views: As `prepare`, with random augmentation, for the samples of a step; None: `prepare`. Code that replaces
+            `prepare` sets it to None.
     """
 
     x: Tensor
@@ -71,42 +85,48 @@ class RoundData:
         return len(self.y)
 
     def masked(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """outputs (B, num_classes) of samples with labels y (B,), -inf for classes that are not allowed."""
+        """Return outputs (B, num_classes) of samples with labels y (B,), with -inf for classes that are not allowed."""
         if self.task_masks is not None:
             return outputs + self.task_masks[y]
         return outputs if self.mask is None else outputs + self.mask
 
     def labelled(self) -> RoundData:
-        """The samples that have a label."""
+        """Return the samples that have a label."""
         if self.complete:
             return self
         labelled = (self.y >= 0).nonzero()[:, 0]
         return replace(self, x=gather(self.x, labelled), y=self.y.index_select(0, labelled), complete=True)
 
     def some(self, n: int | None, generator: torch.Generator) -> RoundData:
-        """At most n of the samples, drawn uniformly; None for all."""
+        """Return at most n of the samples, drawn uniformly; None: all."""
         if n is None or n >= len(self):
             return self
         index = sent(torch.randperm(len(self), generator=generator)[:n], self.x.device)
         return replace(self, x=gather(self.x, index), y=self.y.index_select(0, index))
 
     def nothing(self) -> RoundData:
-        """None of the samples."""
+        """Return the same data without samples."""
         return replace(self, x=self.x[:0], y=self.y[:0])
 
     def worth_keeping(self) -> RoundData:
-        """The samples that a later step can learn from: in pre-training all, otherwise those with a label."""
+        """Return the samples that a later step can learn from: in pre-training all, otherwise those with a label."""
         return self if self.pretraining else self.labelled()
 
     def generator(self, purpose: str) -> torch.Generator:
-        """The random stream of this seed, this round and `purpose`."""
+        """Return the random stream of this seed, this round and `purpose`."""
         return torch_generator(self.seed, self.round, purpose)
 
     def shuffled(self, batch_size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """One pass in an order drawn by `generator`: (x (B, ...), y (B,)), ready for the network, on the device; and
-        the samples (B, ...) in their stored form.
+        """Iterate once over the samples in random order.
 
-        Samples are gathered for many batches at once, in small blocks, to keep steps cheap.
+        Samples are gathered for many batches at once, in small blocks, to keep steps fast.
+
+        Args:
+            batch_size: Samples of a batch.
+            generator: Draws the order.
+
+        Yields:
+            (x (B, ...), y (B,)) ready for the network, on the device, and the samples (B, ...) in their stored form.
         """
         plan = sent(torch.randperm(len(self), generator=generator), self.x.device)
         ready = self.views or self.prepare
@@ -123,7 +143,7 @@ class RoundData:
             yield from zip(*parts, strict=True)
 
     def batches(self, size: int = 1024) -> Iterator[tuple[Tensor, Tensor]]:
-        """One pass in the order of the data: (x, y), ready for the network."""
+        """Iterate once over (x, y) in the order of the data, ready for the network."""
         for x, y in zip(torch.split(self.x, size), torch.split(self.y, size), strict=True):
             yield self.prepare(sent(x, self.device)), sent(y, self.device)
 
@@ -138,20 +158,20 @@ class Joined:
         return sum(len(part) for part in self.rounds)
 
     def tensors(self, device: str = "cpu") -> tuple[Tensor, Tensor]:
-        """(x, y) of all rounds, in the order of the rounds."""
+        """Return (x, y) of all rounds, in the order of the rounds."""
         parts = [part.tensors(device) for part in self.rounds]
         return torch.cat([x for x, _ in parts]), torch.cat([y for _, y in parts])
 
 
 def gather(x: Tensor, index: Tensor) -> Tensor:
-    """x[index]. Rows of a channels_last tensor are copied whole, which is 7 to 12 times faster than x[index]."""
+    """Return x[index]. Rows of a channels_last tensor are copied whole, which is 7 to 12 times faster than x[index]."""
     if x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last):
         return x.permute(0, 2, 3, 1).index_select(0, index).permute(0, 3, 1, 2)
     return x.index_select(0, index)
 
 
 def sent(x: Tensor, device: torch.device) -> Tensor:
-    """x on `device`, without waiting for computations there.
+    """Return x on `device`, without waiting for computations there.
 
     Only for transfers to the device: host memory is copied before this returns, or is pinned.
     """
@@ -161,8 +181,10 @@ def sent(x: Tensor, device: torch.device) -> Tensor:
 
 
 def output_mask(classes_seen: tuple[int, ...], num_classes: int, device: torch.device) -> Tensor | None:
-    """(num_classes,) to be added to logits: -inf for classes not yet seen. None if nothing has to be masked:
-    all classes are seen, or none is (the untrained model is tested)."""
+    """Return (num_classes,) to be added to logits: -inf for classes not yet seen.
+
+    None if there is nothing to mask: all classes are seen, or none is (the untrained model is tested).
+    """
     if not classes_seen or len(set(classes_seen)) == num_classes:
         return None
     mask = torch.full((num_classes,), -torch.inf)
@@ -173,14 +195,19 @@ def output_mask(classes_seen: tuple[int, ...], num_classes: int, device: torch.d
 class TaskMasks:
     """The permitted classes for samples of each class: those of the task that taught it last.
 
-    allowed: (num_classes, num_classes) bool, row c for samples of class c; None before the first task.
+    Attributes:
+        allowed: (num_classes, num_classes) bool, row c for samples of class c; None before the first task.
     """
 
     def __init__(self, allowed: Tensor | None = None) -> None:
         self.allowed = allowed
 
     def teach(self, task_classes: tuple[int, ...], num_classes: int, device: torch.device) -> Tensor:
-        """Add a task; returns (num_classes + 1, num_classes) to be added to logits; the last row is this task's."""
+        """Add a task.
+
+        Returns:
+            (num_classes + 1, num_classes) to be added to logits; the last row is this task's.
+        """
         if self.allowed is None:
             self.allowed = torch.ones(num_classes, num_classes, dtype=torch.bool)
         mask = torch.zeros(num_classes, dtype=torch.bool)
@@ -191,7 +218,7 @@ class TaskMasks:
 
 
 def resident(x: Tensor, device: torch.device) -> bool:
-    """Whether all of `x` is kept on `device`: it may use a quarter of the accelerator's free memory."""
+    """Return whether all of `x` is kept on `device`: it may use a quarter of the accelerator's free memory."""
     if device.type != "cuda":
         return True
     free, _ = torch.cuda.mem_get_info(device)
@@ -199,9 +226,10 @@ def resident(x: Tensor, device: torch.device) -> bool:
 
 
 def own_classes_mask(data: RoundData, num_classes: int) -> Tensor:
-    """(num_classes,) to be added to logits: -inf for classes without a label in the round; 0 if there are no labels.
+    """Return (num_classes,) to be added to logits: -inf for classes without a label in the round.
 
-    A head trained in this way does not learn that old classes are absent; common in methods on pretrained networks.
+    It is 0 if there are no labels. A head trained with it does not learn that old classes are absent. This is common in
+    methods on pretrained networks.
     """
     labels = torch.unique(data.labelled().y)
     mask = torch.full((num_classes,), -torch.inf if len(labels) else 0.0, device=data.device)
@@ -210,9 +238,15 @@ def own_classes_mask(data: RoundData, num_classes: int) -> Tensor:
 
 
 def some_of_each(y: Tensor, n: int | None, generator: torch.Generator) -> Tensor:
-    """(M,) positions of n samples of each label in y (N,), by class; None for as many as the rarest class has.
+    """Draw samples of each label.
 
-    Drawn uniformly by `generator`, which is on the CPU; of a class that has fewer, all.
+    Args:
+        y: (N,) labels.
+        n: How many of each label; None: as many as the rarest label has. Of a label that has fewer, all are taken.
+        generator: On the CPU.
+
+    Returns:
+        (M,) positions, sorted by label.
     """
     rows = [(y.cpu() == c).nonzero()[:, 0] for c in torch.unique(y).tolist()]
     n = min(map(len, rows), default=0) if n is None else n

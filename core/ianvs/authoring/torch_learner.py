@@ -38,88 +38,80 @@ class TorchLearner(NetworkModule):
 
     The head has an output for every class of the exam from the start. Outputs of classes that were not yet taught are
     masked (-inf), in training and in testing; when all classes are seen, or none, nothing is masked. If an exam
-    restricts predictions to the classes of a task, all others are masked. A label of -1 is withheld: `loss` skips it.
+    restricts predictions to the classes of a task, all others are masked. A label of -1 is hidden: `loss` skips it.
 
-    docs/extending.md lists the hooks that a method may override, in the order in which they are called.
+    docs/extending.md lists the hooks that a method may override, in the order in which they are called. docs/methods.md
+    explains the options of pretrained networks: `weights` to `lora_alpha`.
 
-    network: "mlp" with `hidden` units per hidden layer, `dropout` after each and `batch_norm`, "linear",
-    "resnet" with `blocks` of each of `widths` channels, "vit", or one of torchvision ("resnet18", "vit_b_16", ...),
-    "timm/NAME", "hf/NAME". weights, download, frozen, lora_rank, lora_alpha, picture_size, interpolation, crop, scale,
-    pooling: options of a pretrained network, see docs/methods.md.
-    initialization: "default" (torch's), "xavier" or "kaiming", with biases of 0, for randomly drawn weights.
-    precision: "fp32"; "bf16", bfloat16 autocast; or "tf32" on a card, which then rounds factors of products. amp: the
-    older name of bf16. compile: torch.compile of the network in training. channels_last: memory layout of convolutional
-    networks, faster, with different last bits. mask_unseen: whether outputs of classes that were not
-    taught yet are masked in training; some papers do not mask them.
-
-    epochs: passes over a round's data, fewer if the exam allows fewer. iterations: steps in a round, instead of
-    epochs. batch_size: samples. updates_per_batch: steps on each batch before the next one. first_round: values of
-    these options, and of the optimiser's, in round 1 alone: `{epochs: 200, learning_rate: 0.1}`.
-    augment: "none", "crop" or "crop_flip" of prepared samples; or a mapping of torchvision's transforms of images as
-    they are stored, `{random_resized_crop: [0.05, 1], flip: 0.5}` (docs/methods.md). preprocess: the mapping
-    `{resize: 256, crop: 224, interpolation: bicubic, scale: unit}`, for the single options.
-
-    optimizer: "sgd", "adam" or "adamw". nesterov: of the momentum. keep_optimizer: whether momentum and moments
-    continue from the previous round.
-    head_learning_rate: of the last layer, if not `learning_rate`. The rate restarts in each round; it is multiplied
-    by `step_gamma` every `step_every` epochs or at the `milestones` (epochs, counted from 0), falls to 0 along half a
-    cosine if `decay` is "cosine", and rises linearly during the first `warm_up` share of the round's steps.
-    clip_norm: maximum norm of the gradient. clip_value: maximum magnitude of each of its numbers.
-
-    adaptation: how a copy adapts to a downstream task after pre-training: "probe" fits a new head on frozen features,
-    "finetune" trains everything under a new head.
+    Args:
+        network: "mlp", "linear", "resnet", "vit", a network of torchvision ("resnet18", ...), "timm/NAME" or "hf/NAME".
+        hidden: Units of each hidden layer of "mlp".
+        widths: Channels of each stage of "resnet".
+        blocks: Blocks of each stage of "resnet".
+        learning_rate: The rate at the start of each round.
+        epochs: Passes over a round's data, fewer if the exam allows fewer.
+        batch_size: Samples of a step.
+        optimizer: "sgd", "adam" or "adamw".
+        momentum: Of "sgd".
+        weight_decay: Of the optimizer.
+        step_every: Epochs after which the rate is multiplied by `step_gamma`.
+        step_gamma: See `step_every` and `milestones`.
+        milestones: Epochs, counted from 0, at which the rate is multiplied by `step_gamma`.
+        decay: "none", or "cosine": the rate falls to 0 along half a cosine.
+        warm_up: Share of the round's steps in which the rate rises linearly.
+        iterations: Steps of a round, instead of `epochs`.
+        keep_optimizer: Whether momentum and moments continue from the previous round.
+        head_learning_rate: The rate of the last layer, if not `learning_rate`.
+        clip_norm: Maximum norm of the gradient.
+        clip_value: Maximum magnitude of each number of the gradient.
+        nesterov: Of the momentum.
+        updates_per_batch: Steps on each batch before the next one.
+        first_round: Values of these options for round 1 alone, such as `{epochs: 200, learning_rate: 0.1}`.
+        augment: "none", "crop" or "crop_flip" of prepared samples; or a mapping of torchvision's transforms of stored
+            images, such as `{random_resized_crop: [0.05, 1], flip: 0.5}` (docs/methods.md).
+        preprocess: `{resize: 256, crop: 224, interpolation: bicubic, scale: unit}`, instead of the single options.
+        adaptation: How a copy adapts to a downstream task after pre-training. "probe": a new head on frozen features.
+            "finetune": everything is trained under a new head.
+        dropout: Share of units that is dropped after each hidden layer of "mlp".
+        batch_norm: Whether "mlp" has batch normalisation.
+        initialization: "default" (torch's), "xavier" or "kaiming" with biases of 0, for random weights.
+        mask_unseen: Whether outputs of classes that were not taught yet are masked in training. Some papers don't.
+        precision: "fp32", "bf16" (bfloat16 autocast), or "tf32" on a GPU, which rounds the factors of products.
+        amp: The older name of bf16.
+        compile: Whether torch.compile compiles the network for training.
+        channels_last: Memory layout of convolutional networks: faster, with different last bits.
+        scale: The scale of images.
+        picture_size: Side, or [height, width], of images in pixels.
+        interpolation: How images are resized.
+        crop: Share of the resized sides that is kept around the centre.
+        pooling: Features of a transformer, "cls" or "mean".
+        weights: A file, folder or package of pretrained weights, or a name in the network's library.
+        download: Whether weights may be downloaded.
+        frozen: Whether only the head is trained.
+        lora_rank: Rank of low-rank updates of a frozen transformer.
+        lora_alpha: Scale of these updates; None: 2 * lora_rank.
     """
 
     reference = "ianvs.authoring:TorchLearner"  # trains the same network plainly, for reference runs
 
+    # fmt: off
     def __init__(
-        self,
-        *,
-        network: str = "mlp",
-        hidden: int | Sequence[int] = 256,
-        widths: Sequence[int] = (32, 64, 128),
-        blocks: int = 1,
-        learning_rate: float = 0.05,
-        epochs: int = 20,
-        batch_size: int = 32,
-        optimizer: str = "sgd",
-        momentum: float = 0.9,
-        weight_decay: float = 0.0,
-        step_every: int | None = None,
-        step_gamma: float = 0.1,
-        milestones: Sequence[int] = (),
-        decay: str = "none",
-        warm_up: float = 0.0,
-        iterations: int | None = None,
-        keep_optimizer: bool = False,
-        head_learning_rate: float | None = None,
-        clip_norm: float | None = None,
-        clip_value: float | None = None,
-        nesterov: bool = False,
-        updates_per_batch: int = 1,
-        first_round: Mapping[str, Any] | None = None,
-        augment: str | Mapping[str, Any] = "none",
-        preprocess: Mapping[str, Any] | None = None,
-        adaptation: str = "probe",
-        dropout: float = 0.0,
-        batch_norm: bool = False,
-        initialization: str = "default",
-        mask_unseen: bool = True,
-        precision: str = "fp32",
-        amp: bool = False,
-        compile: bool = False,
-        channels_last: bool = True,
-        scale: str | Mapping[str, Any] | None = None,
-        picture_size: int | Sequence[int] | None = None,
-        interpolation: str | None = None,
-        crop: float | str | None = None,
-        pooling: str | None = None,
-        weights: str | None = None,
-        download: bool = False,
-        frozen: bool = False,
-        lora_rank: int | None = None,
-        lora_alpha: float | None = None,
+        self, *, network: str = "mlp", hidden: int | Sequence[int] = 256, widths: Sequence[int] = (32, 64, 128),
+        blocks: int = 1, learning_rate: float = 0.05, epochs: int = 20, batch_size: int = 32,
+        optimizer: str = "sgd", momentum: float = 0.9, weight_decay: float = 0.0, step_every: int | None = None,
+        step_gamma: float = 0.1, milestones: Sequence[int] = (), decay: str = "none", warm_up: float = 0.0,
+        iterations: int | None = None, keep_optimizer: bool = False, head_learning_rate: float | None = None,
+        clip_norm: float | None = None, clip_value: float | None = None, nesterov: bool = False,
+        updates_per_batch: int = 1, first_round: Mapping[str, Any] | None = None,
+        augment: str | Mapping[str, Any] = "none", preprocess: Mapping[str, Any] | None = None,
+        adaptation: str = "probe", dropout: float = 0.0, batch_norm: bool = False, initialization: str = "default",
+        mask_unseen: bool = True, precision: str = "fp32", amp: bool = False, compile: bool = False,
+        channels_last: bool = True, scale: str | Mapping[str, Any] | None = None,
+        picture_size: int | Sequence[int] | None = None, interpolation: str | None = None,
+        crop: float | str | None = None, pooling: str | None = None, weights: str | None = None,
+        download: bool = False, frozen: bool = False, lora_rank: int | None = None, lora_alpha: float | None = None,
     ) -> None:
+    # fmt: on
         options = {**locals(), "milestones": tuple(milestones)}
         options |= preprocess_options(preprocess or {}, options)
         require_known("adaptation", adaptation, ADAPTATIONS)
@@ -157,25 +149,25 @@ class TorchLearner(NetworkModule):
     # What a method may override.
 
     def tensors(self, data: TrainData) -> tuple[Tensor, Tensor]:
-        """Training data as x (N, ...) and y (N, ...), on the CPU; for labels that are no class indices, such as boxes.
+        """Return training data as x (N, ...) and y (N, ...) on the CPU; override it for labels such as boxes.
 
-        The hooks receive y as it is here. Labels of two dimensions or more are never withheld.
+        The hooks receive this y. Labels of two dimensions or more are never hidden.
         """
         return data.tensors("cpu")
 
     def before_round(self, data: RoundData) -> None:
-        """Called before the first step of a round."""
+        """Prepare for a round. It is called before the first step."""
 
     def training_data(self, data: RoundData) -> RoundData:
-        """The data to train on in a round; by default the round's own."""
+        """Return the data to train on in a round; by default the round's own."""
         return data
 
     def extend(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """The samples of a step, given the next batch (B, ...), (B,) of the round; ready for the network."""
+        """Return the samples of a step, given the round's next batch (B, ...), (B,); ready for the network."""
         return x, y
 
     def loss(self, batch: Batch) -> Tensor:
-        """The scalar that a step minimises; by default the mean cross-entropy of the samples that have a label.
+        """Return the scalar that a step minimises; by default the mean cross-entropy of the samples that have a label.
 
         A loss without a gradient, such as that of a batch without labels, takes no step. In pre-training it is the
         error of a denoising autoencoder.
@@ -189,21 +181,24 @@ class TorchLearner(NetworkModule):
         return cross_entropy(batch.logits, batch.y, ignore_index=-1)
 
     def further_parameters(self) -> list[nn.Parameter]:
-        """What the steps of a round train besides the network, such as a head that ends with the round."""
+        """Return what a round trains besides the network, such as a head for this round alone."""
         return []
 
     def adjust_gradients(self, data: RoundData) -> None:
-        """Called, if a method overrides it, between the backward pass and the step, to change `p.grad`."""
+        """Change `p.grad`. If a method overrides it, it is called between the backward pass and the step."""
 
     def after_step(self, x: Tensor, y: Tensor, epoch: int, step: int) -> None:
-        """Called, if a method overrides it, after each step.
+        """Process the batch of a step. If a method overrides it, it is called after each step.
 
-        x: (B, ...) the batch's own samples in their stored form, before `prepare` and augmentation.
-        y: (B,). epoch, step in it: counted from 0.
+        Args:
+            x: (B, ...) the batch's own samples in their stored form, before `prepare` and augmentation.
+            y: (B,) labels.
+            epoch: Counted from 0.
+            step: The step in the epoch, counted from 0.
         """
 
     def after_round(self, data: RoundData) -> None:
-        """Called after the last step of a round, before anything is scored."""
+        """Finish a round. It is called after the last step, before anything is scored."""
 
     # What the benchmark calls.
 
@@ -266,7 +261,7 @@ class TorchLearner(NetworkModule):
             self.data = None
 
     def save(self, path: Path) -> Path:
-        """See NetworkModule. Raises PluginError for weights that are not finite."""
+        """Write the state as NetworkModule does. Raises PluginError for weights that are not finite."""
         if self._shape is not None:
             trained = [p for p in self.network.parameters() if p.is_floating_point() and p.requires_grad]
             require_finite(trained, self._round, self.schedule.learning_rate)
@@ -275,11 +270,11 @@ class TorchLearner(NetworkModule):
     # For methods to use.
 
     def inputs(self, x: Tensor) -> Tensor:
-        """Stored samples (B, ...), from `RoundData.x` or a memory, made ready for the network, on its device."""
+        """Return stored samples (B, ...), from `RoundData.x` or a memory, ready for the network, on its device."""
         return self.prepare(sent(x, next(self.network.parameters()).device))
 
     def views(self, x: Tensor) -> Tensor:
-        """The same as a step gets them: augmented before they are scaled, if `augment` is a mapping."""
+        """Return `inputs` as a step gets them: augmented before they are scaled, if `augment` is a mapping."""
         augment = self.augment
         if not isinstance(augment, ImageAugmentation):
             return self.inputs(x)
@@ -292,24 +287,25 @@ class TorchLearner(NetworkModule):
         return self.scaling(x.to(torch.float32, memory_format=self._layout), x.dtype == torch.uint8)
 
     def augmented(self, x: Tensor) -> Tensor:
-        """Prepared samples (B, ...), augmented by a named `augment` like those of a step; `views` are already."""
+        """Return prepared samples (B, ...) with a named `augment`, as in a step; `views` are augmented already."""
         return (
             x if self.augment is None or isinstance(self.augment, ImageAugmentation) else self.augment(x, self._changes)
         )
 
     def batch(self, data: RoundData, x: Tensor, y: Tensor) -> Batch:
-        """A `Batch` of prepared samples x (B, ...) with labels y (B,) and the network's outputs for them."""
+        """Return a `Batch` of prepared samples x (B, ...) with labels y (B,) and the network's outputs for them."""
         outputs = self.logits(x)
         return Batch(x, y, data.masked(outputs, y), outputs, data.complete, data.pretraining)
 
     def gradient(self, batch: Batch) -> Tensor:
-        """(P,) gradient of `loss` on another batch, in the order of `flat_parameters`; leaves the step's own alone."""
+        """Return (P,) the gradient of `loss` on another batch, in the order of `flat_parameters`; `p.grad` stays."""
         return flat_gradient(self.loss(batch), (p for p in self.network.parameters() if p.requires_grad))
 
     def fit_head(self, data: RoundData, epochs: int) -> RoundData:
         """Train only the last layer's outputs for the round's own classes, by plain steps on fixed features.
 
-        Returns the same data with their remaining passes; this uses all but one at most.
+        Returns:
+            The same data with their remaining passes. All but one may be used here.
         """
         if data.passes is not None:
             epochs = min(epochs, data.passes - 1)

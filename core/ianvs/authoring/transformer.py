@@ -29,9 +29,14 @@ FAMILIES = {
 class Transformer(nn.Module):
     """(B, C, H, W) -> (B, F): a vision transformer without its head, whose modules it shares.
 
-    features: "cls", the first token; "mean", of the patches; None: as its library does; all after the final norm. Its
-    tokens have the width D; the first `special` of them, class token and registers, are no patches.
-    Raises PluginError for any other network.
+    Tokens have the width D. The first `special` of them, class token and registers, are no patches.
+
+    Args:
+        model: A network of timm, torchvision, Hugging Face or our own.
+        features: "cls": the first token. "mean": of the patches. None: as its library does. All after the final norm.
+
+    Raises:
+        PluginError: The network is no vision transformer.
     """
 
     def __init__(self, model: nn.Module, features: str | None = None) -> None:
@@ -62,7 +67,10 @@ class Transformer(nn.Module):
         return next((part for part in self.model.modules() if hasattr(part, "embeddings")), self.model)
 
     def tokens(self, x: Tensor) -> Tensor:
-        """(B, T, D) of prepared pictures (B, C, H, W): what the first block gets. Grey ones become three channels."""
+        """Return (B, T, D) of prepared images (B, C, H, W): the input of the first block.
+
+        Grey images become three channels.
+        """
         root = self._root
         if self._layout == "ianvs":
             return root.tokens(x)  # type: ignore[no-any-return]
@@ -75,16 +83,19 @@ class Transformer(nn.Module):
         return (root.pre_layrnorm if self._layout == "clip" else nn.Identity())(root.embeddings(x))  # type: ignore[no-any-return]
 
     def class_position(self) -> Tensor:
-        """(1, 1, D) what the class token has as its position, 0 where it has none."""
+        """Return (1, 1, D) the position of the class token, 0 where it has none."""
         first: Tensor = attrgetter(self._positions)(self._root).reshape(1, -1, self.width)[:, :1]
         return 0 * first if getattr(self._root, "no_embed_class", not self.special) else first
 
     def encode(self, tokens: Tensor, prefixes: Prefixes = None, adapters: Adapters = None) -> Tensor:
-        """(B, T, D) from tokens (B, T, D): the output of all blocks, after the final norm.
+        """Return (B, T, D) from tokens (B, T, D): the output of all blocks, after the final norm.
 
-        prefixes: by a block's index (0 is the first), keys and values (B or 1, L, D) that stand before its own. They
-        are not projected (prefix tuning, as in DualPrompt and CODA-Prompt). adapters: by a block's index, what is
-        added to its output, of what enters its second half: parallel to the MLP (AdaptFormer, Chen et al. 2022, eq. 3).
+        Args:
+            tokens: (B, T, D).
+            prefixes: By a block's index (0 is the first), keys and values (B or 1, L, D) that precede its own. They are
+                not projected (prefix tuning, as in DualPrompt and CODA-Prompt).
+            adapters: By a block's index, a function whose output is added to the block's output. Its input is that of
+                the block's second half: parallel to the MLP (AdaptFormer, Chen et al. 2022, eq. 3).
         """
         prefixes, adapters = prefixes or {}, adapters or {}
         if wrong := [index for index in (*prefixes, *adapters) if not 0 <= index < len(self.blocks)]:
@@ -97,13 +108,13 @@ class Transformer(nn.Module):
         return attrgetter(self._norm)(self._root)(tokens)  # type: ignore[no-any-return]
 
     def attention_inputs(self, tokens: Tensor) -> Iterator[Tensor]:
-        """(B, T, D) for each block: what its projections to queries, keys and values are given."""
+        """Iterate over the blocks: (B, T, D) the input of each block's projections to queries, keys and values."""
         for block in self.blocks:
             yield block.norm(tokens)
             tokens = block(tokens)
 
     def pooled(self, encoded: Tensor) -> Tensor:
-        """(B, F): the features, of what `encode` returned for tokens in the order of `tokens`."""
+        """Return (B, F): the features, from what `encode` returned for tokens in the order of `tokens`."""
         root, first, mean = self._root, encoded[:, 0], encoded[:, self.special :].mean(1)
         if self._layout == "timm":
             pool = {None: root.pool, "cls": lambda _: first, "mean": lambda _: mean}[self.features]
@@ -116,13 +127,17 @@ class Transformer(nn.Module):
         return torch.cat([first, mean], 1) if is_classifier else first
 
     def forward(self, x: Tensor, prefixes: Prefixes = None, adapters: Adapters = None) -> Tensor:
+        """Return (B, F) of prepared images (B, C, H, W)."""
         return self.pooled(self.encode(self.tokens(x), prefixes, adapters))
 
 
 def transformer_of(network: nn.Module, features: str | None = None) -> tuple[Transformer, nn.Linear]:
-    """The transformer, which shares the modules of `network`, and the head: a new one if the features are fewer.
+    """Return the transformer of a network, which shares its modules, and the head.
 
-    Raises PluginError for a network that is none, with a remedy.
+    The head is a new one if the features have another size than its input.
+
+    Raises:
+        PluginError: The network is no vision transformer.
     """
     body, head = body_and_head(network)
     inner = body[0] if len(body) == 1 else body

@@ -1,4 +1,4 @@
-"""Errors that explain themselves: what is wrong, where, and what to do about it."""
+"""Errors with a location, an explanation and a remedy."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Location:
 
     @classmethod
     def in_text(cls, file: Path, text: str, position: int) -> Location:
-        """Location of a position in the text of the file, counted from 0."""
+        """Return the location of a position in the text of the file, counted from 0."""
         return cls(file, text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position))
 
     @classmethod
     def of_line(cls, file: Path, line: int) -> Location:
-        """The beginning of a line; the file as a whole for line 0."""
+        """Return the beginning of a line; for line 0 the file as a whole."""
         return cls(file, int(line), 1 if line else 0)
 
     def __str__(self) -> str:
@@ -43,9 +43,9 @@ class ValidationError:
 
     Attributes:
         message: Full sentences: what is wrong, and what to do.
-        location: Where it is; None for what no file says.
-        warning: Whether it may be meant so: a run goes on.
-        code: The kind of mistake, for tests and tools. It does not change with the wording.
+        location: Where it is; None: in no file.
+        warning: Whether it may be intended. Then a run continues.
+        code: The type of mistake, for tests and tools. It does not change with the wording.
     """
 
     message: str
@@ -57,7 +57,7 @@ class ValidationError:
     def from_exception(
         cls, error: Exception, location: Location | None, otherwise: ErrorCode = "unspecified"
     ) -> ValidationError:
-        """What an exception says, at `location`.
+        """Return the error for an exception.
 
         Args:
             error: Its text becomes the message, and its code, where it has one, the code.
@@ -91,7 +91,7 @@ class IanvsError(Exception):
 
     Args:
         args: The message.
-        code: The kind of mistake, which a ValidationError that is made of the exception takes over.
+        code: The type of mistake, also for a ValidationError that is made of the exception.
     """
 
     def __init__(self, *args: object, code: ErrorCode = "unspecified") -> None:
@@ -100,11 +100,11 @@ class IanvsError(Exception):
 
 
 class ConfigError(IanvsError):
-    """What is wrong in the files of a job: all of it at once, before anything runs.
+    """All errors in the files of a job, before anything runs.
 
     Attributes:
         problems: The errors, in the order in which files are read.
-        warnings: What may be meant so.
+        warnings: What may be intended.
     """
 
     def __init__(self, problems: Iterable[ValidationError], warnings: Iterable[ValidationError] = ()) -> None:
@@ -122,7 +122,7 @@ class ConfigError(IanvsError):
 
 
 def code_of(error: Exception, otherwise: ErrorCode = "unspecified") -> ErrorCode:
-    """The code of an exception of ours; `otherwise` for one that has none."""
+    """Return the code of one of our exceptions, `otherwise` for others."""
     code = error.code if isinstance(error, IanvsError | InvalidValue) else "unspecified"
     return otherwise if code == "unspecified" else code
 
@@ -132,7 +132,7 @@ class DataError(IanvsError):
 
 
 class DamagedError(IanvsError):
-    """A stored file that is there and can't be believed: cut off, changed, or something else."""
+    """A stored file that was cut off, changed or replaced."""
 
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(path, why, code="damaged-file")
@@ -147,15 +147,15 @@ class PluginError(IanvsError):
 
 
 class ReplyServerError(IanvsError):
-    """A server of replies that can't be reached, or is not what the job takes it for. It says nothing of a learner."""
+    """A server of replies that can't be reached, or differs from what the job says. The learner is not at fault."""
 
 
 class ExamRuleError(IanvsError):
-    """A plugin reached for something that the rules of its exam hide from it."""
+    """A plugin tried to access something that the rules of its exam hide."""
 
 
 class HiddenError(ExamRuleError, AttributeError):
-    """The same of an attribute: for `hasattr` it is not there."""
+    """An ExamRuleError for an attribute. It is an AttributeError, too, so `hasattr` is False."""
 
 
 def require_known(option: str, value: object, choices: Iterable[object]) -> None:
@@ -169,9 +169,9 @@ def require_known(option: str, value: object, choices: Iterable[object]) -> None
 
 
 def closest(name: str, choices: Iterable[str]) -> str:
-    """ " Did you mean 'x'?" with a leading blank, or "" when no known name is near `name`.
+    """Return " Did you mean 'x'?" with a leading blank, or "" if no known name is similar.
 
-    Case, hyphens, underscores and blanks don't count.
+    Case, hyphens, underscores and blanks are ignored.
     """
 
     def plain(text: str) -> str:
@@ -183,7 +183,7 @@ def closest(name: str, choices: Iterable[str]) -> str:
 
 
 def shown_path(path: Path | str) -> str:
-    """`path` as a user would type it: relative to the working directory when it lies below it."""
+    """Return `path` as a user would type it: relative to the working directory if it is below it."""
     path = Path(path)
     if not path.is_absolute():
         return str(path)
@@ -192,7 +192,7 @@ def shown_path(path: Path | str) -> str:
 
 
 def author_place(error: BaseException) -> str:
-    """ "method.py:14: ", the last line on the way to the error that is neither ours nor a library's; "" without one."""
+    """Return "method.py:14: ", the last line of the traceback in neither our code nor a library; "" without one."""
     library_folders = tuple({*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))})
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
@@ -210,7 +210,7 @@ LONGEST_MESSAGE = 2_000
 
 
 def shortened(message: str) -> str:
-    """Return `message`, cut where it is far longer than LONGEST_MESSAGE, with what is left out counted.
+    """Return `message`, cut if it is far longer than LONGEST_MESSAGE, with the length of the rest.
 
     A message that was cut stays as it is.
     """
@@ -219,7 +219,7 @@ def shortened(message: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """What a library says went wrong, for a message of ours: without colours of a terminal and addresses of objects."""
+    """Return a library's message for one of ours, without terminal colours and addresses of objects."""
     line = (str(error).splitlines() or [""])[0]
     if "Weights only load failed" in line:  # torch goes on to advise to run whatever code the file holds
         return "it holds other objects than tensors, or no tensors at all"
@@ -228,6 +228,6 @@ def first_line(error: BaseException) -> str:
 
 
 def one_line(items: Sequence[object], limit: int = 12) -> str:
-    """Comma-separated `items`, cut after `limit`."""
+    """Return `items` separated by commas, cut after `limit`."""
     shown = ", ".join(map(str, items[:limit]))
     return f"{shown}, ... ({len(items)} in all)" if len(items) > limit else shown

@@ -10,7 +10,7 @@ import numpy as np
 
 
 def stream_seed(seed: int, round_: int, purpose: str) -> int:
-    """A 63-bit seed for one stream. The same on every platform and in every process."""
+    """Return a 63-bit seed for one stream, the same on every platform and in every process."""
     large = [round_ >> 32] if round_ >> 32 else []
     words = [seed & 0xFFFF_FFFF, round_ & 0xFFFF_FFFF, *large, zlib.crc32(purpose.encode())]
     sequence = np.random.SeedSequence(np.array(words, np.uint32))  # words are taken as they are: half the time
@@ -18,5 +18,5 @@ def stream_seed(seed: int, round_: int, purpose: str) -> int:
 
 
 def generator(seed: int, round_: int, purpose: str) -> np.random.Generator:
-    """A numpy generator for one stream."""
+    """Return a numpy generator for one stream."""
     return np.random.default_rng(stream_seed(seed, round_, purpose))

@@ -1,4 +1,4 @@
-"""The vocabulary of results. Frozen dataclasses, no logic."""
+"""Dataclasses of results. They are frozen and have no logic."""
 
 from __future__ import annotations
 
@@ -38,13 +38,18 @@ class TestCase:
     role: str = ""  # of a reference run: "joint" or "single_task"; such a case is no competitor
 
     def typed(self, name: str) -> str:
-        """Of a hyperparameter its name with the type of its module: only those of later modules have it in theirs."""
+        """Return a hyperparameter's name with the type of its module. Only names of later modules have it already."""
         first, *others = (kind for kind, _ in self.modules)
         return name if name.startswith(tuple(f"{kind}-" for kind in others)) else f"{first}-{name}"
 
 
 class Asked(NamedTuple):
-    """Which test set was asked, and when: at the end of a round, or within a stream after so many samples."""
+    """Which test set was predicted, and when.
+
+    Attributes:
+        test: Position of the test set.
+        samples: Training samples so far, within a stream; None: at the end of a round.
+    """
 
     test: int
     samples: int | None = None
@@ -52,10 +57,12 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class Predictions:
-    """Answers to samples, as a paradigm gives them; stored, they are what their kind of data keeps of them.
+    """The predictions for a test set.
 
-    labels: one for each sample, such as (N,) class indices. extras: what else is known of each sample, by name.
-    Kept of label pictures: in `labels` the (C, C+1) counts of ianvs.exam.metrics.picture_confusion.
+    Attributes:
+        labels: One for each sample, such as (N,) class indices. Stored ones have the form of their data type: for
+            masks, the (C, C+1) counts of ianvs.exam.metrics.picture_confusion.
+        extras: (N, ...) each, further values for each sample, by name.
     """
 
     labels: Any
@@ -64,7 +71,13 @@ class Predictions:
 
 @dataclass(frozen=True)
 class Measure:
-    """What a paradigm measures beside scores. reduce: how the number of a case comes from those of its rounds."""
+    """A number that a paradigm or a learner reports besides scores.
+
+    Attributes:
+        summary: One line.
+        reduce: How the number of a case is computed from those of its rounds.
+        higher_is_better: The direction.
+    """
 
     summary: str
     reduce: Literal["sum", "max", "last"] = "sum"
@@ -86,12 +99,15 @@ class Failure:
 
 @dataclass(frozen=True)
 class Curve:
-    """Scores in the order of time: after every round, and between, where the exam asks every n samples.
+    """Scores over time: after every round, and within rounds, if the exam evaluates every n samples.
 
-    samples: (E,) int64, training samples that had arrived before each examination, ascending.
-    begun: (E,) int64, rounds whose samples had begun to arrive by then, the present one included.
-    ended: (E,) int64, rounds that were complete by then.
-    scores: (E, J), on each test set. The untrained model is not in it. nan: not evaluated.
+    The untrained model is not included.
+
+    Attributes:
+        samples: (E,) int64, training samples that had arrived before each evaluation, ascending.
+        begun: (E,) int64, rounds whose samples had begun to arrive by then, the present one included.
+        ended: (E,) int64, rounds that were complete by then.
+        scores: (E, J), on each test set; nan: not evaluated.
     """
 
     samples: NDArray[np.int64]
@@ -103,15 +119,18 @@ class Curve:
 @former_names(of="from_rounds")
 @dataclass(frozen=True)
 class ScoreMatrix:
-    """The scores of one case, and what formulas over them compare with. nan is "not evaluated".
+    """The scores of one case, with the scores of its reference runs. nan is "not evaluated".
 
-    values: (T + 1, J), values[k, j] the score on test set j after round k; row 0 is the untrained model.
-    metric: name of the score. rounds, tests: names of the T rounds and the J test sets.
-    curve: None where only the matrix is known; a formula over a curve then reads its rows, a round being one step.
-    joint: (T,) score on test set k of a fresh model trained on rounds 1..k+1 together. single_task: (T,) score on test
-    set j of a fresh model trained on round j alone. None: there is no such reference run.
-    higher_is_better: False of an error or a loss, of which less is better.
-    errors: (T + 1, J) standard errors of `values` by the test samples; None where they are not known.
+    Attributes:
+        values: (T + 1, J), values[k, j] the score on test set j after round k; row 0 is the untrained model.
+        metric: Name of the score.
+        rounds: Names of the T rounds.
+        tests: Names of the J test sets.
+        curve: None if only the matrix is known. A formula over a curve then reads its rows, each as one step.
+        joint: (T,) score on test set k of a new model trained on rounds 1..k+1 together; None: no such reference run.
+        single_task: (T,) score on test set j of a new model trained on round j alone; None: no such reference run.
+        higher_is_better: False for an error or a loss.
+        errors: (T + 1, J) standard errors of `values` over the test samples; None: unknown.
     """
 
     values: NDArray[np.float64]
@@ -131,9 +150,15 @@ class ScoreMatrix:
         untrained: NDArray[np.float64] | None = None,
         **more: Any,
     ) -> ScoreMatrix:
-        """From R, (T, J), as formulas write it, and the untrained model's (J,) scores, if they are known.
+        """Return a matrix from R as formulas have it.
 
-        more: further fields. Raises ValueError for shapes that don't fit.
+        Args:
+            R: (T, J) scores after each round.
+            untrained: (J,) scores of the untrained model; None: unknown.
+            **more: Further fields.
+
+        Raises:
+            ValueError: The shapes don't fit.
         """
         if R.ndim != 2:
             raise InvalidValue(f"a score matrix has rounds and test sets as its two axes; this one has {R.ndim}")
@@ -158,7 +183,10 @@ class ScoreMatrix:
 @former_names(told="revealed_samples")
 @dataclass(frozen=True)
 class RoundResult:
-    """What one round cost. Seconds are wall-clock if not said otherwise, memory is in bytes; None is "not measured"."""
+    """The costs of one round. Times are wall-clock seconds unless stated otherwise, memory is in bytes.
+
+    None means "not measured".
+    """
 
     index: int  # 0 is the untrained model, which is only evaluated
     name: str
@@ -209,7 +237,7 @@ its save() wrote answers otherwise, or nothing was trained."""
 
 @dataclass(frozen=True)
 class CaseResult:
-    """Everything that is known of one case."""
+    """The result of one case."""
 
     case: TestCase
     status: Status

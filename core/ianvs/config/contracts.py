@@ -1,8 +1,8 @@
-"""What a contract says of itself: how plugins that are written for it are read, checked, run and scored.
+"""Contracts: how plugins for another API are read, checked, run and scored.
 
-`native` is our own: plugins are what `ianvs.plugins.contract` says, and `ianvs.running` examines them. Any other is a
-class derived from `Contract`, found by its name among the entry points of the group `ianvs.contracts`. It runs its
-cases itself, and tells what came of them. All algorithms of a job are under one contract.
+The contract `native` is our own: plugins follow `ianvs.plugins.contract`, and `ianvs.running` examines them. Any other
+contract is a subclass of `Contract` in the entry point group `ianvs.contracts`. It runs its cases itself and returns
+their results. All algorithms of a job have the same contract.
 """
 
 from __future__ import annotations
@@ -33,9 +33,12 @@ Table = Sequence[tuple[str, str, str]]
 
 @dataclass(frozen=True)
 class MetricFacts:
-    """What a metric is that a contract computes. mapping: it yields several numbers, and is no column.
+    """A metric that a contract computes.
 
-    higher_is_better: None where nobody says.
+    Attributes:
+        summary: One line.
+        mapping: Whether it yields several numbers, and is no column.
+        higher_is_better: The direction; None: unknown.
     """
 
     summary: str = ""
@@ -47,9 +50,16 @@ class MetricFacts:
 class ContractCase:
     """A case that its contract runs.
 
-    hyperparameters: of each module, by its type. metrics: those that are to be computed. folder: the case's own, where
-    it may keep files. cache: of the workspace, for data. working_directory: as the job names it. shared:
-    <workspace>/<job>/<algorithm>, of all cases of the algorithm.
+    Attributes:
+        algorithm: The algorithm.
+        testenv: The exam.
+        hyperparameters: Those of each module, by the type of the module.
+        seed: The seed.
+        metrics: The metrics to compute.
+        folder: The case's own folder, for its files.
+        cache: The workspace's folder for data.
+        working_directory: As the job names it.
+        shared: <workspace>/<job>/<algorithm>, shared by all cases of the algorithm.
     """
 
     algorithm: AlgorithmSpec
@@ -65,15 +75,22 @@ class ContractCase:
 
 @dataclass(frozen=True)
 class ContractResult:
-    """What came of a case, in plain data. scores: by the metric's name, a number, a text, or None for no value.
+    """The result of a case.
 
-    dataset: what its data are called; None: as the testenv has it. trained: False if something was to be trained, and
-    nothing was; then the case takes no rank.
-
-    rounds: what each cost, from the one before training on. R: [k][j] the score `metric` on part j after round k + 1;
-    untrained: [j] before the first; None is "not evaluated". parts: their names; (): their numbers.
-    matrices: further ones, by name. measures: what the numbers in `rounds` mean. test_labels: whether the plugin was
-    given them. warnings, notes: marks of its row.
+    Attributes:
+        scores: By the metric's name a number, a string, or None for no value.
+        rounds: The costs of each round; the first is the untrained model.
+        metric: The name of the score in R.
+        R: [k][j] the score on part j after round k + 1; None: not evaluated.
+        parts: Names of the parts; (): their numbers.
+        untrained: [j] the scores before the first round.
+        matrices: Further matrices, by the name of the score.
+        measures: What the numbers in `rounds` mean.
+        test_labels: Whether the plugin had access to the test labels.
+        warnings: Warnings on its row.
+        notes: Notes on its row.
+        dataset: The name of its data; None: that of the testenv.
+        trained: False if nothing was trained although something should have been. The case then has no rank.
     """
 
     scores: Mapping[str, float | str | None]
@@ -92,9 +109,14 @@ class ContractResult:
 
 
 class Contract:
-    """Another plugin API: it runs its cases itself, in its own order of calls, and says what their result is.
+    """Another plugin API, which runs its own cases and returns their results.
 
-    Derive from it, and define `name` (what files call it), `run` and `score`; for all else there is a default.
+    Subclasses define `name`, `run` and `score`. Everything else has a default.
+
+    Attributes:
+        name: The name in yaml files.
+        adapter: See `Native`.
+        apart: See `Native`.
     """
 
     name: ClassVar[str]
@@ -104,91 +126,103 @@ class Contract:
     # --- read -----------------------------------------------------------------------------------------------------
 
     def reading(self, job: Document, lookup: Lookup) -> Reading | None:
-        """What reads the files of a job in a form of this contract's own; None: they are not in that form.
+        """Return the reader for files in a form of this contract's own; None: they are in our form.
 
         Args:
             job: The job's file as it is written.
             lookup: How paths in this file are resolved.
 
         Raises:
-            ConfigError: Algorithms of another contract are among its own.
+            ConfigError: The job also has algorithms of another contract.
         """
         return None
 
     def module_types(self, paradigm: ParadigmSpec) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """(all that a paradigm of its own knows, those that an algorithm has to list); None: it is one of ours."""
+        """Return (known types of modules, required types) of a paradigm of its own; None: it is one of ours."""
         return None
 
     def metric(self, spec: MetricSpec) -> MetricFacts | None:
-        """What a metric is that `score` computes; None: it is ours to say. Raises ConfigError for an unknown one."""
+        """Return the facts of a metric that `score` computes; None: it is one of ours.
+
+        Raises:
+            ConfigError: The metric is unknown.
+        """
         return MetricFacts()
 
     # --- check ----------------------------------------------------------------------------------------------------
 
     def setting_problems(self, job: JobSpec) -> Iterable[ValidationError]:
-        """What is wrong with what the job's files say, beyond their form; nothing but files is read."""
+        """Check the settings in the job's files beyond their form. Only files are read."""
         return ()
 
     def code_problems(self, job: JobSpec) -> Iterable[ValidationError]:
-        """What is wrong with plugins, as far as it shows without running their code."""
+        """Check plugins without running their code."""
         return ()
 
     def import_problems(self, job: JobSpec) -> Iterable[ValidationError]:
-        """The same, where nothing else is wrong. Their code may run, in a process of its own."""
+        """Check plugins by running their code, in a process of its own, if no other check failed."""
         return ()
 
     # --- identity: what determines a result, beside data, modules, hyperparameters and seed -------------------------
     # A MetricSpec in it counts by its source, a Path by the content of what is there.
 
     def exam_identity(self, exam: TestEnvSpec) -> Mapping[str, object]:
-        """What of a testenv does."""
+        """Return what in a testenv determines results."""
         return {}
 
     def algorithm_identity(self, algorithm: AlgorithmSpec) -> Mapping[str, object]:
-        """What of an algorithm's file does, beside its contract."""
+        """Return what in an algorithm's file determines results, besides its contract."""
         return {}
 
     # --- run a case -----------------------------------------------------------------------------------------------
 
     def run(self, case: ContractCase, report: Callable[[str], None]) -> None:
-        """Run it, in a process of its own, or go on where an earlier one was ended; what has run does nothing.
+        """Run a case in a process of its own, or continue one that was interrupted. A complete case does nothing.
 
-        What `score` needs is left in the case's folder. report: is told in words what happens now.
+        What `score` needs is left in the case's folder.
+
+        Args:
+            case: The case.
+            report: Called with a line of text about the present step.
         """
         raise NotImplementedError
 
     def score(self, case: ContractCase) -> ContractResult:
-        """What came of a case that has run. In a process of its own, too: metrics are code of authors."""
+        """Return the result of a case that has run, in a process of its own: metrics are authors' code."""
         raise NotImplementedError
 
     # --- results --------------------------------------------------------------------------------------------------
 
     def table(self, columns: Table) -> Table:
-        """all_rank.csv: of the columns that there are those to be written, with their titles."""
+        """Return the columns of all_rank.csv that are written, with their titles."""
         return [column for column in columns if column[0] != "url"]
 
     def tables(self, results: Iterable[CaseResult], rank: RankSpec) -> Mapping[str, str]:
-        """Where `rank.style` asks for it: further tables in a form of its own, by their file's name."""
+        """Return further tables by file name, where `rank.style` asks for them."""
         return {}
 
 
 class Native(Contract):
-    """Plugins are what `ianvs.plugins.contract` says, or, in a class derived from this, are made so by `adapter`.
+    """Plugins follow `ianvs.plugins.contract`, or, in a subclass, are adapted to it by `adapter`.
 
-    adapter: the name of a module with a function `adapted`, which makes a plugin's class from what `url` names. Another
-    interpreter (`python` of an algorithm) imports it by its file: it imports nothing of ianvs. apart: its plugins live
-    in one of their own alone, where a function `found` of that module gets them by the url and the name.
+    Attributes:
+        adapter: A module with a function `adapted`, which makes a plugin class of the object that `url` names. Another
+            interpreter (`python` of an algorithm) imports it by its file, so it must not import ianvs.
+        apart: Whether plugins always run in another interpreter. A function `found` of the module then loads them by
+            url and name.
     """
 
     name = NATIVE
 
     def setting_problems(self, job: JobSpec) -> Iterable[ValidationError]:
+        """Check that `rank.style` is one of ours."""
         if job.rank.style not in (NATIVE, "proposal"):
             message = f"rank.style '{job.rank.style}' is for jobs under `contract: {job.rank.style}`. Leave it out."
             yield ValidationError(message, Location(job.file), code="invalid-choice")
 
     def metric(self, spec: MetricSpec) -> None:
-        return None
+        """Return None: all metrics are ours."""
+        return
 
 
 _NATIVE = Native()
@@ -203,7 +237,7 @@ def _loaded(point: EntryPoint) -> Contract:
 
 
 def contracts() -> list[Contract]:
-    """All that are installed, ours first. One that can't be imported is told of where it is named."""
+    """Return all installed contracts, ours first. Contracts that can't be imported are skipped."""
     all_contracts: list[Contract] = [_NATIVE]
     for point in installed(GROUP).values():
         with suppress(Exception):
@@ -212,7 +246,11 @@ def contracts() -> list[Contract]:
 
 
 def contract_named(name: str) -> Contract:
-    """Raises PluginError for one that is not installed, or can't be imported."""
+    """Return the contract of this name.
+
+    Raises:
+        PluginError: It is not installed, or can't be imported.
+    """
     if name == NATIVE:
         return _NATIVE
     if (point := installed(GROUP).get(name)) is None:
@@ -228,24 +266,29 @@ def contract_named(name: str) -> Contract:
 
 
 def runner_named(name: str) -> Contract | None:
-    """The contract of this name if it runs its cases itself; None: `ianvs.running` does."""
+    """Return the contract of this name if it runs its cases itself; None: `ianvs.running` runs them."""
     contract = contract_named(name)
     return None if isinstance(contract, Native) else contract
 
 
 def runner_of(job: JobSpec) -> Contract | None:
-    """What runs the cases of the job, in the place of `ianvs.running`; None: that does."""
+    """Return the contract that runs the cases of a job; None: `ianvs.running` runs them."""
     return runner_named(job.algorithms[0].contract)
 
 
 def contract_of(job: JobSpec) -> Contract:
-    """That of its algorithms; of those that core examines our own, whatever makes plugins of them."""
+    """Return the contract that runs the cases of a job, which is `native` if `ianvs.running` does."""
     return runner_of(job) or _NATIVE
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Where an author's object lives. python: another interpreter; None: this one. adapter: of its contract."""
+    """Where an author's object runs.
+
+    Attributes:
+        python: Another interpreter; None: this one.
+        adapter: The adapter of its contract.
+    """
 
     python: str | None = None
     adapter: str | None = None
@@ -255,14 +298,16 @@ HERE = Surroundings()
 
 
 def surroundings(algorithm: AlgorithmSpec) -> Surroundings:
+    """Return where the objects of an algorithm run."""
     python = None if algorithm.python is None else str(algorithm.python)
     return Surroundings(python, contract_named(algorithm.contract).adapter)
 
 
 def mixed(named: Sequence[tuple[str, str]]) -> str | None:
-    """What is wrong with algorithms of several contracts in one job; None where they have one.
+    """Return what is wrong with several contracts in one job; None if there is one.
 
-    named: (algorithm, contract).
+    Args:
+        named: (algorithm, contract) of each.
     """
     named = [(name, NATIVE if runner_named(contract) is None else contract) for name, contract in named]
     sides = {side: ", ".join(name for name, other in named if other == side) for _, side in named}

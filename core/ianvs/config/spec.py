@@ -1,8 +1,7 @@
-"""What the three files say, resolved: every path absolute, every default filled in, every value typed.
+"""The contents of the three files: every path absolute, every default filled in, every value typed.
 
-All others work on these frozen dataclasses and never on yaml. `place` fields say where in which file a thing stood, so
-that a check that comes later (does the path exist? is the metric known?) can point there; they take no part in
-comparison.
+The rest of the package works on these frozen dataclasses, never on yaml. `place` fields hold the location in the file
+for later checks, such as whether a metric is known. They are ignored in comparisons.
 """
 
 import math
@@ -62,7 +61,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class JobSpec(JobSettings):
-    """benchmarkingjob.yaml with everything that it links to."""
+    """benchmarkingjob.yaml with all files that it links to."""
 
     name: str
     file: Path
@@ -88,9 +87,9 @@ _NOT_CONTENT = ("place", "places", "value_places", "warnings", "problems", "writ
 
 
 def resolved(job: JobSpec) -> dict[str, object]:
-    """What the files of `job` say, defaults filled in, in dicts and lists that json can hold. Secrets are hidden.
+    """Return what a job's files say, with defaults, as dicts and lists that JSON can represent; secrets are hidden.
 
-    A grid is a mapping from hyperparameters to lists of values. Infinite numbers and nan are text. A path that was
+    A grid is a mapping from hyperparameters to lists of values. Infinite numbers and nan are strings. A path that was
     written with `${NAME}` is shown with it.
     """
     overrides = {f"{override.algorithm}.{override.key}".lstrip("."): override.value for override in job.overrides}
@@ -99,7 +98,7 @@ def resolved(job: JobSpec) -> dict[str, object]:
 
 
 def secrets_in(job: JobSpec) -> frozenset[str]:
-    """Those that the files of `job` name, and those among the variables of this process."""
+    """Return the secrets in the files of a job, and those among the variables of this process."""
     settings = cast("dict[str, object]", _plain(job, {}))
     return secrets_of(settings, environment=os.environ)
 

@@ -1,6 +1,6 @@
-"""What an author of an algorithm implements, and what such a class is handed.
+"""What the author of an algorithm implements, and what its methods receive.
 
-Nothing here has to be imported by an author: a class with these methods is a plugin.
+A class with these methods is a plugin. It need not import anything of ianvs.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ EXAM_FACTS = {
 
 
 class TrainData(Protocol):
-    """The data of one round, valid until the round ends."""
+    """The data of one round, available until the round ends."""
 
     @property
     def x(self) -> NDArray[Any]:
-        """(N, ...) samples; pictures are uint8 (N, height, width, channels).
+        """(N, ...) samples; images are uint8 (N, height, width, channels).
 
-        A conversation is {"id", "system", "user": [...]}, with the texts of the user alone.
+        A conversation is {"id", "system", "user": [...]}; it holds the turns of the user alone.
         """
 
     @property
     def y(self) -> NDArray[Any]:
-        """(N,) int64 class indices; label pictures are uint8 (N, height, width), 255 is ignored; texts are objects.
+        """(N,) int64 class indices; masks are uint8 (N, height, width), 255 is ignored; texts are objects.
 
-        A class index of -1 is a label that is withheld. Of a conversation it is the list of the assistant's replies.
+        A class index of -1 is a hidden label. The label of a conversation is the list of the assistant's replies.
         """
 
     @property
@@ -77,33 +77,53 @@ class TrainData(Protocol):
     def __len__(self) -> int: ...
 
     def tensors(self, device: str = "cpu") -> tuple[Tensor, Tensor]:
-        """(x, y) as torch tensors on `device`: pictures uint8 (N, C, H, W) channels_last, features float32.
+        """Return (x, y) as torch tensors.
 
-        y is int64, or uint8 (N, H, W) where labels are pictures.
+        Args:
+            device: "cpu" or "cuda".
+
+        Returns:
+            x: images uint8 (N, C, H, W) in channels_last layout, features float32. y: int64, or uint8 (N, H, W) for
+                masks.
         """
 
     def loader(
         self, batch_size: int, shuffle: bool = True, generator: Generator | None = None, device: str = "cpu"
     ) -> Iterator[Any]:
-        """One pass in batches of (x, y) tensors; `generator` is a torch.Generator that fixes the order."""
+        """Iterate once over the samples in batches of (x, y) tensors.
+
+        Args:
+            batch_size: Samples of a batch; the last one may be smaller.
+            shuffle: Whether the order is random.
+            generator: A torch.Generator that determines the order.
+            device: "cpu" or "cuda".
+        """
 
 
 class TestData(Protocol):
-    """Samples to predict. It has no labels: `y` is an error that says so."""
+    """Samples to predict. They have no labels: reading `y` raises an error."""
 
     __test__: ClassVar[bool] = False  # the name is not an invitation to pytest
 
     @property
-    def x(self) -> NDArray[Any]: ...
+    def x(self) -> NDArray[Any]:
+        """(N, ...) samples, as in TrainData."""
 
     def __len__(self) -> int: ...
 
     def tensors(self, device: str = "cpu") -> Tensor:
-        """x as a torch tensor on `device`, as in TrainData."""
+        """Return x as a torch tensor on `device`, as in TrainData."""
 
 
 class Adapter(NamedTuple):
-    """y = W x + alpha / rank B A x in the layers that `modules` names. tensors: peft's, as safetensors keeps them."""
+    """A LoRA adapter: y = W x + alpha / rank B A x.
+
+    Attributes:
+        rank: Rank of the update.
+        alpha: Its scale.
+        modules: Names of the layers that it changes.
+        tensors: The matrices as a safetensors file, named as in peft.
+    """
 
     rank: int
     alpha: float
@@ -112,7 +132,11 @@ class Adapter(NamedTuple):
 
 
 class Generation(Protocol):
-    """Greedy replies to prompts, all in token ids. engine: "transformers" or "server", as the job says."""
+    """Greedy replies to prompts, all as token ids.
+
+    Attributes:
+        engine: "transformers" or "server", as the job says.
+    """
 
     engine: str
 
@@ -126,54 +150,85 @@ class Generation(Protocol):
         adapter: Callable[[], Adapter],
         generate: Callable[[list[int]], Sequence[Sequence[int]]],
     ) -> list[list[int]]:
-        """A reply to each, up to one of `stops`, which may be left out, or of `longest` tokens.
+        """Return a reply to each prompt.
 
-        weights: a digest of those that answer: a prompt that they have answered is not answered anew. adapter: of the
-        base model, for a server. generate: without one, writes replies to the prompts of these numbers.
+        Args:
+            prompts: Token ids.
+            stops: Tokens that end a reply. The reply may leave them out.
+            longest: Tokens after which a reply is cut.
+            weights: A digest of the model's weights. A prompt that these weights have answered is not answered again.
+            adapter: Makes the adapter of the base model, for a server.
+            generate: Writes the replies to the prompts with these numbers, without a server.
         """
 
 
 @runtime_checkable
 class Learner(Protocol):
-    """A student. Its constructor's keyword arguments are its hyperparameters.
+    """A method that is examined. The keyword arguments of its constructor are its hyperparameters.
 
-    Optional: `sees_past_rounds = True` (class attribute) declares a reference that is given all rounds so far; its row
-    is marked as a bound. `memory` (attribute) with `len()` and, if it has one, `nbytes`: its store of old samples.
-    `basemodel` (attribute), a text: the network that it trains, for the column Basemodel, which else has the name in
-    the algorithm's yaml. `remark` (attribute): one line on how it went, read after each round; leaderboard.md shows the
-    last.
-    `measures` (attribute), a dict of names and Measure (base/types.py): what it measures of itself beside scores, a
-    column each. `measured(**context)`: a dict of such names and numbers, asked for before training and after every
-    round, outside of the time of training; a name may be left out. It is the author's own word: the benchmark can't
-    check it. `check_exam(**facts)`: raises an error that says why the plugin, as it was just built, can't take an exam
-    (a size of pictures, a part that the base model lacks); it is called by `validate` and before a run, on a plugin of
-    its own. A text that it returns is a warning. `adapts_in_testing = True` (class attribute): it learns while it is
-    tested: a second object that loads what save() wrote answers, and is gone afterwards. Without it the learner answers
-    itself, and a row whose state predict() changes is marked. It is asked once, when it is built.
-    `detect_unseen(data, **context)`, (N,): what is unlike all that was taught (ianvs.exam.paradigms.DetectsUnseen).
-    `features(data, **context)`, (N, D): what its
-    answers are made from, for `linear_probe: true`. `scores(data, **context)`, (N, num_classes): what its answers are
-    chosen by, the higher the likelier, -inf for never, for `task_scores: true`: the benchmark looks for the likeliest
-    class of the sample's task, which the learner is not told. `teacher_forced(data, **context)`, (N, 3): of each
-    conversation how many tokens of the true replies, `data.y`, are the likeliest given the true ones before them, how
-    many there are, and the sum of their log-likelihoods, for `teacher_forced: true`. `reference` (class attribute,
-    "package.module:Class", "file.py:Class" or "Class" beside it): the class that trains the same network plainly, which
-    reference runs (IM, FWT of the survey, delta_m) train in its place and share; without it they train the class
-    itself.
+    Besides the methods below, a class may have:
+
+    - `sees_past_rounds = True` (class attribute): a reference that is given all rounds so far. Its row is marked as an
+      upper bound.
+    - `memory`: its store of old samples, with `len()` and, where it has one, `nbytes`.
+    - `basemodel`: a string, the network that it trains, for the column Basemodel. Without it the column shows the name
+      in the algorithm's yaml.
+    - `remark`: a line about the training. It is read after each round, and leaderboard.md shows the last one.
+    - `measures`: a dict from names to `Measure` (ianvs.base.types), for numbers that the method reports. Each is a
+      column.
+    - `measured(**context)`: a dict from such names to numbers. It is called before training and after every round,
+      outside of the measured time. A name may be left out. The benchmark can't check these numbers.
+    - `check_exam(**facts)`: raises an error if the plugin, as it was just built, can't take an exam. `validate` and
+      `run` call it on an object of its own. A string that it returns is a warning.
+    - `adapts_in_testing = True` (class attribute, read when the object is built): the method learns while it is tested.
+      A second object that loads what save() wrote predicts, and is discarded. Without it the learner itself predicts,
+      and a row whose state predict() changes is marked.
+    - `detect_unseen(data, **context)`: see ianvs.exam.paradigms.DetectsUnseen.
+    - `features(data, **context)`: (N, D) the features behind its predictions, for `linear_probe: true`.
+    - `scores(data, **context)`: (N, num_classes) for `task_scores: true`. The class with the highest score is the
+      prediction; -inf excludes a class. The benchmark selects the best class of the sample's task, which stays hidden.
+    - `teacher_forced(data, **context)`: (N, 3) for `teacher_forced: true`. For each conversation: how many tokens of
+      the true replies `data.y` are the most likely ones given the true tokens before them, how many tokens there are,
+      and the sum of their log-likelihoods.
+    - `reference` (class attribute, "package.module:Class", "file.py:Class" or "Class" of the same file): the class that
+      trains the same network without the method. Reference runs (for IM, FWT, delta_m) train it and share the result.
+      Without it they train the class itself.
     """
 
     def train(self, train_data: TrainData, valid_data: TrainData | None = None, **context: Any) -> object:
-        """Learn from what a round brings. `valid_data` is the round's held-out part, if there is one."""
+        """Learn from the data of one round.
+
+        Args:
+            train_data: The round's samples.
+            valid_data: The held-out part of the round, if there is one.
+            **context: The keys of `CONTEXT` that the method names as parameters.
+        """
 
     def predict(self, data: TestData, **context: Any) -> object:
-        """(N,) class indices, one for each sample; for label pictures (N, H, W), where 255 predicts nothing.
+        """Predict all samples.
 
-        For conversations N lists of replies, one for each turn of the user; None, or a list that ends early, is a
-        missing reply and counts 0.
+        Args:
+            data: The samples, without labels.
+            **context: The keys of `CONTEXT` that the method names as parameters.
+
+        Returns:
+            (N,) class indices; for masks (N, H, W), where 255 is no prediction. For conversations N lists of replies,
+            one for each turn of the user. None, or a list that ends early, is a missing reply and scores 0.
         """
 
     def save(self, path: Path) -> object:
-        """Write the model at `path`, a name without suffix in a folder that exists. May return the path written."""
+        """Write the model.
+
+        Args:
+            path: A name without suffix in an existing folder.
+
+        Returns:
+            The path that was written, if it is another one.
+        """
 
     def load(self, path: Path) -> object:
-        """Bring back what `save` wrote at the path that it returned (or was given)."""
+        """Restore what `save` wrote.
+
+        Args:
+            path: The path that `save` returned, or else was given.
+        """

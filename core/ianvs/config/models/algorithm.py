@@ -119,9 +119,9 @@ Hyperparameters = Annotated[
 
 @dataclass(frozen=True)
 class ModuleSpec(PlacedSpec):
-    """One module of an algorithm: a class, and the values of its constructor's arguments to try.
+    """One module of an algorithm: a class, and values for the arguments of its constructor.
 
-    `places` are by hyperparameter, too, and `value_places` by hyperparameter and the value's position.
+    `places` are by hyperparameter, too, and `value_places` by hyperparameter and position of the value.
     """
 
     type: Annotated[Name, Field(description="what the module does, such as basemodel")]
@@ -139,6 +139,7 @@ class ModuleSpec(PlacedSpec):
                 object.__setattr__(self, key, value)
 
     def placed(self, document: Document, path: Steps) -> Self:
+        """Return the same with its places."""
         made = super().placed(document, path)
         named = {key: document.value_place((*path, key)) for key in ("name", "url", "type")}
         where = {name: path for path, name, _ in grids(document.data, path)}
@@ -150,7 +151,7 @@ class ModuleSpec(PlacedSpec):
         return replace(made, places=places, value_places=value_places)
 
     def with_constants(self, files: Sequence[Document]) -> Self:
-        """The same with what `files` say; later ones win, and the grid does over all."""
+        """Return the same with the constants in `files`: later files override earlier ones, and the grid all."""
         last = {str(path[-1]): (file, value) for file in files for path, value in entries(file.data)}
         places = {name: file.key_place((name,)) for name, (file, _) in last.items()}
         value_places = {name: (file.value_place((name,)),) for name, (file, _) in last.items()}
@@ -164,7 +165,7 @@ class ModuleSpec(PlacedSpec):
 
 @dataclass(frozen=True)
 class SplitSpec(Spec):
-    """Ianvs's `*_learning_data_setting`: how rounds are cut and which share of a round is trained on."""
+    """Ianvs's `*_learning_data_setting`: how rounds are cut, and the share of a round to train on."""
 
     train_ratio: Annotated[float, Field(gt=0, le=1)] = 0.8
     splitting_method: Annotated[str, AfterValidator(_splitting_method)] = "default"
@@ -172,7 +173,7 @@ class SplitSpec(Spec):
 
 @dataclass(frozen=True)
 class ParadigmSpec(NamedSpec):
-    """A paradigm by name; `url` is the file or module that defines it. `options` are checked by the paradigm itself."""
+    """A paradigm by name; `url` is the file or module that defines it. The paradigm itself checks `options`."""
 
     has_options: ClassVar = False  # they stand beside `paradigm_type`
 
@@ -199,7 +200,7 @@ def _amount(*units: str) -> AfterValidator:
 
 @dataclass(frozen=True)
 class ResourcesSpec(Spec):
-    """What each case of an algorithm takes of a machine. It changes no result, and is no part of a case's identity."""
+    """What each case of an algorithm needs of a machine. It affects no result, and is no part of a case's identity."""
 
     gpus: Annotated[int, Field(ge=0)] = 0  # cards for itself; 0: it sees none
     cpus: Annotated[int, Field(ge=1)] | None = None  # cores; None: as many as the job's `threads`
@@ -214,7 +215,7 @@ class ResourcesSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class AlgorithmSpec(PlacedSpec):
-    """algorithm.yaml: one student; further keys are its paradigm's options. `place` is where the job names it."""
+    """algorithm.yaml: one algorithm; further keys are its paradigm's options. `place` is where the job names it."""
 
     has_options: ClassVar = True
     without_effect: ClassVar = {
@@ -256,6 +257,7 @@ class AlgorithmSpec(PlacedSpec):
             object.__setattr__(self, "paradigm", replace(self.paradigm, options=options))
 
     def placed(self, document: Document, path: Steps) -> Self:
+        """Return the same with its places."""
         made = super().placed(document, path)
         places = {key: document.key_place((*path, key)) for key in made.places}
         paradigm = replace(made.paradigm, places={key: places[key] for key in made.paradigm.options})
@@ -263,6 +265,7 @@ class AlgorithmSpec(PlacedSpec):
 
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:
+        """Find keys that exclude each other."""
         if at(data, "python") and at(data, "environment"):
             yield Slip(
                 "'python' and 'environment' both name an interpreter. Leave one out.",
@@ -295,7 +298,7 @@ def _value_paths(data: object, path: Steps, values: Sequence[object]) -> Iterato
 
 
 def equal_values(data: object, path: Steps, grid: object) -> Iterator[Slip]:
-    """A slip for each of the grid's values at `path` that is there twice: it would be the same case."""
+    """Find values that the grid at `path` lists twice: they would be the same case."""
     listed = [key for key in ("values", "choice") if isinstance(at(grid, key), list)]
     values = (entry for key in listed[:1] for entry in entries(data, *path, key))
     for where in repeats((where, _comparable(value)) for where, value in values):

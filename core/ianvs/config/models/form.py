@@ -1,4 +1,4 @@
-"""Sections of a file as frozen dataclasses: pydantic fills them, and the rest of the package works on them."""
+"""Sections of a file as frozen dataclasses. pydantic fills them, and the rest of the package works on them."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
@@ -41,9 +41,9 @@ _FORMS: dict[str, type | tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class ReadAs:
-    """Says in which forms a file may give a value, where they are not the type of the field.
+    """The forms in which a file may give a value, where they differ from the type of the field.
 
-    The form that a file chooses is what its slips are judged by.
+    Errors are those of the form that the file uses.
     """
 
     text: object = None
@@ -62,12 +62,18 @@ def _form(value: object) -> str:
 
 
 def absent_is(value: object) -> WrapValidator:
-    """A key with nothing after it means `value`, as does no key."""
+    """A key without a value means `value`, like a missing key."""
     return WrapValidator(lambda given, handler: value if given is None else handler(given))
 
 
 class Key(NamedTuple):
-    """What a section knows of one of its keys."""
+    """A key of a section.
+
+    Attributes:
+        field: The name of the field; "" if the key has no effect.
+        form: The annotated type of the value.
+        description: For messages.
+    """
 
     field: str  # "" if the key has no effect, whatever it says
     form: object  # the type of the value, as it is annotated
@@ -76,10 +82,10 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Spec:
-    """A section with a fixed set of keys. Made by hand it is a dataclass like any other, and nothing is checked.
+    """A section with a fixed set of keys. Constructed directly it is an ordinary dataclass without checks.
 
-    A key is one field, with a `validation_alias` if the file calls it otherwise; an InitVar if its value ends up in
-    other fields.
+    A key is one field, with a `validation_alias` if the file has another name for it; an InitVar if its value ends up
+    in other fields.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)
@@ -88,11 +94,11 @@ class Spec:
 
     @staticmethod
     def conflicts(data: object) -> Iterable[Slip]:
-        """Slips that concern several keys, in `data` of any shape."""
+        """Find keys that exclude each other, in `data` of any shape."""
         return ()
 
     def remarks(self, given: Mapping[str, object]) -> Iterator[Slip]:
-        """What is accepted and has no effect, or is read otherwise than it looks, in what a file gives of it."""
+        """Find settings that have no effect, or another one than it seems."""
         for key, remark in self.without_effect.items():
             if key in given:
                 yield Slip(f"'{key}' has no effect{f': {remark}' if remark else ' yet'}.", (key,), code="no-effect")
@@ -100,13 +106,13 @@ class Spec:
     @classmethod
     @cache
     def adapter(cls) -> TypeAdapter[Self]:
-        """What makes one of what stands in a file."""
+        """Return the pydantic adapter."""
         return TypeAdapter(cls)
 
     @classmethod
     @cache
     def known_keys(cls) -> Mapping[str, Key]:
-        """What it knows, by the names in a file."""
+        """Return the keys by their names in a file."""
         hints = get_type_hints(cls, include_extras=True)
         keys = {}
         for name in signature(cls).parameters:
@@ -119,12 +125,12 @@ class Spec:
 
     @classmethod
     def options_in(cls, given: Mapping[str, object]) -> Collection[str]:
-        """Those of the keys that are options, checked by what they are options of."""
+        """Return the keys that are options, which are checked elsewhere."""
         return [key for key in given if key not in cls.known_keys()] if cls.has_options else ()
 
     @classmethod
     def arguments(cls, given: object) -> object:
-        """What stands in a file, as pydantic fills the fields with it."""
+        """Convert the contents of a file to arguments for pydantic."""
         if not isinstance(given, dict):
             return given
         options = cls.options_in(given)
@@ -141,7 +147,7 @@ class Spec:
         return core_schema.no_info_before_validator_function(cls.arguments, lenient, ref=str(schema["ref"]))
 
     def placed(self, document: Document, path: Steps) -> Self:
-        """The same with its places: it was read at `path` of `document`."""
+        """Return the same with its places: it was read at `path` of `document`."""
         parts: dict[str, object] = {}
         for name, key in self.known_keys().items():
             value = getattr(self, key.field, None)
@@ -157,13 +163,16 @@ class Spec:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedSpec(Spec):
-    """A section that knows where it stood, so that a check that comes later can point there."""
+    """A section with its location, for later checks."""
 
     place: Annotated[Location | None, NoKey] = field(default=None, compare=False, repr=False)
     places: Annotated[Mapping[str, Location], NoKey] = field(default_factory=dict, compare=False, repr=False)  # by key
 
     def placed(self, document: Document, path: Steps) -> Self:
-        """Its own place is its key. That of a key is its value, and that of an option the option's name."""
+        """Return the same with its places.
+
+        The section's own place is its key. That of a key is its value, and that of an option the option's name.
+        """
         given = at(document.data, *path)
         given = given if isinstance(given, dict) else {}
         options = self.options_in(given)
@@ -176,7 +185,7 @@ class PlacedSpec(Spec):
 
 @dataclass(frozen=True)
 class NamedSpec(PlacedSpec):
-    """Something by its name, which may stand alone. Further keys of a mapping are options, which it checks itself."""
+    """Something by name, which may be given as a string. Further keys of a mapping are options, checked elsewhere."""
 
     has_options: ClassVar = True
 
@@ -184,10 +193,12 @@ class NamedSpec(PlacedSpec):
 
     @classmethod
     def arguments(cls, given: object) -> object:
+        """Convert a string or a mapping to arguments for pydantic."""
         if isinstance(given, str | dict):
             return super().arguments({"name": given} if isinstance(given, str) else given)
         raise PydanticCustomError("wrong_form", "{expected}", {"expected": "text or a mapping"})
 
     def placed(self, document: Document, path: Steps) -> Self:
+        """Return the same with its places; its own place is that of the name."""
         made, name = super().placed(document, path), document.value_place((*path, "name"))
         return replace(made, place=name, places={**made.places, "name": name})

@@ -50,12 +50,14 @@ class EnvironmentSpec(PlacedSpec):
 
     @property
     def base(self) -> Path:
+        """The interpreter to start from."""
         return self.python or Path(sys.executable)
 
     def folder(self, workspace: Path) -> Path:
-        """Where it is, once it is made: by what the list says and by the interpreter it starts from."""
+        """Return its folder, which depends on the list of packages and on the interpreter."""
         read = self.requirements.read_bytes() + b"\0" + os.fsencode(self.base.resolve())
         return workspace / FOLDER / hashlib.sha256(read).hexdigest()[:16]
 
     def interpreter(self, workspace: Path) -> Path:
+        """Return its python."""
         return self.folder(workspace) / "bin" / "python"

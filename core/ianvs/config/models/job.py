@@ -33,7 +33,11 @@ Device = Literal["auto", "cpu", "cuda"]
 
 
 def folder_name(name: str) -> str:
-    """`name`, if a folder of a workspace can be called so. Raises ValueError."""
+    """Return `name` if it can be the name of a folder in a workspace.
+
+    Raises:
+        ValueError: It can't.
+    """
     if name.casefold() in RESERVED:
         raise InvalidValue(f"the name '{name}' is taken by a folder of every workspace. Choose another.")
     if name in (".", "..") or name != name.strip() or len(name.encode()) > 200:
@@ -53,7 +57,7 @@ def _columns(listed: list[dict[str, str]]) -> tuple[tuple[str, bool], ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedSpec(PlacedSpec):
-    """What others published of a metric. `place` is where the file names the metric."""
+    """A published value of a metric. `place` is where the file names the metric."""
 
     mean: Annotated[float, Field(allow_inf_nan=False)]
     std: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None  # over runs
@@ -63,7 +67,7 @@ class PublishedSpec(PlacedSpec):
     source: Annotated[Name, Field(description="where it is published: paper and table, or repository and commit")]
 
     def in_our_unit(self) -> tuple[float, float | None, float]:
-        """(mean, std, margin) in the unit of our column. The margin is a point of a hundred where the file has none."""
+        """Return (mean, std, margin) in the unit of our column. The default margin is one percentage point."""
 
         def ours(value: float) -> float:
             """By decimal digits: 99.4 / 100 is 0.9940000000000001 in binary."""
@@ -156,6 +160,7 @@ class RankSpec(Spec):
             object.__setattr__(self, name, value)
 
     def placed(self, document: Document, path: Steps) -> Self:
+        """Return the same with its places."""
         columns = ((*where, name) for where, entry in entries(document.data, *path, "sort_by") for name in entry)
         places = {str(where[-1]): document.key_place(where) for where in columns}
         places |= {name: document.key_place((*path, "columns", name)) for name in self.columns if name not in places}
@@ -175,7 +180,7 @@ class EngineSpec(NamedSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationSpec(PlacedSpec):
-    """Who writes the replies of language models: the learner itself, by transformers, or a server of its base model."""
+    """What generates replies of language models: the learner itself with transformers, or a server with its base model."""
 
     engine: Literal["transformers", "server"] = "transformers"
     url: Name | None = None  # of the server
@@ -190,7 +195,7 @@ class GenerationSpec(PlacedSpec):
 
 @dataclass(frozen=True)
 class LimitsSpec(Spec):
-    """What a case may take before it is ended; None is no limit. The clock starts when the case is ready to begin."""
+    """What a case may use before it is ended; None: no limit. The clock starts when the case is ready to begin."""
 
     case_seconds: Annotated[float, Field(gt=0)] | None = None
     round_seconds: Annotated[float, Field(gt=0)] | None = None
@@ -206,7 +211,7 @@ class LimitsSpec(Spec):
 
 @dataclass(frozen=True)
 class References(PlacedSpec):
-    """Algorithms of the job that all others are compared with, in place of the runs that the controller would plan."""
+    """Algorithms of the job as reference runs, instead of those that would be planned."""
 
     joint: Name | None = None
     single_task: Name | None = None
@@ -238,7 +243,7 @@ class _Links(PlacedSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class JobSettings(PlacedSpec):
-    """What holds for a job as it stands in its file."""
+    """Settings of a job that need no other file."""
 
     rank: Annotated[RankSpec, Field(description="how the leaderboard is sorted")]
     # How hyperparameters that have a range are searched for; None: there are none.
@@ -277,7 +282,7 @@ class JobSettings(PlacedSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class JobFile(JobSettings, _Links):
-    """What stands below `benchmarkingjob:`."""
+    """The keys below `benchmarkingjob:`."""
 
     without_effect: ClassVar = {"simulation": ""}
 
@@ -289,6 +294,7 @@ class JobFile(JobSettings, _Links):
     working_directory: FolderPath = None
 
     def remarks(self, given: Mapping[str, object]) -> Iterator[Slip]:
+        """Find settings without effect."""
         yield from super().remarks(given)
         if "sealing" in given and self.sealing not in ("off", "strict"):
             message = f"`sealing: {self.sealing}` has no effect any more, and means `off` (docs/trust.md). Take it out."
@@ -300,6 +306,7 @@ class JobFile(JobSettings, _Links):
 
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:
+        """Find keys that exclude each other."""
         algorithms = list(entries(data, "test_object", "algorithms"))
         named = (((*path, "name"), at(link, "name")) for path, link in algorithms)
         yield from repeated("algorithm", named, "Give each its own name.")

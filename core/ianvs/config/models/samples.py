@@ -58,7 +58,7 @@ class SourceSpec:
 
 
 def _legacy_form(path: Path) -> str | None:
-    """ "index" or "data" for the path of a `train_url`, by its suffix; None if the suffix does not tell."""
+    """Return "index" or "data" for the path of a `train_url`, by its suffix; None if the suffix does not tell."""
     if path.suffix in _INDEX_SUFFIXES:
         return "index"
     return "data" if path.suffix in _DATA_SUFFIXES or path.is_dir() else None
@@ -169,7 +169,7 @@ def _with_reply(given: dict[ConversationPart, str]) -> dict[ConversationPart, st
 
 @dataclass(frozen=True, kw_only=True)
 class BackboneSpec(PlacedSpec):
-    """A frozen network whose features take the place of pictures; the keys mean what they mean for a learner."""
+    """A frozen network whose features replace images. The keys are those of a learner."""
 
     network: Annotated[Name, Field(description="the name of a network, such as resnet18")]
     weights: Name | None = None
@@ -183,7 +183,7 @@ class BackboneSpec(PlacedSpec):
 
 @dataclass(frozen=True)
 class DataTypeSpec(NamedSpec):
-    """What the labels are, where their form does not tell: the name of a data type, or an author's in a file."""
+    """The type of the labels, where their form is ambiguous: the name of a data type, or an author's with its file."""
 
     has_options: ClassVar = False
 
@@ -193,10 +193,7 @@ class DataTypeSpec(NamedSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec(PlacedSpec):
-    """The data of an exam: a built-in source (`name`), an author's (`name` in `url`), or files (`train`, `test`).
-
-    Further keys beside a name are options.
-    """
+    """The data of an exam: a built-in source by name with options, an author's (`name`, `url`), or files."""
 
     name: Annotated[Name | None, Field(description="the name of a built-in source")] = None
     url: FilePath = None  # the author's file that defines `name`
@@ -258,29 +255,30 @@ class DatasetSpec(PlacedSpec):
                 object.__setattr__(self, "test", _below(self.root, _TEST_PARTS, None))
 
     def misfits(self, classes: Sequence[str]) -> list[ValidationError]:
-        """What of these settings does not fit the classes that the data have."""
+        """Return the settings that do not fit the classes of the data."""
         return tree_misfits(self.hierarchy, classes, self.places.get("hierarchy"))
 
     @property
     def columns_of_settings(self) -> dict[str, object]:
-        """What these settings say for metrics that name it; the samples' own columns are beside them."""
+        """Return the settings that metrics may name, besides the columns of the samples."""
         return {} if self.hierarchy is None else {"hierarchy": self.hierarchy}
 
     @classmethod
     def options_in(cls, given: Mapping[str, object]) -> Collection[str]:
+        """Return the options of a source by name."""
         if given.get("name") is None:
             return ()
-        file_keys = _OF_FILES if given.get("url") is not None else {*_OF_FILES, "test_share", "test_seed"}
-        return [key for key in given if key not in cls.known_keys() or key in file_keys]
+        of_files = _OF_FILES if given.get("url") is not None else {*_OF_FILES, "test_share", "test_seed"}
+        return [key for key in given if key not in cls.known_keys() or key in of_files]
 
     def placed(self, document: Document, path: Steps) -> Self:
+        """Return the same with its places."""
         made = super().placed(document, path)
         train, test = _placed(self.train, "train", document, path), _placed(self.test, "test", document, path)
         return replace(made, train=train, test=test)
 
 
-_SHARD = re.compile(r"-\d{5}-of-\d{5}.*")
-"""What follows the name of a split in those of its files on Hugging Face's hub."""
+_SHARD = re.compile(r"-\d{5}-of-\d{5}.*")  # follows the name of a split on Hugging Face's hub
 _COMPRESSED = re.compile(r"\.(gz|zst)$")
 
 
@@ -325,7 +323,7 @@ def _placed(sources: tuple[SourceSpec, ...], part: str, document: Document, path
 
 
 def conflicting_sources(testenv: object) -> Iterator[Slip]:
-    """What is wrong with the keys of `dataset` taken together."""
+    """Find keys of `dataset` that exclude each other."""
     dataset = at(testenv, "dataset")
     if not isinstance(dataset, dict):
         return

@@ -1,6 +1,4 @@
-"""Ranges of hyperparameters, and how one configuration is chosen: among those that were run (`rank.select`), or by a
-search.
-"""
+"""Ranges of hyperparameters, and how one configuration is selected: after a grid (`rank.select`), or by a search."""
 
 import math
 from collections.abc import Iterator
@@ -22,10 +20,15 @@ _Whole = Annotated[list[int], Field(min_length=2, max_length=2)] | None
 
 @dataclass(frozen=True)
 class Range:
-    """Where a search draws the values of one hyperparameter from.
+    """A range from which a search draws the values of a hyperparameter.
 
-    It stands in a module's grid in the place of values and is no value: `planning.search_space` puts values there.
-    low, high: both belong to it; None of a choice.
+    It takes the place of values in a module's grid, until `planning.search_space` replaces it.
+
+    Attributes:
+        kind: The distribution.
+        low: The lowest value; None for a choice.
+        high: The highest value; None for a choice.
+        choices: The values of a choice.
     """
 
     kind: Literal["uniform", "log_uniform", "int", "choice"]
@@ -35,7 +38,7 @@ class Range:
 
     @property
     def ends(self) -> tuple[Any, ...]:
-        """Its ends, or every choice: what a constructor is asked about before anything runs."""
+        """Both ends, or every choice: the values that are checked against a constructor before anything runs."""
         return self.choices if self.kind == "choice" else (self.low, self.high)
 
     def __str__(self) -> str:
@@ -46,7 +49,7 @@ class Range:
 
 @dataclass(frozen=True)
 class ValuesOrRange(Spec):
-    """The values of one hyperparameter to try, or a range for `search`."""
+    """Values of one hyperparameter, or a range for `search`."""
 
     values: Annotated[list[Any] | None, Field(min_length=1, description="the list of values to try")] = None
     uniform: Annotated[_Numbers, Field(description="for a search: lowest and highest number")] = None
@@ -97,11 +100,17 @@ class ValuesOrRange(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectSpec(PlacedSpec):
-    """How one configuration of each algorithm is chosen, on other results than those that are reported.
+    """How one configuration of each algorithm is selected, by other results than the reported ones.
 
-    first_rounds: on the first `rounds` rounds. validation: on a `share` of the samples of every test set. seeds: on all
-    of the first half of the seeds. exam: on the testenv of the job that is called `exam`. Where there are several seeds
-    the first two, too, are of the first half (a search: of the first), which is not reported.
+    With several seeds, "first_rounds" and "validation" use the first half of the seeds (a search: the first seed),
+    which is not reported.
+
+    Attributes:
+        by: What decides: the first `rounds` rounds; a validation `share` of every test set; the first half of the
+            seeds; or another testenv of the job, called `exam`.
+        rounds: For "first_rounds".
+        share: For "validation".
+        exam: For "exam".
     """
 
     by: Literal["first_rounds", "validation", "seeds", "exam"]
@@ -121,10 +130,10 @@ def _first_rung(rounds: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchSpec(PlacedSpec):
-    """How hyperparameters with a range are searched for.
+    """How hyperparameters with a range are searched.
 
-    random: drawn evenly. tpe: drawn where trials before were good (Bergstra et al., NeurIPS 2011). asha: as `sampler`
-    says, and weak trials stop at rungs (successive halving; Li et al., MLSys 2020).
+    "random": uniform draws. "tpe": draws near good earlier trials (Bergstra et al., NeurIPS 2011). "asha": draws by
+    `sampler`, and weak trials stop at rungs (successive halving; Li et al., MLSys 2020).
     """
 
     name: Annotated[Literal["random", "tpe", "asha"], Field(description="the way to search: random, tpe or asha")]
@@ -140,7 +149,7 @@ class SearchSpec(PlacedSpec):
 
 
 def select_slips(select: object, path: Steps) -> Iterator[Slip]:
-    """Keys of the `select` at `path` that its way to choose does not read, and those that it needs."""
+    """Find keys of the `select` at `path` that its `by` does not use, and those that it needs."""
     by = at(select, "by")
     for key, reader in (("rounds", "first_rounds"), ("share", "validation"), ("exam", "exam")):
         if by == reader and at(select, key) is None and key != "share":
@@ -152,7 +161,7 @@ def select_slips(select: object, path: Steps) -> Iterator[Slip]:
 
 
 def search_slips(job: object) -> Iterator[Slip]:
-    """Slips of a job's `search` that concern several keys."""
+    """Find keys of a job's `search` that exclude each other."""
     search = at(job, "search")
     select: object = at(search, "select")
     if at(search, "name") in ("random", "tpe"):

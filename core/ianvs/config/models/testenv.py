@@ -58,7 +58,7 @@ class ScenarioSpec(NamedSpec):
 
 @dataclass(frozen=True)
 class QuestionSpec(NamedSpec):
-    """Something that a model is asked beside its answers: the name of a question, an author's with the `url` of it."""
+    """A question to the model besides predictions, by name; `url` is an author's file."""
 
     has_options: ClassVar = False
 
@@ -77,9 +77,9 @@ class _ModelMetric(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class GateSpec(PlacedSpec):
-    """Ianvs's `model_eval`: the model trained in a round replaces the current one only if this holds.
+    """Ianvs's `model_eval`: the model trained in a round replaces the current one only if this condition holds.
 
-    relative: score(new) - score(current) `operator` threshold; absolute: score(new) `operator` threshold.
+    "relative": score(new) - score(current) `operator` threshold. "absolute": score(new) `operator` threshold.
     """
 
     metric: Annotated[
@@ -95,10 +95,17 @@ class GateSpec(PlacedSpec):
 
 @dataclass(frozen=True)
 class BudgetSpec(Spec):
-    """What a learner may use in a round; None is no limit. over: "fail" ends the case, "mark" marks its row.
+    """What a learner may use in a round; None: no limit.
 
-    stream_seconds: of answering and learning, where the exam asks before it tells. tokens, calls: of a model, as its
-    author counts them.
+    Attributes:
+        memory_samples: Samples in its memory.
+        memory_bytes: Size of its memory.
+        passes: Passes over the round's data.
+        round_seconds: Training time of a round.
+        stream_seconds: Time for predictions and learning in a prequential exam.
+        tokens: Tokens of a model, as its author counts them.
+        calls: Calls of a model, as its author counts them.
+        over: "fail" ends the case, "mark" marks its row.
     """
 
     memory_samples: Annotated[int, Field(ge=0)] | None = None
@@ -113,13 +120,19 @@ class BudgetSpec(Spec):
 
 @dataclass(frozen=True)
 class PrequentialSpec(Spec):
-    """The exam asks each chunk of a stream before it tells anything of it.
+    """A prequential exam: each chunk of a stream is predicted before its labels are revealed.
 
-    feedback: what is told of the answers. delay: in chunks. score: a metric by which a single answer is judged; None:
-    what the data type has. near_future: shifts in chunks at which copies are asked ahead, after every
-    `near_future_every`-th chunk. second_pass: a copy of the last model answers the whole stream again. stream_cost: of
-    every algorithm, whatever its file says; None: what that says. window: samples of a windowed mean. start: episodes
-    that count as the beginning of a visit. r_max: the greatest mean score that there is.
+    Attributes:
+        feedback: What is revealed.
+        delay: Chunks between prediction and feedback.
+        score: The metric for a single prediction; None: that of the data type.
+        near_future: Shifts in chunks at which copies predict ahead.
+        near_future_every: Chunks between two such predictions.
+        second_pass: Whether a copy of the last model predicts the whole stream again.
+        stream_cost: Relative complexity of every algorithm; None: as its file says.
+        window: Samples of a windowed mean.
+        start: Samples that count as the beginning of a visit.
+        r_max: The greatest possible mean score.
     """
 
     feedback: Literal["label", "correctness", "score", "text"] = "label"
@@ -134,7 +147,7 @@ class PrequentialSpec(Spec):
     r_max: Annotated[float, Field(gt=0)] = 1.0
 
     def cost(self, stated: int) -> int:
-        """The relative complexity of an algorithm that states this of itself."""
+        """Return the relative complexity of an algorithm whose file says `stated`."""
         return stated if self.stream_cost is None else self.stream_cost
 
 
@@ -158,7 +171,7 @@ Metrics = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class TestEnvSpec(PlacedSpec):
-    """testenv.yaml: the exam paper. `name` tells it from the other exams of the job."""
+    """testenv.yaml: one exam. `name` distinguishes the exams of a job."""
 
     __test__: ClassVar = False  # the name is not an invitation to pytest
     without_effect: ClassVar = {
@@ -199,12 +212,12 @@ class TestEnvSpec(PlacedSpec):
 
     @property
     def all_questions(self) -> tuple[QuestionSpec, ...]:
-        """What the model is asked beside its answers."""
+        """What the model is asked besides predictions."""
         names = ("linear_probe", "task_scores", "teacher_forced")
         return (*(QuestionSpec(name) for name in names if getattr(self, name)), *self.questions)
 
     def with_dataset(self, dataset: DatasetSpec) -> Self:
-        """The same with `dataset`, whose columns its metrics know."""
+        """Return the same with another dataset, and metrics for its columns."""
         columns = dataset.columns_of_settings
         metrics = tuple(replace(metric, dataset_columns=columns) for metric in self.metrics)
         gate = self.gate and replace(self.gate, metric=replace(self.gate.metric, dataset_columns=columns))
@@ -212,15 +225,17 @@ class TestEnvSpec(PlacedSpec):
 
     @property
     def contract(self) -> str:
-        """That of the job: its metrics are of one."""
+        """The contract of the job, which all metrics share."""
         return self.metrics[0].contract if self.metrics else NATIVE
 
     def placed(self, document: Document, path: Steps) -> Self:
+        """Return the same with its places."""
         made = super().placed(document, path)
         moved = {"using": made.places["using"]} if at(document.data, *path, "using") else {}
         return replace(made, dataset=replace(made.dataset, places={**made.dataset.places, **moved}))
 
     def remarks(self, given: Mapping[str, object]) -> Iterator[Slip]:
+        """Find settings without effect."""
         yield from super().remarks(given)
         if isinstance(given["metrics"], dict):
             yield Slip(
@@ -243,6 +258,7 @@ class TestEnvSpec(PlacedSpec):
 
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:
+        """Find keys that exclude each other."""
         yield from conflicting_sources(data)
         if at(data, "prequential") not in (None, False):
             for key in ("model_eval", "linear_probe"):

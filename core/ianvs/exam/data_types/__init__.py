@@ -1,4 +1,4 @@
-"""What an exam's labels may be: a data type is one file, found by an entry point or by the `url` of an author's."""
+"""Types of labels. A data type is one class, found by an entry point or by the `url` of an author's file."""
 
 from ianvs.exam.data_types.catalogue import ENTRY_POINTS, data_type
 from ianvs.exam.data_types.data_type import LONGEST_ANSWER, DataType, one_for_each

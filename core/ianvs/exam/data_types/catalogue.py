@@ -10,7 +10,15 @@ ENTRY_POINTS = "ianvs.data_types"
 
 
 def data_type(name: str, spec: DataTypeSpec | None = None) -> DataType:
-    """The one that a dataset of type `name` is of. spec: of an author's, with its file. Raises PluginError."""
+    """Return the data type of a name.
+
+    Args:
+        name: The name.
+        spec: An author's data type, with its file.
+
+    Raises:
+        PluginError: There is none, or it can't be loaded.
+    """
     if spec is not None and spec.url is not None:
         target = load_once(str(spec.url), spec.name).target
     elif name in installed(ENTRY_POINTS):

@@ -1,4 +1,4 @@
-"""The contract of a data type."""
+"""The interface of a data type."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -21,17 +21,21 @@ LONGEST_ANSWER = 100_000
 
 @former_names(told="training_labels", kept="stored_predictions")
 class DataType:
-    """What labels of one type are: how they are read, taught, answered, checked, kept, and seen by metrics.
+    """A type of labels: how they are read, shown to learners, checked, stored, and passed to metrics.
 
-    Labels lie in the column `y` of Samples: numbers, (N, ...), or (N,) objects that JSON can hold, such as mappings of
-    lists. The base class is of labels that are one number or one object each.
+    Labels are the column `y` of Samples: numbers, (N, ...), or (N,) objects that JSON can represent, such as mappings
+    of lists. The base class is for labels that are one number or one object each.
 
-    name: what `data_type` in a dataset calls it. batch_limit: samples that are asked in one call, which bounds the
-    memory that it takes; None: all of a test set. probes: whether a linear probe can be fitted to the labels.
-    stores_truth: whether all true labels are stored with the exam; else a metric that reads them needs the data.
-    several_labels: whether a sample may be of several classes: a table has them in one cell or a column for each class.
-    own_extras: names of what it keeps beside the answers. shows: what reports draw of it, "label pictures", "replies"
-    or "boxes"; "" is nothing. colours: red, green, blue, of classes that are always drawn in one.
+    Attributes:
+        name: The name for `data_type` in a dataset.
+        batch_limit: Samples of one predict() call, which limits its memory; None: a whole test set.
+        probes: Whether a linear probe can be fitted to the labels.
+        stores_truth: Whether all true labels are stored with the exam. Otherwise a metric that reads them needs the
+            data.
+        several_labels: Whether a sample may have several classes. A table has them in one cell, or a column per class.
+        own_extras: Names of what it stores besides the predictions.
+        shows: What reports draw: "label pictures", "replies", "boxes", or "": nothing.
+        colours: Classes that always have the same colour (red, green, blue).
     """
 
     name: ClassVar[str]
@@ -46,41 +50,52 @@ class DataType:
     # --- labels -------------------------------------------------------------------------------------------------
 
     def read(self, given: Any, classes: tuple[str, ...] | None) -> tuple[NDArray[Any], tuple[str, ...]]:
-        """(labels as the column `y` holds them, names of the classes) of what an author's function returned as y.
+        """Convert what an author's function returned as y.
 
-        classes: the names that are given; None: they are found in the labels. Raises ValueError, in words that name
-        the sample and the remedy.
+        Args:
+            given: The returned value.
+            classes: Names of the classes, if given; None: they are derived from the labels.
+
+        Returns:
+            (labels for the column `y`, names of the classes).
+
+        Raises:
+            ValueError: A label is wrong. The message names the sample and the remedy.
         """
         raise ValueError(f"{self.name} data are known by the form of their labels. Take `data_type` out.")
 
     def membership(self, labels: NDArray[Any], classes: int) -> NDArray[np.bool_] | None:
-        """(N, C) which classes each label is about, where it may be several; None: it is of one, or of none."""
+        """Return (N, C), which classes each label has, if it may have several; None: it has one, or none."""
         return None
 
     def limited(self, labels: NDArray[Any], classes: tuple[int, ...], background: int | None = None) -> NDArray[Any]:
-        """What is left of `training_labels` when only `classes` are taught; only where `membership` says something.
+        """Restrict labels to some classes. It is only called where `membership` returns an array.
 
-        background: of masks, the class that all other pixels get.
+        Args:
+            labels: As `training_labels` returns them.
+            classes: The classes that are taught.
+            background: For masks, the class of all other pixels.
         """
         return labels
 
     def training_labels(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """Labels as they travel and a learner sees them: numbers, what JSON can hold, or mappings of arrays.
+        """Return labels as learners see them: numbers, what JSON can represent, or mappings of arrays.
 
-        Arrays travel many times as fast. All have the same names, and those of a name differ in their length alone.
+        Arrays are transferred many times as fast. All mappings have the same names, and the arrays of one name differ
+        only in length.
         """
         return labels
 
     def resized(self, labels: NDArray[Any], factors: NDArray[np.float64]) -> NDArray[Any]:
-        """Labels of picture files after `image_size`. factors: (N, 2) by which height and width have grown."""
+        """Return the labels of images after `image_size`. factors: (N, 2) by which height and width have grown."""
         return labels
 
     def warnings(self, labels: NDArray[Any], sizes: NDArray[np.int64]) -> Iterable[tuple[int, str]]:
-        """Find what looks wrong in labels beside their pictures; a run goes on.
+        """Find labels that look wrong; a run continues.
 
         Args:
             labels: (N,) or (N, ...), as the column `y` holds them.
-            sizes: (N, 2) height and width of the pictures, in pixels.
+            sizes: (N, 2) height and width of the images, in pixels.
 
         Returns:
             (position of the sample, a sentence with the remedy) of each warning.
@@ -88,66 +103,90 @@ class DataType:
         return ()
 
     def perfect(self, labels: NDArray[Any]) -> Any:
-        """The answers of who makes no mistake."""
+        """Return predictions that are all right."""
         return labels.tolist() if labels.dtype == object else labels
 
     # --- answers ------------------------------------------------------------------------------------------------
 
     def checker(self, part: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
-        """What turns answers to `part` into the form that `packed` takes, or raises PluginError.
+        """Return a function that checks predictions for `part` and converts them to the form that `packed` takes.
 
-        What comes out is numbers, or a list of mappings of arrays or of what JSON can hold; it is checked on arrival.
-        It is made before a learner gets the samples, which it may change, and called with the answers and with what
-        errors call who gave them. classes: how many the exam has. unseen: whether -1 is an answer, "unseen"; to samples
-        that have no class each it never is. Where nothing else is said, an answer is anything, one for each sample.
+        The function is made before a learner gets the samples, since it may change them. Its result is numbers, or a
+        list of mappings of arrays or of what JSON can represent. The default accepts anything, one for each sample.
+
+        Args:
+            part: The samples.
+            classes: Number of classes of the exam.
+            unseen: Whether -1, "unseen", is a valid prediction. It never is where samples have no class each.
+
+        Returns:
+            A function of the predictions and the name of the method that made them. It raises PluginError.
         """
         count = len(part.positions)
         return lambda answers, where: one_for_each(answers, count, where)
 
     def shortened(self, answers: Any) -> tuple[Any, int]:
-        """(checked answers with no text longer than LONGEST_ANSWER, how many were)."""
+        """Return (checked predictions with strings cut to LONGEST_ANSWER, how many were cut)."""
         return answers, 0
 
     def packed(self, answers: Any) -> Any:
-        """Checked answers to a piece of a test set, in the form that `stored_predictions` takes."""
+        """Return the checked predictions for a part of a test set, in the form that `stored_predictions` takes."""
         return answers
 
     def stored_predictions(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
-        """What is stored of the checked and packed answers to a test set, which come a piece at a time.
+        """Return what is stored of the predictions for a test set; by default all of them, as one part.
 
-        Every label as it was answered, where nothing else is said; such a test set comes in one piece.
+        Args:
+            answers: (samples, packed predictions) of each part.
+            classes: Number of classes of the exam.
         """
         [(_, labels)] = answers
         return Predictions(labels)
 
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
-        """The true labels as they are stored with the exam."""
+        """Return the true labels as they are stored with the exam."""
         return samples.y[positions]
 
     def shown(self, part: Part) -> NDArray[Any] | None:
-        """What to keep of the inputs for reports, such as a few pictures; None where there is nothing to show."""
+        """Return what to store of the inputs for reports, such as a few images; None: nothing."""
         return None
 
     def columns(self, shown: NDArray[Any] | None) -> Mapping[str, Any]:
-        """Columns that metrics may name, made of what `shown` kept."""
+        """Return columns that metrics may name, made of what `shown` returned."""
         return {}
 
     def drawn(self, picture: NDArray[np.uint8], label: Any, palette: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """(H, W, 3) a picture with a label or an answer, of a type that `shows` boxes. palette: colours of classes."""
+        """Return (H, W, 3), an image with its boxes drawn.
+
+        Args:
+            picture: (H, W, 3) the image.
+            label: A label or a prediction.
+            palette: (C, 3) the colours of the classes.
+        """
         return picture
 
     def every_truth(self, samples: Samples, positions: NDArray[np.int64]) -> LabelPictures | None:
-        """All true labels, where `truth` keeps only some of them and a metric reads all; else None."""
+        """Return all true labels where `truth` returns only some of them and a metric reads all; else None."""
         return None
 
     def record(self, about: EvaluationRecord, truth: Any, predictions: Predictions) -> EvaluationRecord:
-        """`about`, with its classes and what metrics see in `predictions` and `truth`, the stored or every one."""
+        """Return `about` with what metrics read of the predictions and the true labels.
+
+        Args:
+            about: The record so far.
+            truth: The stored true labels, or all of them.
+            predictions: What `stored_predictions` returned.
+        """
         return replace(about, y_true=truth, y_pred=predictions.labels, probe=predictions.extras.get("probe"))
 
     # --- single answers, in exams that ask before they tell ------------------------------------------------------
 
     def sample_scores(self, labels: NDArray[Any], answers: Any) -> NDArray[np.float64]:
-        """(N,) what each checked answer is worth, 0 to 1. Raises PluginError where nothing says that."""
+        """Return (N,) the score of each checked prediction, 0 to 1.
+
+        Raises:
+            PluginError: This type has no score for single predictions.
+        """
         raise PluginError(
             f"nothing says what a single answer to {self.name} data is worth. Name a metric that does: `prequential: "
             "{score: ...}` in the testenv.",
@@ -155,15 +194,15 @@ class DataType:
         )
 
     def answer_names(self, answers: Any) -> list[Any] | None:
-        """(N,) what labels or checked answers are called: the same name, the same answer. None: they have no names."""
+        """Return (N,) names of labels or checked predictions: equal for equal ones. None: they have no names."""
         return None
 
     def in_words(self, label: Any, classes: tuple[str, ...]) -> str:
-        """A label as a reader understands it."""
+        """Return a label as text for readers."""
         return str(label)
 
     def misfit(self, metric: str, error: Exception) -> str:
-        """What to say of a metric that fails on perfect answers."""
+        """Return the message for a metric that fails on perfect predictions."""
         reason = str(error).removesuffix(".")
         return f"{reason}. This was found with perfect answers to {self.name} data, before anything ran."
 
@@ -171,7 +210,17 @@ class DataType:
 def one_for_each(
     answers: object, expected: int, where: str, remedy: str = "return one prediction for each"
 ) -> NDArray[Any]:
-    """`answers` as an array, an entry for each of `expected` samples. Raises PluginError, which ends in `remedy`."""
+    """Convert predictions to an array with one entry for each sample.
+
+    Args:
+        answers: What a plugin returned.
+        expected: Number of samples.
+        where: The method that returned it, for messages.
+        remedy: What to return, for messages.
+
+    Raises:
+        PluginError: There are more or fewer.
+    """
     if answers is None:
         raise PluginError(f"{where} returned nothing for {expected} samples: {remedy}.", code="invalid-result")
     array = as_array(answers, expected, where, remedy)
@@ -182,12 +231,12 @@ def one_for_each(
 
 
 def as_array(answers: object, expected: int, where: str, remedy: str) -> NDArray[Any]:
-    """Make an array of what was answered: an array, a tensor on any device, or a list of numbers, arrays or tensors.
+    """Convert predictions to an array.
 
     Args:
-        answers: Of the plugin.
-        expected: How many samples were asked.
-        where: Who answered, for messages.
+        answers: An array, a tensor on any device, or a list of numbers, arrays or tensors.
+        expected: Number of samples.
+        where: The method that returned them, for messages.
         remedy: What to return, for messages.
 
     Returns:

@@ -37,10 +37,12 @@ class ClassCounts(NamedTuple):
 
     @classmethod
     def of_matrix(cls, counts: NDArray[np.int64]) -> ClassCounts:
+        """Count from a confusion matrix."""
         return cls(counts.diagonal(), counts.sum(axis=0)[: len(counts)], counts.sum(axis=1))
 
     @classmethod
     def of_labels(cls, truth: NDArray[np.int64], predicted: NDArray[np.int64], num_classes: int) -> ClassCounts:
+        """Count from true and predicted class indices."""
         each = (truth[truth == predicted], predicted.ravel(), truth.ravel())
         return cls(*(np.bincount(labels, minlength=num_classes)[:num_classes] for labels in each))
 

@@ -1,8 +1,8 @@
-"""Makes a `Metric` of what an author wrote: a function `(y_true, y_pred) -> number | mapping`, a class, or what
-`score_metric` or `matrix_metric` has made of a function.
+"""Metrics by `url`: makes a `Metric` of an author's function or class.
 
-docs/metrics.md and docs/extending.md say what it is called with. A class is built anew for each evaluation; one with
-state over rounds, whose update() takes `round` first, once for each test set.
+The object is a function `(y_true, y_pred) -> number | mapping`, a class, or the result of `score_metric` or
+`matrix_metric`. docs/metrics.md and docs/extending.md say how it is called. A class is built for each evaluation; one
+with state over rounds, whose update() takes `round` first, is built once for each test set.
 """
 
 import inspect

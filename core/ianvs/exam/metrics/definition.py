@@ -1,4 +1,4 @@
-"""Turns a formula into a `Metric`: the decorated function becomes the entry of the table."""
+"""Decorators that turn a formula into a `Metric`."""
 
 from __future__ import annotations
 
@@ -36,13 +36,22 @@ class _OfScore(TypedDict, total=False):
 
 
 def mean(values: Iterable[float] | Array) -> float:
-    """Arithmetic mean. nan if any value is nan, and nan of nothing: what can't be computed is never 0."""
+    """Return the arithmetic mean; nan if a value is nan or there are no values."""
     values = np.asarray(values if isinstance(values, np.ndarray) else list(values), dtype=np.float64)
     return float(values.mean()) if values.size else float("nan")
 
 
 def score_metric(name: str, *, formula: str, source: str, **more: Unpack[_OfScore]) -> Callable[[Score], Metric]:
-    """Decorate a function of `EvaluationRecord`. The rest is as in `Metric`."""
+    """Decorate a function of an `EvaluationRecord` as a score.
+
+    The first line of the function's docstring is the metric's summary.
+
+    Args:
+        name: The name in a testenv.
+        formula: The formula, as text.
+        source: The citation.
+        **more: Further fields of `Metric`.
+    """
 
     def define(function: Score) -> Metric:
         summary = _first_line(function)
@@ -54,7 +63,15 @@ def score_metric(name: str, *, formula: str, source: str, **more: Unpack[_OfScor
 def stream_metric(
     name: str, *, formula: str, source: str, higher_is_better: bool = True, needs: tuple[str, ...] = ()
 ) -> Callable[[Callable[[StreamRecord], float]], Metric]:
-    """Decorate a function of `StreamRecord`. The rest is as in `Metric`."""
+    """Decorate a function of a `StreamRecord` as a metric of prequential exams.
+
+    Args:
+        name: The name in a testenv.
+        formula: The formula, as text.
+        source: The citation.
+        higher_is_better: The direction.
+        needs: Reference runs that it needs.
+    """
 
     def define(function: Callable[[StreamRecord], float]) -> Metric:
         summary = _first_line(function)
@@ -75,13 +92,23 @@ def matrix_metric(
     first_row: bool = False,
     unit: Unit = "change",
 ) -> Callable[[Callable[..., float | Array]], Metric]:
-    """Decorate a function of `R` and whichever of `untrained`, `joint`, `single_task`, `curve` it names as parameters.
+    """Decorate a function of the score matrix R as a metric.
 
-    The metric is nan without a reference that the function names. Without a curve it is handed the rows of R as one.
-    square: the formula needs one test set per round, and is nan when R has another number of columns than rows.
-    by_round: the function returns the (T,) values after each round, the last of which is the metric.
-    first_row: as in Metric.
-    unit: see Metric; the function itself always sees scores of which more is better.
+    The function takes `R`, (T, T), and those of `untrained`, `joint`, `single_task` and `curve` that it names as
+    parameters (see `ScoreMatrix`). The metric is nan where a reference run that it names is missing. Without a curve
+    the rows of R are the curve. Scores of which less is better are negated before the call: the function always sees
+    scores of which more is better.
+
+    Args:
+        name: The name in a testenv.
+        formula: The formula, as text.
+        source: The citation.
+        higher_is_better: The direction.
+        aliases: Further names.
+        square: Whether the formula needs one test set per round. It is nan for other shapes of R.
+        by_round: Whether the function returns the (T,) values after each round. The last one is the metric.
+        first_row: As in `Metric`.
+        unit: What the value is; see `Metric`.
     """
 
     def define(function: Callable[..., float | Array]) -> Metric:

@@ -28,25 +28,29 @@ Unit = Literal["change", "score", "ratio", "relative change"]
 class EvaluationRecord:
     """What is stored of one evaluation: true and predicted labels, or only their confusion matrix.
 
-    y_true, y_pred: (N,) labels. Of label pictures LabelPictures (label_pictures.py), for a metric that reads
-    them, else None: only counts are kept. Of conversations Replies (replies.py), N lists of replies, one for each turn;
-    in y_pred None where a reply is missing.
-    counts: (C, C) int64, rows truth, columns prediction; of label pictures (C, C+1), the last column being pixels for
-    which "ignore" was predicted. None: counted from y_true and y_pred when asked for.
-    labels: class indices that the test set is about, in the order of its class list; None: all.
-    earlier: class indices that were taught in rounds before the one that the test set belongs to; None: it belongs to
-    no round.
-    probe: (N,) class indices that a linear probe on the learner's frozen features predicts; None: no probe was trained.
-    extras: what else was said of each sample, by name, (N, ...) each (ianvs.base.types.Predictions).
-    rows: what metrics made of each sample, (N, ...) each, by the names of the metrics; see `by_sample`.
-    unseen: (N,) bool, samples of what had not been taught by then, of which -1 in y_pred is the right answer; None: the
-    exam has no such answer.
-    seen: class indices that were taught by then, ascending; None: no classes arrive over time. seen_before: those that
-    rounds before the last one taught. seen_first: those of the first round.
-    positions: (N,) which of the samples that were asked each is, where test sets share samples; else None.
-    test, tests: the name of the test set, and those of all.
-    columns: what the dataset gives by name, for the metrics that name it (`Metric.needs`): arrays and the like have a
-    row a sample, anything else is of the whole dataset, such as `hierarchy`.
+    Attributes:
+        classes: Names of the classes.
+        y_true: (N,) labels. For masks LabelPictures (label_pictures.py) if the metric reads them, else None: only
+            counts are stored. For conversations Replies (replies.py): N lists of replies, one for each turn.
+        y_pred: (N,) predictions, as y_true. A missing reply is None.
+        counts: (C, C) int64, rows truth, columns prediction. For masks (C, C+1): the last column counts pixels for
+            which "ignore" was predicted. None: counted from y_true and y_pred.
+        labels: Class indices of the test set, in the order of its class list; None: all.
+        earlier: Class indices taught before the round of the test set; None: it belongs to no round.
+        probe: (N,) class indices that a linear probe on the learner's frozen features predicts; None: there is no
+            probe.
+        extras: (N, ...) each, further predictions by name (ianvs.base.types.Predictions).
+        unseen: (N,) bool, samples of what was not taught by then, for which -1 is the right prediction; None: the exam
+            has no such prediction.
+        seen: Class indices taught by then, ascending; None: classes do not arrive over time.
+        seen_before: Those taught before the last round.
+        seen_first: Those of the first round.
+        positions: (N,) positions among the predicted samples, if test sets share samples; else None.
+        test: Name of the test set.
+        tests: Names of all test sets.
+        columns: What the dataset provides by name for metrics that name it (`Metric.needs`). Arrays have a row per
+            sample; anything else is about the whole dataset, such as `hierarchy`.
+        rows: (N, ...) each, what metrics computed for each sample, by the names of the metrics; see `by_sample`.
     """
 
     classes: tuple[str, ...]
@@ -68,22 +72,30 @@ class EvaluationRecord:
     rows: dict[str, NDArray[Any]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def by_sample(self, name: str, compute: Callable[[EvaluationRecord], NDArray[Any]]) -> NDArray[Any]:
-        """(N, ...) what the metric `name` makes of each sample by `compute`, which is called once.
+        """Return (N, ...) what a metric computes for each sample.
 
-        A record without some of the samples has the rows of the others: nothing is computed anew.
+        A record of some of the samples reuses the rows of the whole record.
+
+        Args:
+            name: The name of the metric.
+            compute: Called once for all samples.
         """
         if name not in self.rows:
             self.rows[name] = compute(self)
         return self.rows[name]
 
     def column(self, name: str) -> Any:
-        """The column `name` of the dataset. Raises InvalidValue where it has none."""
+        """Return the column `name` of the dataset.
+
+        Raises:
+            InvalidValue: The dataset has no such column.
+        """
         if name not in self.columns:
             raise InvalidValue(self.no_column(name), "unfit-metric")
         return self.columns[name]
 
     def no_column(self, name: str) -> str:
-        """What to say where the dataset has no column `name`."""
+        """Return the message for a dataset without the column `name`."""
         listed = f"It has: {one_line(list(self.columns))}." if self.columns else "It has none."
         remedy = "A dataset has `hierarchy`, where that is set, and what its function returns as `columns`."
         return f"the dataset has no column '{name}'.{closest(name, self.columns)} {listed} {remedy}"
@@ -95,14 +107,14 @@ class EvaluationRecord:
 
     @property
     def class_indices(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(true, predicted) of each sample, C where "unseen" was answered. Raises ValueError for other labels."""
+        """(true, predicted) class indices, C where "unseen" was predicted. Raises ValueError for other labels."""
         if self.y_true is None or self.y_pred is None:
             raise ValueError("neither labels nor a confusion matrix are stored")
         return class_indices(self.y_true, self.y_pred, len(self.classes), none=self.unseen is not None)
 
     @cached_property
     def class_counts(self) -> ClassCounts:
-        """What the confusion matrix says of each class alone, counted without it."""
+        """Counts per class, computed without the confusion matrix."""
         if self.counts is not None:
             return ClassCounts.of_matrix(self.counts)
         return ClassCounts.of_labels(*self.class_indices, len(self.classes))
@@ -111,8 +123,8 @@ class EvaluationRecord:
     def confusion(self) -> NDArray[np.int64]:
         """(C, C) int64: [i, j] samples of class i that were predicted as class j.
 
-        (C, C+1) of label pictures, and where "unseen" may be answered: the last column is of answers that are no class.
-        Of many classes it is large; `class_counts` has what most scores need.
+        (C, C+1) for masks, and where "unseen" may be predicted: the last column counts predictions of no class. With
+        many classes it is large; `class_counts` is enough for most scores.
         """
         if self.counts is not None:
             return self.counts
@@ -121,7 +133,7 @@ class EvaluationRecord:
         return confusion_matrix(self.y_true, self.y_pred, len(self.classes), none=self.unseen is not None)
 
     def forget(self) -> None:
-        """Let go of what was counted."""
+        """Free the memory of the counts."""
         for name in ("confusion", "class_counts"):
             vars(self).pop(name, None)
 
@@ -132,14 +144,14 @@ def has_rows(column: object) -> bool:
 
 
 class PartialRecord(EvaluationRecord):
-    """Some of a record's samples. A column is taken out when it is asked for: of most a metric reads none."""
+    """Some of a record's samples. A column is selected at its first access, since a metric reads few columns."""
 
     _whole: EvaluationRecord
     _chosen: NDArray[np.bool_] | NDArray[np.int64]
 
     @classmethod
     def select(cls, whole: EvaluationRecord, rows: NDArray[np.bool_] | NDArray[np.int64]) -> PartialRecord:
-        """rows: (N,) which samples, or (n,) their places."""
+        """Return a record of some samples. rows: (N,) bool, or (n,) positions."""
         part = object.__new__(cls)
         attributes = vars(whole)
         vars(part).update({name: value for name, value in attributes.items() if name not in _NOT_SHARED})
@@ -147,6 +159,7 @@ class PartialRecord(EvaluationRecord):
         return part
 
     def by_sample(self, name: str, compute: Callable[[EvaluationRecord], NDArray[Any]]) -> NDArray[Any]:
+        """Return (N, ...) what a metric computes for each sample; from the whole record, if it has that."""
         if name not in self.rows:
             rows = self._whole.rows.get(name) if "_whole" in vars(self) else None  # it is gone from a changed copy
             self.rows[name] = compute(self) if rows is None else rows[self._chosen]
@@ -178,16 +191,21 @@ Fed = Callable[[int, EvaluationRecord], float | Mapping[str, float]]
 class Metric:
     """A metric that the leaderboard can show.
 
-    level: "score" is a function of EvaluationRecord (a number, or a mapping of parts to numbers); "matrix" is a
-    function of ScoreMatrix (a number; nan when undefined); "stream" is a function of StreamRecord (likewise); "system"
-    is measured by the runner and has no function; so does "reported", whose values come from the contract.
+    `level` is one of:
 
-    unit says what becomes of a "matrix" for an error, a score of which less is better. Formulas are written for scores
-    of which more is better, so they are given the negated errors; and then
-    "change": differences of scores, a gain or a loss: as computed, so that BWT < 0 and FM > 0 still mean forgetting.
-    "score": an average (or an extreme) of scores: negated back, an error again, and less is better.
-    "ratio": of scores: as computed, which is the ratio of errors, and less is better.
-    "relative change": a change over a score: negated, since it was divided by a negative one.
+    - "score": a function of EvaluationRecord. It returns a number, or a mapping from parts to numbers.
+    - "matrix": a function of ScoreMatrix. It returns a number, nan where undefined.
+    - "stream": a function of StreamRecord, likewise.
+    - "system": measured by the runner; it has no function.
+    - "reported": its values come from the contract; it has no function.
+
+    Formulas over a matrix are written for scores of which more is better. For an error (less is better) they get the
+    negated matrix, and `unit` says how their value is converted:
+
+    - "change": a difference of scores, a gain or a loss: not converted, so BWT < 0 and FM > 0 still mean forgetting.
+    - "score": a mean or an extreme of scores: negated, an error again, and less is better.
+    - "ratio": a ratio of scores: not converted. It is the ratio of errors, and less is better.
+    - "relative change": a change divided by a score: negated, since the divisor was negative.
     """
 
     name: str
@@ -227,7 +245,7 @@ class Metric:
 
     @property
     def direction(self) -> bool | None:
-        """Whether higher is better; None where nobody says."""
+        """Whether higher is better; None: unknown."""
         return self.higher_is_better if self.direction_known else None
 
     @property
@@ -236,6 +254,6 @@ class Metric:
         return tuple(name for name in self.needs if name not in REFERENCES)
 
     def directed_by(self, score: Metric) -> Metric:
-        """A "matrix" over the matrix of `score`, with its direction: a mean of errors is an error."""
+        """Return a "matrix" metric with the direction of `score`: a mean of errors is an error."""
         turned = not score.higher_is_better and self.unit in ("score", "ratio")
         return replace(self, higher_is_better=not self.higher_is_better) if turned else self

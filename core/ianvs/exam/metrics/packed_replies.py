@@ -1,4 +1,4 @@
-"""Replies to many conversations, compressed, as metrics see them: a sequence that is read where it is asked for."""
+"""Replies to many conversations, compressed: a sequence that is decoded when it is read."""
 
 import json
 import zlib
@@ -19,11 +19,7 @@ _BLOCK = 1 << 18  # characters that are compressed together, and read at once
 
 
 class Replies(LazyRows):
-    """N lists of replies. One list by its index, one after the other by iterating; by a slice or a mask they are fewer.
-
-    topics: (N,) what each conversation is about; None where that isn't known.
-    references: of each conversation the further right replies to its last turn.
-    """
+    """N lists of replies. An index or an iteration gives one list; a slice or a mask gives fewer of them."""
 
     def __init__(self, stored: NDArray[np.uint8]) -> None:
         """stored: what `packed` made."""
@@ -39,10 +35,12 @@ class Replies(LazyRows):
 
     @property
     def topics(self) -> NDArray[np.str_] | None:
+        """(N,) the topic of each conversation; None: unknown."""
         return None if self._topics is None else self._topics[self._positions]
 
     @property
     def references(self) -> Iterator[Sequence[str]]:
+        """For each conversation further right replies to its last turn."""
         return (self._references.get(str(position), ()) for position in self._positions.tolist())
 
     def _at(self, position: int) -> Turns:
@@ -57,7 +55,7 @@ class Replies(LazyRows):
 def packed(
     replies: Iterable[Turns], topics: Sequence[str] | None = None, references: Iterable[Sequence[str]] = ()
 ) -> NDArray[np.uint8]:
-    """Lists of replies, what each conversation is about, and further right replies, as bytes for the store."""
+    """Return lists of replies, topics and further right replies as bytes for the store."""
     blocks, first = list[bytes](), [0]
     for block in _blocks(replies):
         blocks.append(zlib.compress(json.dumps(block).encode()))

@@ -70,7 +70,7 @@ def foreign_module(name: str) -> str | None:
 
 
 def suggest(name: str) -> str:
-    """ " Did you mean 'mIoU'?" with a leading blank, or "" when no name is near."""
+    """Return " Did you mean 'mIoU'?" with a leading blank, or "" if no name is similar."""
     # The last of several names that differ only in case wins: aliases come first, and those of scores come last.
     aliases = [alias for metric in reversed(metrics()) for alias in metric.aliases]
     return closest(name, [*ALIASES, *aliases, *names()])

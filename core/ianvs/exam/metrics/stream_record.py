@@ -1,4 +1,4 @@
-"""What is known of a stream that was answered before it was told, for metrics of level "stream"."""
+"""The predictions and scores of a prequential stream, for metrics of level "stream"."""
 
 from __future__ import annotations
 
@@ -18,24 +18,37 @@ NEVER = -1
 
 
 def running(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(N,) means of the scores so far."""
+    """Return (N,) the means of the scores so far."""
     return np.asarray(np.cumsum(scores) / np.arange(1, len(scores) + 1))
 
 
 @former_names(said="answers")
 @dataclass(frozen=True)
 class StreamRecord:
-    """N episodes, one for each sample of the stream, in its order.
+    """N samples of a stream, in its order.
 
-    scores: (N,) what each answer was worth. stateless: those of the same learner that remembers nothing; None: it
-    did not run. rounds, chunks: (N,) which it came in, from 1 and from 0. told_at: (N,) the chunk after which it
-    was told, NEVER. truth, answers: (N,) numbers of the right answer and of the given one, which is -1 where it is
-    right nowhere in the stream. topics, facts: (N,) numbers of them, or None where the data know none; a fact of -1
-    is none. delay: in chunks. near: by shift the scores of copies that were asked ahead. second: (N,) scores of the
-    last model on the whole stream, or None. answer_seconds, feedback_seconds, cpu_seconds: of the whole stream.
-    tokens, calls: as the author counts them; None where nobody does. held_out: (J,) scores of the test sets after
-    the last round less those before the first, or None. window, start, r_max: as in
-    ianvs.config.spec.PrequentialSpec.
+    Attributes:
+        scores: (N,) the score of each prediction.
+        rounds: (N,) the round of each sample, from 1.
+        chunks: (N,) the chunk of each sample, from 0.
+        told_at: (N,) the chunk after which the label was revealed, or NEVER.
+        truth: (N,) numbers of the true labels.
+        answers: (N,) numbers of the predictions, -1 for one that is right nowhere in the stream.
+        stateless: (N,) scores of the same learner reset before each sample; None: it did not run.
+        topics: (N,) numbers of the topics; None: the data have none.
+        facts: (N,) numbers of the facts, -1 for none; None: the data have none.
+        delay: Chunks between a prediction and its label.
+        near: By shift, scores of copies that predicted ahead.
+        second: (N,) scores of the last model on the whole stream, or None.
+        answer_seconds: Of the whole stream.
+        feedback_seconds: Of the whole stream.
+        cpu_seconds: Of the whole stream.
+        tokens: As the author counts them; None: unknown.
+        calls: As the author counts them; None: unknown.
+        held_out: (J,) scores of the test sets after the last round minus those before the first, or None.
+        window: As in ianvs.config.spec.PrequentialSpec.
+        start: As in ianvs.config.spec.PrequentialSpec.
+        r_max: As in ianvs.config.spec.PrequentialSpec.
     """
 
     scores: NDArray[np.float64]
@@ -62,12 +75,12 @@ class StreamRecord:
 
     @property
     def gains(self) -> NDArray[np.float64]:
-        """(N,) what was gained by not being reset; empty where the stateless reference did not run."""
+        """(N,) the gain over the stateless reference; empty if it did not run."""
         return np.empty(0) if self.stateless is None else self.scores - self.stateless
 
     @cached_property
     def visits(self) -> list[tuple[int, int, int]]:
-        """(topic, first episode, the one after the last) of each run of episodes of one topic."""
+        """(topic, first sample, the one after the last) of each run of samples of one topic."""
         if self.topics is None or not len(self.topics):
             return []
         bounds = [0, *(np.flatnonzero(np.diff(self.topics)) + 1).tolist(), len(self.topics)]
@@ -75,22 +88,31 @@ class StreamRecord:
 
     @cached_property
     def of_facts(self) -> OfFacts | None:
-        """None where the data know no facts."""
+        """What is known of the fact of each sample; None: the data have no facts."""
         return None if self.facts is None else _of_facts(self)
 
     @cached_property
     def blind(self) -> float:
-        """Of whoever sees no question: the most frequent of the last k labels that were told, of several the one told
-        last; the best k of 1, 5, 25 and 125. Wrong before anything was told. Hammoud et al. 2023, section 3."""
+        """Accuracy of the best classifier that sees no input (Hammoud et al. 2023, section 3).
+
+        It predicts the most frequent of the last k revealed labels, of several the one revealed last, for the best k of
+        1, 5, 25 and 125. It is wrong before the first label.
+        """
         accuracies = [blind_accuracy(self.truth, self.chunks, self.delay, k) for k in _MEMORIES]
         return max(accuracies) if len(self.truth) else float("nan")
 
 
 @dataclass(frozen=True)
 class OfFacts:
-    """(N,) each. retained: the fact was told last in an earlier visit, with the answer that it still has. updated: it
-    was told with another answer before, and last with the one that it has. changed: it had another answer in an earlier
-    episode. stale: such a one was given. knowable: it has been told with the answer that it has."""
+    """What was revealed before each sample of the fact that it asks for, (N,) each.
+
+    Attributes:
+        retained: The fact was last revealed in an earlier visit, with the answer that it still has.
+        updated: It was once revealed with another answer, and last with the present one.
+        changed: It had another answer in an earlier sample.
+        stale: Such an earlier answer was given.
+        knowable: It was revealed with its present answer.
+    """
 
     retained: NDArray[np.bool_]
     updated: NDArray[np.bool_]
@@ -126,7 +148,7 @@ def _of_facts(record: StreamRecord) -> OfFacts:
 
 
 def blind_accuracy(truth: NDArray[np.int64], chunks: NDArray[np.int64], delay: int, k: int) -> float:
-    """Share of `truth` that a classifier with a memory of `k` told labels gets right without seeing a question."""
+    """Return the share of `truth` that a classifier with a memory of `k` revealed labels predicts without input."""
     memory: deque[int] = deque()
     counts: Counter[int] = Counter()
     last: dict[int, int] = {}  # when each label was told last

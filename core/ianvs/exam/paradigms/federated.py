@@ -1,4 +1,4 @@
-"""Federated learning: clients learn shares of each round's data, a server puts their weights together.
+"""Federated learning: clients learn shares of each round's data, and a server combines their weights.
 
 McMahan et al. 2017 (AISTATS, arXiv 1602.05629), algorithm 1 with all clients in every round of communication.
 """
@@ -22,26 +22,38 @@ _MEGA = 1e6
 
 
 class FederatedClient(Learner, Protocol):
-    """A learner whose weights can be taken out and put in. The server has one too, which is taught nothing itself."""
+    """A learner whose weights can be read and replaced. The server has one too, which is not trained itself."""
 
     def get_weights(self) -> Any:
-        """All that is sent to the server: an array or a tensor, or lists and mappings of them; None: nothing yet."""
+        """Return what is sent to the server: an array, a tensor, or lists and mappings of them; None: nothing yet."""
 
     def set_weights(self, weights: Any) -> None:
-        """Go on from `weights`, in the form of `get_weights`; also if it was taught nothing yet."""
+        """Continue from `weights`, in the form of `get_weights`; also before any training."""
 
 
 class Aggregation(Protocol):
-    """How the server puts weights together; an object of the class serves the case, and may keep what it likes."""
+    """How the server combines weights. One object of the class serves the case, and may keep state."""
 
     def aggregate(self, weights: Sequence[Any], samples: Sequence[int], **context: Any) -> Any:
-        """weights[k], of a client that has just learned samples[k] samples -> what all of them go on from."""
+        """Return the weights from which all clients continue.
+
+        Args:
+            weights: Those of each client.
+            samples: How many samples each client has just learned.
+            **context: As for `train`.
+        """
 
 
 class FederatedOptions(Options):
-    """clients: how many. communication_rounds: in each step of the exam. partition: how a step's samples are dealt,
-    "iid" with the same mix of classes for all, or "non-iid": shares of each class drawn from Dir(`concentration`).
-    link: between each client and the server, all of them at once.
+    """Options of federated learning in an algorithm's yaml.
+
+    Attributes:
+        clients: Number of clients.
+        communication_rounds: Rounds of communication in each step of the exam.
+        partition: How the samples of a step are shared: "iid": the same mix of classes for all; "non-iid": shares of
+            each class are drawn from Dir(`concentration`).
+        concentration: See `partition`.
+        link: The link between each client and the server. All links work at the same time.
     """
 
     clients: int = Field(4, ge=1)
@@ -58,7 +70,7 @@ class FederatedOptions(Options):
 
 
 class FederatedLearning(Paradigm):
-    """Clients learn shares of a step, a server averages, some times in each step. The server's model answers."""
+    """Clients learn shares of a step and a server averages, several times in each step. The server's model predicts."""
 
     name: ClassVar[str] = "federatedlearning"
     options: ClassVar[type[Options]] = FederatedOptions
@@ -78,6 +90,7 @@ class FederatedLearning(Paradigm):
     }
 
     def train(self, step: int, session: Session) -> None:
+        """Exchange weights between server and clients, `communication_rounds` times."""
         for _ in range(session.options.communication_rounds):
             self._exchange(step, session)
 
@@ -130,9 +143,12 @@ class FederatedClassIncrementalLearning(FederatedLearning):
 
 
 def weighted_mean(weights: Sequence[Any], samples: Sequence[int]) -> object:
-    """FedAvg (McMahan et al. 2017, algorithm 1): sum_k samples[k] weights[k] / sum_k samples[k], in the form of each.
+    """Return sum_k samples[k] weights[k] / sum_k samples[k] (FedAvg; McMahan et al. 2017, algorithm 1).
 
-    weights: arrays, tensors or numbers, or lists and mappings of them, alike for all k. Counters stay whole numbers.
+    Args:
+        weights: Arrays, tensors or numbers, or lists and mappings of them, all of the same form, which is the form of
+            the result. Integer counters stay integers.
+        samples: Number of samples of each.
     """
     first = weights[0]
     if isinstance(first, Mapping):

@@ -20,26 +20,38 @@ EDGE, CLOUD = 0, 1
 
 
 class EdgeModel(Learner, Protocol):
-    """A learner that also says how sure it is."""
+    """A learner that also returns probabilities."""
 
     def probabilities(self, data: TestView, **context: Any) -> Any:
-        """(N, C) of each class of the exam, each row of sum 1; asked with inference-then-mining."""
+        """Return (N, C) the probability of each class of the exam; called with inference-then-mining."""
 
 
 class Router(Protocol):
-    """Says which samples are hard, so that the cloud has to answer (`hard_example_mining`).
+    """Decides which samples are hard, and go to the cloud (`hard_example_mining`).
 
-    It may have train(train_data, **context), and then learns from each round as the models do; and save and load.
+    It may have train(train_data, **context), which is called for each round, and save and load.
     """
 
     def hard(self, data: TestView, probabilities: NDArray[np.float64] | None, **context: Any) -> Any:
-        """(N,) bool. probabilities: (N, C), what the edge says; None where the router is asked before the edge is."""
+        """Return (N,) bool, whether each sample is hard.
+
+        Args:
+            data: The samples.
+            probabilities: (N, C) of the edge model; None if the router is called first.
+            **context: As for `predict`.
+        """
 
 
 class JointOptions(Options):
-    """hard_example_mining_mode: whether the router is asked before the edge model, or after it. link: between edge and
-    cloud. edge_ms, cloud_ms: what an answer takes there, in ms. sample_bytes: of a sample on its way up; None: as large
-    as it is in memory. answer_bytes: of an answer on its way down.
+    """Options of joint inference in an algorithm's yaml.
+
+    Attributes:
+        hard_example_mining_mode: Whether the router is called before the edge model, or after it.
+        link: The link between edge and cloud.
+        edge_ms: Time of a prediction at the edge, in ms.
+        cloud_ms: Time of a prediction in the cloud, in ms.
+        sample_bytes: Size of a sample that is uploaded; None: its size in memory.
+        answer_bytes: Size of a prediction that is downloaded.
     """
 
     hard_example_mining_mode: Literal["mining-then-inference", "inference-then-mining"] = "inference-then-mining"
@@ -51,9 +63,10 @@ class JointOptions(Options):
 
 
 class JointInference(Paradigm):
-    """Both models learn each round, and the router if it can. Of answers it is told whose they are (`route`), what they
-    took (`latency_ms`, where there is a link) and what was sent (`uploaded_bytes`, `downloaded_bytes`): extras of the
-    same name for each sample, which metrics read.
+    """Both models learn each round, and the router if it can.
+
+    Extras of the predictions, which metrics read: `route` (0 edge, 1 cloud), `latency_ms` (where there is a link),
+    `uploaded_bytes` and `downloaded_bytes`.
     """
 
     name: ClassVar[str] = "jointinference"
@@ -68,15 +81,18 @@ class JointInference(Paradigm):
     )
 
     def train(self, step: int, session: Session) -> None:
+        """Train both models, and the router if it can."""
         for data in session.feed(step):
             for learner in self._learners(session):
                 session.call(learner, "train", data)
 
     def adapt(self, data: TrainView, session: Session) -> None:
+        """Adapt both models, and the router if it can."""
         for learner in self._learners(session):
             session.call(learner, "train", data)
 
     def predict(self, data: TestView, context: Context, session: Session) -> Predictions:
+        """Predict by the model that the router selects for each sample."""
         options = session.options
         edge, cloud = session.module("edgemodel"), session.module("cloudmodel")
         first = options.hard_example_mining_mode == "inference-then-mining"

@@ -1,6 +1,4 @@
-"""Ianvs's lifelonglearning, for native plugins: a model with the knowledge of all tasks so far looks at what arrives,
-and is trained on what it takes for unseen.
-"""
+"""Ianvs's lifelonglearning for native plugins: the model is trained on samples that it takes for unseen."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
@@ -17,14 +15,20 @@ RECOGNITION = "unseen_sample_recognition"
 
 
 class LifelongOptions(Options):
-    """train_on: what of a step's samples is sent on for training, those that the model takes for unseen, or all."""
+    """Options of lifelong learning in an algorithm's yaml.
+
+    Attributes:
+        train_on: Samples of a step to train on: those that the model takes for unseen, or all.
+    """
 
     train_on: Literal["unseen", "all"] = "unseen"
 
 
 class LifelongLearning(Paradigm):
-    """One base model keeps the knowledge of all tasks. It may have `detect_unseen` (DetectsUnseen); one that has not is
-    trained on everything. Of the first step everything is unseen.
+    """One base model learns all tasks.
+
+    Without a method `detect_unseen` (DetectsUnseen) it is trained on everything. In the first step everything is
+    unseen.
     """
 
     name: ClassVar[str] = "lifelonglearning"
@@ -37,6 +41,7 @@ class LifelongLearning(Paradigm):
     pictures: ClassVar[tuple[str, ...]] = ("matrices", *(kind for kind in Paradigm.pictures if kind != "matrices"))
 
     def train(self, step: int, session: Session) -> None:
+        """Train the base model on the step's unseen samples."""
         model, recogniser = session.module("basemodel"), self._recogniser(session)
         for data in session.feed(step):
             detected = None
@@ -49,6 +54,7 @@ class LifelongLearning(Paradigm):
                 session.call(model, "train", data if unseen.all() else data.part(unseen))
 
     def predict(self, data: TestView, context: Context, session: Session) -> Predictions:
+        """Predict by the base model."""
         return answers(session, session.module("basemodel"), data, context, self._recogniser(session))
 
     def _recogniser(self, session: Session) -> Module | None:

@@ -1,6 +1,6 @@
-"""The contract of paradigms: what an author of one writes, and what it is given to work with.
+"""The interface of paradigms, and what their methods receive.
 
-A class with `train` is a paradigm; what else it has not takes the defaults that stand in `Paradigm`.
+A class with `train` is a paradigm. What it does not define has the defaults in `Paradigm`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ Context = Mapping[str, Any]
 
 
 class Module(Protocol):
-    """An object of an author's class that a session has given out. Call its methods by `Session.call`."""
+    """An object of an author's class in a session. Its methods are called by `Session.call`."""
 
     @property
     def plugin(self) -> object:
@@ -32,77 +32,102 @@ class Module(Protocol):
 
 
 class Session(Protocol):
-    """What a paradigm has of the case that is under way.
+    """The running case, as a paradigm sees it.
 
-    options: those of the algorithm's yaml, an object of the paradigm's `options`. rounds: names of the exam's rounds.
-    rules: what the exam shows a learner. seed: of the case; the global random generators are seeded anew for every call
-    that hands out training data.
+    Attributes:
+        options: The options in the algorithm's yaml, an object of the paradigm's `options`.
+        seed: The seed of the case. Global random generators are seeded again before every call that gets training data.
     """
 
     options: Any
     seed: int
 
     @property
-    def rounds(self) -> tuple[str, ...]: ...
+    def rounds(self) -> tuple[str, ...]:
+        """Names of the exam's rounds."""
 
     @property
-    def rules(self) -> Rules: ...
+    def rules(self) -> Rules:
+        """What the exam shows to a learner."""
 
     def module(self, kind: str, instance: str = "", *, fresh: bool = False) -> Module:
-        """The algorithm's module of that kind, made when it is first asked for.
+        """Return the algorithm's module of a type, which is built at the first call.
 
-        instance: a name for one of several objects of the class, such as "client 2". fresh: a new one, as it was before
-        it learned anything, takes its place. All of them are saved after each step, and brought back in a case that
-        resumes.
+        All objects are saved after each step, and restored in a case that resumes.
+
+        Args:
+            kind: The type, such as "basemodel".
+            instance: The name of one of several objects of the class, such as "client 2".
+            fresh: Replace the object by a new, untrained one.
         """
 
     def has(self, kind: str) -> bool:
-        """Whether the algorithm lists a module of that kind, of those that may be left out."""
+        """Return whether the algorithm lists a module of this optional type."""
 
     def feed(
         self, first: int, last: int | None = None, *, share: tuple[int, int] = (0, 1), skew: float | None = None
     ) -> Iterator[TrainView]:
-        """The training data of rounds `first` to `last` (from 1), one after the other: a single view of all of them,
-        mixed; in a stream its chunks.
+        """Iterate over training data: one view of the rounds `first` to `last`, mixed, or the chunks of a stream.
 
-        share: (k, n), the k-th (from 0) of n parts that are alike in their classes; with `skew` they are not: shares of
-        each class are drawn from Dir(skew). A view ends when the next one is asked for; `view.part(rows)` is training
-        data as the view is, and `view.unlabelled()` its samples to ask about. Raises ExamRuleError for a round that has
-        not come; who asks for earlier rounds is marked as a bound.
+        A view is closed when the next one is requested. `view.part(rows)` is a part of it, and `view.unlabelled()` its
+        samples as test data.
+
+        Args:
+            first: The first round, counted from 1.
+            last: The last round; None: `first`.
+            share: (k, n): the k-th (from 0) of n equal parts of each class.
+            skew: Draw the shares of each class from Dir(skew) instead.
+
+        Raises:
+            ExamRuleError: A round is not available yet. Requests for earlier rounds mark the row as an upper bound.
         """
 
     def call(self, module: Module, method: str, *arguments: Any, **context: Any) -> Any:
-        """What `method` of the author's object returns; it is given of the context what it names.
+        """Call a method of an author's object and return its result.
 
-        That is what ianvs.plugins.contract.CONTEXT lists, and `context`. Its time counts as training or evaluation.
+        The method receives those keys of ianvs.plugins.contract.CONTEXT and of `context` that it names as parameters.
+        The time counts as training or evaluation.
         """
 
     def measure(self, name: str, value: float) -> None:
-        """Report something of this step, under a name of the paradigm's `measures`."""
+        """Report a number of this step under a name of the paradigm's `measures`."""
 
 
 class DetectsUnseen(Protocol):
-    """A learner that knows what it does not know: a base model may have this method."""
+    """A learner that recognises samples of unknown classes: a base model may have this method."""
 
     def detect_unseen(self, data: TestView, **context: Any) -> Any:
-        """For each sample whether it is unlike all that was taught: (N,) bool, or (N,) scores.
+        """Return whether each sample is unlike everything that was taught.
 
-        A score is the higher, the less the sample looks like what was taught; above 0 it is taken for unseen. A learner
-        that was taught nothing yet says so of every sample.
+        Returns:
+            (N,) bool, or (N,) scores: the higher, the less the sample resembles the training data; above 0 it counts as
+            unseen. Before training every sample is unseen.
         """
 
 
 class Recogniser(Protocol):
-    """Decides from the scores of a base model which samples are unseen (`unseen_sample_recognition`)."""
+    """Decides from the scores of a base model which samples are unseen (module `unseen_sample_recognition`)."""
 
     def recognise(self, scores: NDArray[Any], **context: Any) -> Any:
-        """(N,) bool of what `detect_unseen` has said, (N,) numbers or bool."""
+        """Return (N,) bool, whether each sample is unseen.
+
+        Args:
+            scores: (N,) the results of `detect_unseen`, numbers or bool.
+            **context: As for `train`.
+        """
 
 
 def unseen_samples(
     session: Session, model: Module, data: TestView, context: Context, recogniser: Module | None = None
 ) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
-    """((N,) scores, (N,) whether unseen) by `model`'s detect_unseen; None where it has none. Raises PluginError."""
+    """Call `detect_unseen` of a model.
+
+    Returns:
+        ((N,) scores, (N,) whether each is unseen); None if the model has no such method.
+
+    Raises:
+        PluginError: The results are not N finite numbers.
+    """
     if not callable(getattr(model.plugin, "detect_unseen", None)):
         return None
     plugin_name = type(model.plugin).__name__
@@ -119,7 +144,10 @@ def unseen_samples(
 def answers(
     session: Session, model: Module, data: TestView, context: Context, recogniser: Module | None = None
 ) -> Predictions:
-    """What `model` predicts; in an open-world exam -1 for what it takes for unseen, and the scores as `unseen`."""
+    """Return the predictions of a model.
+
+    In an open-world exam, unseen samples have the label -1, and the scores are the extra `unseen`.
+    """
     wants_unseen = session.rules.unseen != "none"
     detected = unseen_samples(session, model, data, context, recogniser) if wants_unseen else None
     labels = session.call(model, "predict", data, **context)
@@ -143,18 +171,22 @@ def _numbers(values: Any, count: int, caller: str) -> NDArray[Any]:
 
 
 class Paradigm(Protocol):
-    """How a case is examined: which steps there are, what happens in one, how the model answers.
+    """How a case is examined: which steps there are, what each does, and how the model predicts.
 
-    One object of the class serves a case, without arguments; what has to outlive a kill belongs into modules.
+    One object of the class serves a case. It is built without arguments. State that must survive a restart belongs into
+    modules.
 
-    name: as yaml files call it. options: the keys that it adds to the algorithm's yaml. modules: for each type of
-    module that it works with the protocol that the author's class has to satisfy, `Protocol | None` for one that may be
-    left out. measures: what it reports beside scores, each a column. as_one: the exam comes as one round, with one test
-    set for each domain or a single one. reference: others are compared with it; no rules on passes, budget or gate are
-    for it. hears_feedback: what `feed` yields of a stream that is asked before it is told is `Told`, not training data.
-    stateless: its modules are reset before each question, and told nothing. pictures: kinds of charts that reports
-    draw of it, the most telling first: "how sure", "learning", "training" (what learners tell), "stability", "costs",
-    "matrices", and "against NAME", a metric.
+    Attributes:
+        name: The name in yaml files (`paradigm_type`).
+        options: Keys that it adds to the algorithm's yaml.
+        modules: For each type of module the protocol of the author's class; `Protocol | None` if it may be left out.
+        measures: Numbers that it reports besides scores; each is a column.
+        as_one: The exam has a single round with one test set per domain, or one in all.
+        reference: Other cases are compared with it; limits on passes, budget and gate do not apply.
+        hears_feedback: In a prequential stream `feed` yields `Told` instead of training data.
+        stateless: Its modules are reset before each sample, and get no labels.
+        pictures: Charts in reports, the most informative first: "how sure", "learning", "training" (numbers that
+            learners report), "stability", "costs", "matrices", and "against NAME", a metric.
     """
 
     name: ClassVar[str]
@@ -168,16 +200,21 @@ class Paradigm(Protocol):
     pictures: ClassVar[tuple[str, ...]] = ("how sure", "learning", "training", "stability", "costs", "matrices")
 
     def steps(self, session: Session) -> Sequence[str]:
-        """Names of the steps, after each of which the model is asked; step k brings round k."""
+        """Return the names of the steps. Step k brings round k, and the model is tested after each."""
         return session.rounds
 
     def train(self, step: int, session: Session) -> None:
-        """Step `step`, from 1."""
+        """Carry out a step.
+
+        Args:
+            step: Its number, from 1.
+            session: The running case.
+        """
 
     def predict(self, data: TestView, context: Context, session: Session) -> Predictions:
-        """Answers to all samples of `data` by the model as it is now."""
+        """Return the predictions of the present model for all samples of `data`."""
         return answers(session, session.module("basemodel"), data, context)
 
     def adapt(self, data: TrainView, session: Session) -> None:
-        """Teach a copy of the model a downstream task (continual pre-training); the copy is thrown away."""
+        """Adapt a copy of the model to a downstream task (continual pre-training). The copy is discarded afterwards."""
         session.call(session.module("basemodel"), "train", data)

@@ -1,4 +1,4 @@
-"""Paradigms in which a base model is handed rounds, and nothing else happens."""
+"""Paradigms with a base model that learns rounds."""
 
 from typing import ClassVar
 
@@ -13,6 +13,7 @@ class IncrementalLearning(Paradigm):
     cumulative: ClassVar[bool] = False  # whether a round brings the data of those before, too
 
     def train(self, step: int, session: Session) -> None:
+        """Train the base model on the round."""
         model = session.module("basemodel", fresh=self.fresh)
         for data in session.feed(1 if self.cumulative else step, step):
             session.call(model, "train", data)

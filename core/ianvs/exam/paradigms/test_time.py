@@ -1,4 +1,4 @@
-"""Test-time learning: systems that answer, are told how that went, and answer better; with or without new weights.
+"""Test-time learning: systems that predict, get feedback, and improve, with or without new weights.
 
 StreamBench (Wu et al. 2024, arXiv 2406.08747) calls it an input-feedback sequence, Evo-Memory (arXiv 2511.20857)
 test-time learning.
@@ -15,25 +15,31 @@ from ianvs.exam.scenarios.views import TestView
 
 
 class System(Protocol):
-    """Answers questions, and is told afterwards. Its constructor's keyword arguments are its hyperparameters.
+    """A system that predicts, then gets feedback. The keyword arguments of its constructor are its hyperparameters.
 
-    Optional: `feedback(told, **context)`, in which it learns (without it a `memory` has to be listed);
-    `predict(data, **context)`, asked of copies at the ends of rounds, else `answer`; `reset()`: be as just built again,
-    for the reference that remembers nothing (a loaded model may stay); `save(path)` and `load(path)`.
+    Optional methods: `feedback(told, **context)`, in which it learns (without it, a `memory` must be listed);
+    `predict(data, **context)`, called for copies at the ends of rounds instead of `answer`; `reset()`, which restores
+    the state after construction for the reference without memory (a loaded model may stay); `save(path)` and
+    `load(path)`.
     """
 
     def answer(self, data: TestView, **context: Any) -> Any:
-        """(N,) answers to `data.x`, which it may keep. notes: of a listed `memory`, what its read() gave."""
+        """Return (N,) predictions for `data.x`.
+
+        Args:
+            data: The samples. It may keep them.
+            **context: As for `predict`. With a listed `memory`, `notes` is what its read() returned.
+        """
 
 
 class Memory(Protocol):
-    """What a system is told, kept apart from it (module type `memory`). Optional: `reset`, `save`, `load`."""
+    """A memory of feedback, apart from the system (module type `memory`). Optional: `reset`, `save`, `load`."""
 
     def write(self, feedback: Told, **context: Any) -> None:
-        """Keep what may help later."""
+        """Store what may help later."""
 
     def read(self, data: TestView, **context: Any) -> Any:
-        """For each question of `data` a list of (question, answer) that were told before."""
+        """Return for each sample of `data` a list of (sample, label) from earlier feedback."""
 
 
 class _Asked(Paradigm):
@@ -55,7 +61,7 @@ class _Asked(Paradigm):
 
 
 class TestTimeLearning(_Asked):
-    """`answer` before it is told, `feedback` afterwards; a `memory` writes down what is told and is read before."""
+    """Calls `answer`, then `feedback`. A `memory` stores the feedback, and is read before `answer`."""
 
     __test__: ClassVar[bool] = False  # the name is not an invitation to pytest
 
@@ -64,6 +70,7 @@ class TestTimeLearning(_Asked):
     pictures: ClassVar[tuple[str, ...]] = ("how sure", "training", "learning", "stability", "costs", "matrices")
 
     def train(self, step: int, session: Session) -> None:
+        """Pass the round's feedback to the system and the memory."""
         system = session.module("basemodel")
         learns = callable(getattr(system.plugin, "feedback", None))
         if not learns and not session.has("memory"):
@@ -80,9 +87,9 @@ class TestTimeLearning(_Asked):
 
 
 class Stateless(_Asked):
-    """The reference `stateless`: the modules of an algorithm, as they were built, before each question of a stream.
+    """The reference `stateless`: the modules of an algorithm, reset before each sample of a stream.
 
-    It is told nothing. What CL-Bench (arXiv 2606.05661) calls `reset_between_instances`.
+    It gets no feedback. CL-Bench (arXiv 2606.05661) calls it `reset_between_instances`.
     """
 
     name: ClassVar[str] = "stateless"
@@ -90,9 +97,11 @@ class Stateless(_Asked):
     stateless: ClassVar[bool] = True
 
     def train(self, step: int, session: Session) -> None:
+        """Skip the round: nothing is learned."""
         for _ in session.feed(step):
             pass
 
     def answer(self, data: TestView, context: Context, session: Session) -> Predictions:
+        """Predict by the modules after a reset."""
         has_answer = callable(getattr(session.module("basemodel").plugin, "answer", None))
         return self._answers("answer" if has_answer else "predict", data, context, session)

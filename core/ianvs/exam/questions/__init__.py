@@ -1,4 +1,4 @@
-"""What a model is asked beside its answers: a question is one file, found by an entry point or by an author's `url`."""
+"""What the model computes besides predictions. A question is a class, found by an entry point or an author's `url`."""
 
 from ianvs.exam.questions.question import ENTRY_POINTS, About, Question, on_host, question, questions_of
 

@@ -1,4 +1,4 @@
-"""The contract of a question, and how one is found."""
+"""The interface of a question, and how one is found."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,10 +18,13 @@ ENTRY_POINTS = "ianvs.questions"
 
 @dataclass(frozen=True)
 class About:
-    """What answers are about. classes: of the test set. count: of all classes of the exam.
+    """What the answers to a question are about.
 
-    fitted, labels: what the same model said of training samples of the test set's round, and their true labels; only of
-    a question that `fits`.
+    Attributes:
+        classes: Classes of the test set.
+        count: Number of classes of the exam.
+        fitted: The answers for training samples of the test set's round, if the question `fits`.
+        labels: The true labels of these samples.
     """
 
     classes: tuple[int, ...]
@@ -32,14 +35,19 @@ class About:
 
 @former_names(kept="stored_answers")
 class Question:
-    """Something that the base model is asked of all test samples at the end of a round, in the order of its answers.
+    """A method of the base model that is called for all test samples at the end of a round, besides predict().
 
-    name: by which a testenv asks it, and a metric says that it needs it (`asks`). method: of the base model,
-    method(data, **context). extras: names of what is kept of its answers (EvaluationRecord.extras). wanted: what the
-    method is to return, in words. shows_labels: the true labels are `data.y`; it is asked last, and not of who learns
-    while it is tested. fits: training samples of each test set's round are asked, too. may_lack: what the leaderboard
-    calls it where a learner has no such method, and goes on without; "": every learner needs the method. of_classes:
-    it makes sense only where samples have a class each. of_type: the one data type that it is about, or "".
+    Attributes:
+        name: The name in a testenv, and in the `asks` of a metric.
+        method: The name of the method; it is called as method(data, **context).
+        extras: Names under which its answers are stored (EvaluationRecord.extras).
+        wanted: What the method must return, for messages.
+        shows_labels: Whether `data.y` has the true labels. The question then comes last, and is skipped for a learner
+            that adapts in testing.
+        fits: Whether the method is also called for training samples of each test set's round.
+        may_lack: What the leaderboard calls the answers of a learner without the method; "": every learner needs it.
+        of_classes: Whether samples must have one class each.
+        of_type: The only data type that it applies to, or "".
     """
 
     name: ClassVar[str]
@@ -53,12 +61,22 @@ class Question:
     of_type: ClassVar[str] = ""
 
     def lacks(self, plugin: object) -> str:
-        """Why a base model can't be asked; "" where it can."""
+        """Return why a base model can't answer; "" if it can."""
         has = callable(getattr(plugin, self.method, None))
         return "" if has else f"{type(plugin).__name__} has no {self.method}(data, **context)"
 
     def checked(self, answers: object, samples: int, classes: int, caller: str) -> NDArray[Any]:
-        """(samples, ...) numbers that `answers` holds. Raises PluginError. classes: how many the exam has."""
+        """Return the answers as an array (samples, ...) of numbers.
+
+        Args:
+            answers: What the method returned.
+            samples: Number of samples.
+            classes: Number of classes of the exam.
+            caller: The method, for messages.
+
+        Raises:
+            PluginError: They have another shape or type.
+        """
         array = np.asarray(on_host(answers))
         if array.shape[:1] != (samples,) or array.dtype.kind not in "iufb":
             raise PluginError(
@@ -68,16 +86,21 @@ class Question:
         return array
 
     def stored_answers(self, answers: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
-        """By the names of `extras`, (N, ...) each, what is kept of the answers to a test set."""
+        """Return what is stored of the answers for a test set, (N, ...) for each name in `extras`."""
         return {self.extras[0]: answers}
 
 
 def on_host(values: Any) -> Any:
+    """Return a tensor as an array, and anything else unchanged."""
     return values.detach().cpu().numpy() if hasattr(values, "detach") else values
 
 
 def question(spec: QuestionSpec) -> Question:
-    """The one that a testenv asks. Raises PluginError."""
+    """Return the question that a testenv names.
+
+    Raises:
+        PluginError: There is none, or it can't be loaded.
+    """
     if spec.url is not None:
         target = load_once(str(spec.url), spec.name).target
     else:
@@ -95,5 +118,5 @@ def question(spec: QuestionSpec) -> Question:
 
 
 def questions_of(testenv: TestEnvSpec) -> Sequence[Question]:
-    """In the order in which they are asked: what shows labels comes last."""
+    """Return the questions of a testenv in their order: those that show labels come last."""
     return sorted(map(question, testenv.all_questions), key=lambda each: each.fits + 2 * each.shows_labels)

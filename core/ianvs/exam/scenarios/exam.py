@@ -1,4 +1,4 @@
-"""An exam: rounds of training data, test sets, and the rules of what a learner may see."""
+"""An exam: rounds of training data, test sets, and the rules on what a learner may see."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,16 +13,20 @@ from ianvs.exam.data.dataset import Dataset, Positions, Transform
 @former_names(asked="test_sets")
 @dataclass(frozen=True)
 class Rules:
-    """What a learner may see (METHODS of the survey arXiv 2302.00487, table of scenarios).
+    """What a learner may see (survey arXiv 2302.00487, table of scenarios).
 
-    output_space: "all" classes, those "seen" so far, or those of the "task" whose identity is given.
-    passes: how often a learner may go over the data that it is handed; None is as often as it likes.
-    boundaries: whether a learner is told that a round begins or ends. Without, it is handed a `Stream`.
-    training_labels: False where rounds come without labels (continual pre-training).
-    test_sets: "all" of them after every round, or those of the "future" alone (the streaming protocol of CLEAR, where
-    a test set holds what its round will teach).
-    unseen: what of the test sets is unknown to a learner, which may then answer -1, "unseen": samples of "classes" that
-    were not taught yet, those of test sets whose round has still to come ("rounds"), or "none": no such answer.
+    Attributes:
+        scenario: The name of the scenario.
+        task_in_training: Whether a learner is given the identity of the task in training.
+        task_in_testing: Whether it is given the identity of the task in testing.
+        output_space: Predictions are among "all" classes, those "seen" so far, or those of the "task".
+        passes: How often a learner may iterate over the data of a round; None: as often as it likes.
+        boundaries: Whether a learner knows where a round begins and ends. Otherwise it gets the chunks of a `Stream`.
+        training_labels: False if rounds have no labels (continual pre-training).
+        test_sets: Test sets after each round: "all", or those of "future" rounds alone (the streaming protocol of
+            CLEAR).
+        unseen: Test samples for which -1, "unseen", is the right prediction: those of "classes" that were not taught
+            yet, those of test sets of later "rounds", or "none".
     """
 
     scenario: str
@@ -36,19 +40,24 @@ class Rules:
     unseen: str = "none"
 
     def to_json(self) -> dict[str, object]:
-        """The fields by their names in stored files, where `test_sets` is "asked"."""
+        """Return the fields by their names in stored files, where `test_sets` is "asked"."""
         return {"asked" if name == "test_sets" else name: value for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)
 class Round:
-    """What one round brings. `train` are positions in `dataset.train`, `classes` are class indices taught in it.
+    """The training data of one round.
 
-    The order of `classes` is that of the domain's own class list, where it has one.
-    labels: (len(train),) int64, what a learner is told instead of the dataset's labels: wrong ones where labels are
-    noisy, -1 where a label is withheld; None: the dataset's own. limited: of a label, which may be of several classes,
-    only what is of `classes` is told, or of `shown_classes` where these are others. background: the class that pixels
-    of other classes get in masks; None: these are no masks.
+    Attributes:
+        name: The name.
+        train: Positions in `dataset.train`.
+        classes: Indices of the classes taught, in the order of the domain's own class list, where it has one.
+        transform: Changes x.
+        labels: (len(train),) int64, labels in place of the dataset's: wrong ones where labels are noisy, -1 where a
+            label is hidden; None: the dataset's own.
+        limited: Whether a label, which may have several classes, is restricted to `shown_classes`.
+        shown_classes: See `limited`; None: `classes`.
+        background: In masks, the class of pixels of other classes; None: labels are no masks.
     """
 
     name: str
@@ -63,10 +72,15 @@ class Round:
 
 @dataclass(frozen=True)
 class TestSet:
-    """One column of the score matrix. `test` are positions in `dataset.test`, of which others may have some, too.
+    """One column of the score matrix.
 
-    adapt: positions in `dataset.train` of labelled samples that a copy of the learner is adapted on before it answers
-    this test set (continual pre-training); None: the learner answers as it is.
+    Attributes:
+        name: The name.
+        test: Positions in `dataset.test`. Test sets may share samples.
+        classes: Indices of its classes.
+        transform: Changes x.
+        adapt: Positions of labelled samples in `dataset.train`, on which a copy of the learner is adapted before it
+            predicts this test set (continual pre-training); None: it is not adapted.
     """
 
     __test__ = False  # the name is not an invitation to pytest
@@ -95,10 +109,12 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Stream:
-    """Rounds that run into each other: the learner is handed chunks that know nothing of where a round ends.
+    """Rounds that run into each other: the learner gets chunks and does not know where a round ends.
 
-    batch: samples in a chunk. eval_every: samples between two examinations beside those at the end of a round; None:
-    no others. shuffled: within a round the order is drawn by the case's seed; else it is that of `Round.train`.
+    Attributes:
+        batch: Samples of a chunk.
+        eval_every: Samples between two further evaluations within rounds; None: only at the end of rounds.
+        shuffled: Whether the case's seed shuffles each round; else the order is that of `Round.train`.
     """
 
     batch: int
@@ -108,9 +124,17 @@ class Stream:
 
 @dataclass(frozen=True)
 class Exam:
-    """`tests[j]` examines what round j+1 teaches when there is one per round; a shared test set is a single one.
+    """Rounds and test sets.
 
-    With `rules.test_sets` "future" there may be one test set more than rounds, of what comes after the last round.
+    `tests[j]` tests what round j + 1 teaches if there is one test set per round. A shared test set is a single one.
+    With `rules.test_sets` "future" there may be one more test set than rounds, of what comes after the last round.
+
+    Attributes:
+        dataset: The data.
+        rounds: The rounds.
+        tests: The test sets.
+        rules: What a learner may see.
+        stream: How rounds are cut into chunks; None: they come whole.
     """
 
     dataset: Dataset
@@ -121,7 +145,7 @@ class Exam:
 
     @cached_property
     def sheets(self) -> tuple[Sheet, ...]:
-        """What is asked after a round: test sets that share samples are one, where the task is hidden."""
+        """The test sets in groups that are predicted together: those that share samples, if the task is hidden."""
         groups: dict[object, list[int]] = {}
         for j, test in enumerate(self.tests):
             alone = self.rules.task_in_testing or test.adapt is not None
@@ -141,7 +165,7 @@ class Exam:
         return tuple(sorted(sheets, key=lambda sheet: sheet.tests))
 
     def taught_before(self, test: int) -> tuple[int, ...] | None:
-        """Class indices taught in rounds before the one that `tests[test]` belongs to; None if it belongs to none."""
+        """Return the class indices taught before the round of `tests[test]`; None if it belongs to no round."""
         if len(self.tests) != len(self.rounds):
             return None
         return tuple(sorted({index for round_ in self.rounds[:test] for index in round_.classes}))

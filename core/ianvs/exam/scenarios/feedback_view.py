@@ -1,4 +1,4 @@
-"""The view of an exam that asks before it tells (`prequential`): what a learner is told of its own answers."""
+"""The view of a prequential exam: feedback to a learner's own predictions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ _IN_WORDS = {
 
 
 class Told(View):
-    """What a learner is told of its own answers in an exam that asks before it tells (`prequential`).
+    """Feedback to a learner's own predictions in a prequential exam.
 
-    x: (N, ...) the questions as they were asked. answers: (N,) what was said to them. kind: of the feedback, which is
-    (N,) in one of: labels, of the data's form; correct, bool; scores, float; texts, str. episodes: (N,) numbers of the
-    questions in the stream, from 0. delay: chunks between an answer and this.
+    One of `labels`, `correct`, `scores` and `texts` is available, as `kind` says.
+
+    Attributes:
+        kind: "label", "correctness", "score" or "text".
+        episodes: (N,) numbers of the samples in the stream, from 0.
+        delay: Chunks between a prediction and its feedback.
     """
 
     def __init__(
@@ -44,36 +47,37 @@ class Told(View):
 
     @property
     def passes(self) -> int:
+        """1: a stream is seen once."""
         return 1
 
     @property
     def answers(self) -> NDArray[Any]:
-        """(N,) what was answered, of the form of predictions."""
+        """(N,) the predictions."""
         return self._column("answers")
 
     @property
     def labels(self) -> NDArray[Any]:
-        """(N,) the right answers, as `y` of training data has them."""
+        """(N,) the true labels, as `y` of training data has them."""
         return self._feedback("label")
 
     @property
     def correct(self) -> NDArray[np.bool_]:
-        """(N,) whether each answer was right."""
+        """(N,) whether each prediction was right."""
         return self._feedback("correctness")
 
     @property
     def scores(self) -> NDArray[np.float64]:
-        """(N,) what each answer is worth."""
+        """(N,) the score of each prediction."""
         return self._feedback("score")
 
     @property
     def texts(self) -> NDArray[Any]:
-        """(N,) what is said of each answer."""
+        """(N,) feedback to each prediction in words."""
         return self._feedback("text")
 
     @property
     def classes(self) -> tuple[int, ...] | None:
-        """Class indices among the labels; None where none are told."""
+        """Class indices among the labels; None if `kind` is another one."""
         return class_indices_of(self.labels) if self.kind == "label" else None
 
     def _feedback(self, kind: str) -> NDArray[Any]:

@@ -1,7 +1,7 @@
-"""A tensor over samples that are decoded when they are read.
+"""A tensor whose samples are decoded when they are read.
 
-Picking rows of it decodes them, and no others; a part of its rows, or its axes in another order, is one of its kind.
-Whatever else is done with it is done with all of its rows, decoded.
+Selecting rows decodes only these. A part of its rows, and its axes in another order, are again such a tensor. All other
+operations decode all rows.
 """
 
 import math
@@ -23,10 +23,11 @@ _aten = torch.ops.aten
 
 
 class LazyRows(Tensor):
-    """(N, ...) rows of a lazy column, on the CPU; axes: in which order, the first being the samples."""
+    """(N, ...) rows of a lazy column, on the CPU."""
 
     @staticmethod
     def __new__(cls, column: Column, axes: Sequence[int] | None = None) -> Self:
+        """Make a tensor without storage. axes: their order, the first being the samples."""
         shape = column.shape
         strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
         order = range(len(shape)) if axes is None else axes
@@ -50,6 +51,7 @@ class LazyRows(Tensor):
         return self._taken(np.arange(len(self)))
 
     def numpy(self, *, force: bool = False) -> Any:
+        """Return all rows as an array."""
         return self.decoded().numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -65,8 +67,7 @@ class LazyRows(Tensor):
         return self.decoded()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """For a process that is being spawned, such as a worker of a DataLoader, what decodes rows there; for all else,
-        such as a file, the rows themselves."""
+        """Pickle the decoder for a spawned process, such as a DataLoader worker, and the decoded rows otherwise."""
         if get_spawning_popen() is None or not self._column.opens_by_path:
             return self.decoded().__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
         return LazyRows, (self._column, self._order)

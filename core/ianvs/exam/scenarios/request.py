@@ -1,4 +1,4 @@
-"""What a scenario is, and what scenarios share: errors with a place, what labels say, domains, what rounds hold out."""
+"""What a scenario is, and what scenarios share: errors with a location, domains, samples by class, held-out parts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -24,8 +24,12 @@ from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
 class ScenarioRequest:
     """What an exam is built from.
 
-    spec: None where the testenv has no scenario block. using: the domains that it names, in their order. rounds: what
-    its keys agree on, None where none of them says it.
+    Attributes:
+        dataset: The data.
+        spec: The testenv's scenario block, if it has one.
+        using: The domains that it names, in their order.
+        rounds: The number of rounds that its keys give; None: they don't.
+        type_spec: An author's data type.
     """
 
     dataset: Dataset
@@ -36,16 +40,20 @@ class ScenarioRequest:
 
     @cached_property
     def data_type(self) -> DataType:
+        """The data type of the dataset."""
         return data_type(self.dataset.kind, self.type_spec)
 
 
 class Scenario(Options, ABC):
     """A way in which data arrive: a class whose fields are its options.
 
-    It draws nothing but by a seed among its options, `seed` or `order_seed`: every case builds the exam anew, and takes
-    the same one. Where a testenv says `case` for a seed, the option holds the number of the case's seed.
-    names: of one of ours; the first is its own. rounds: how many there are. modifiers: changes of what rounds bring
-    (modifiers.py).
+    Every case builds the exam again and must get the same one. So random numbers come only from a seed among the
+    options, `seed` or `order_seed`. Where a testenv has `case` for a seed, the option holds the seed of the case.
+
+    Attributes:
+        names: The names of one of ours; the first is its own.
+        rounds: Number of rounds.
+        modifiers: Changes of rounds (modifiers.py).
     """
 
     names: ClassVar[tuple[str, ...]] = ()
@@ -54,20 +62,20 @@ class Scenario(Options, ABC):
     modifiers: dict[str, object] | None = None
 
     def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
-        """(key, number of rounds) where another option, or `using`, lists something for each round."""
+        """Return (key, number of rounds) if another option, or `using`, has an entry for each round."""
         return None
 
     def slips(self) -> Iterator[tuple[str, str]]:
-        """(option, message) of each thing that is wrong within an option and can be said without the data."""
+        """Find errors in the options that can be found without the data, as (option, message)."""
         return iter(())
 
     def ordered_classes(self, request: ScenarioRequest) -> Sequence[int]:
-        """All class indices in the order in which they come; else in that of the class list."""
+        """Return all class indices in the order in which they come; by default, that of the class list."""
         return range(len(request.dataset.classes))
 
     @abstractmethod
     def build(self, request: ScenarioRequest) -> Exam:
-        """The exam on the data. `refuse` says at which option it can't be built."""
+        """Return the exam on the data. It calls `refuse` for an option with which it can't be built."""
 
 
 def refuse(request: ScenarioRequest, message: str, option: str | None = None) -> NoReturn:
@@ -78,14 +86,14 @@ def refuse(request: ScenarioRequest, message: str, option: str | None = None) ->
 
 
 def class_labels(samples: Samples) -> NDArray[np.int64] | None:
-    """(N,) class indices, or None where labels are pictures or texts."""
+    """Return (N,) class indices; None if labels are masks or texts."""
     return samples.y if samples.y.ndim == 1 and samples.y.dtype.kind in "iu" else None
 
 
 def classes_in(dataset: Dataset, samples: Samples, positions: Positions) -> tuple[int, ...]:
-    """The class indices that occur there, ascending.
+    """Return the class indices at these positions, ascending.
 
-    Label pictures are not searched: theirs are all of the class lists of the domains that occur there.
+    Masks are not searched: they have all classes of the class lists of their domains.
     """
     labels = class_labels(samples)
     if labels is not None:
@@ -97,12 +105,12 @@ def classes_in(dataset: Dataset, samples: Samples, positions: Positions) -> tupl
 
 
 def positions_by_class(labels: NDArray[np.int64]) -> dict[int, Positions]:
-    """Where each class that occurs is found, ascending; classes ascending."""
+    """Return the positions of each class, ascending; classes are ascending, too."""
     return {int(name): np.flatnonzero(labels == name) for name in np.unique(labels)}
 
 
 def named_rounds(request: ScenarioRequest, parts: list[Positions]) -> tuple[Round, ...]:
-    """Rounds that have no better name than their number."""
+    """Return rounds that are named by their number."""
     dataset = request.dataset
     return tuple(
         Round(f"round {k}", part, classes_in(dataset, dataset.train, part)) for k, part in enumerate(parts, start=1)
@@ -110,16 +118,20 @@ def named_rounds(request: ScenarioRequest, parts: list[Positions]) -> tuple[Roun
 
 
 def everything_asked(request: ScenarioRequest) -> tuple[TestSet, ...]:
-    """The whole test part as the only test set."""
+    """Return the whole test part as the only test set."""
     dataset = request.dataset
     positions = np.arange(len(dataset.test))
     return (TestSet("test", positions, classes_in(dataset, dataset.test, positions)),)
 
 
 def natural_domains(request: ScenarioRequest, rules: Rules, untaught: int = 0, asked_only: Sequence[str] = ()) -> Exam:
-    """One round per domain of the data, in the order of `using`, else in that of their first samples.
+    """Return an exam with one round per domain.
 
-    untaught: how many of the last domains are asked alone. asked_only: domains that are, too, after all others.
+    Args:
+        request: The domains are in the order of `using`, else in that of their first samples.
+        rules: The rules.
+        untaught: How many of the last domains have a test set but no round.
+        asked_only: Further domains of this kind, after all others.
     """
     dataset = request.dataset
     domain_of = dataset.train.domains
@@ -146,7 +158,7 @@ def natural_domains(request: ScenarioRequest, rules: Rules, untaught: int = 0, a
 
 
 def domain_tests(request: ScenarioRequest, names: tuple[str, ...]) -> tuple[TestSet, ...]:
-    """One test set per domain."""
+    """Return one test set per domain."""
     return tuple(TestSet(*_of_domain(request, request.dataset.test, name, "test")) for name in names)
 
 
@@ -162,10 +174,14 @@ def _of_domain(
 
 
 def hold_out(exam_round: Round, dataset: Dataset, ratio: float, seed: int) -> tuple[Positions, Positions]:
-    """(positions to train on, positions held out) of a round, both in the round's order.
+    """Split a round into (positions to train on, positions held out), both in the round's order.
 
-    ratio: share to train on, 0 < ratio <= 1; 1 holds nothing out. Drawn at random, class by class where samples have
-    one; every class keeps a sample to train on.
+    Args:
+        exam_round: The round.
+        dataset: The data.
+        ratio: Share to train on, 0 < ratio <= 1. The split is random, class by class where samples have one. Every
+            class keeps a sample to train on.
+        seed: The seed.
     """
     if not 0 < ratio <= 1:
         raise ConfigError(

@@ -1,7 +1,7 @@
-"""The objects that a plugin is handed: views on a part of the data that end with the round.
+"""The data that a plugin receives: views of a part of the dataset that are closed at the end of the round.
 
-They implement ianvs.plugins.contract. What the rules of the exam hide is not in them: the labels of a test set, its
-names (which often tell the class), and the data of a round that is over.
+They implement ianvs.plugins.contract. They do not contain what the rules hide: the labels and names of test samples (a
+name often tells the class), and the data of earlier rounds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RESIDENT_BYTES = 2 << 30  # a part up to this size is moved to the device whole,
 
 
 class View:
-    """Samples that are gathered when they are first asked for, and gone after `close`."""
+    """Samples that are gathered at the first access, and released by `close`."""
 
     def __init__(self, over: str, columns: Mapping[str, Column]) -> None:
         self._count = len(columns["x"])
@@ -42,7 +42,7 @@ class View:
 
     @property
     def x(self) -> NDArray[Any]:
-        """(N, ...) samples; pictures are uint8 (N, height, width, channels), numbers float32. Yours to change."""
+        """(N, ...) samples; images are uint8 (N, height, width, channels), numbers float32. You may change them."""
         self._pass(("x",))
         return self._column("x")
 
@@ -50,7 +50,7 @@ class View:
         return self._count
 
     def close(self) -> None:
-        """End the view: memory is given back, and whoever touches the data afterwards gets an ExamRuleError."""
+        """Close the view and free its memory. Later accesses raise an ExamRuleError."""
         self._open = False
         if self._folder is not None and not self._elsewhere:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -101,18 +101,18 @@ class View:
 
     @property
     def over(self) -> str:
-        """What is said when the view is over."""
+        """The error message after the view is closed."""
         return self._over
 
     def count(self, columns: tuple[str, ...]) -> None:
-        """Whoever hands `columns` out elsewhere, whole, says so first; () is a loader. Raises ExamRuleError."""
+        """Count a pass by code that serves `columns` as a whole; () is a loader. Raises ExamRuleError."""
         if len(columns) == 1:
             getattr(self, columns[0])  # hidden ones say so themselves
         else:
             self._pass(columns)
 
     def column(self, name: str) -> NDArray[Any]:
-        """A column as it is held, which is no pass."""
+        """Return a stored column; this is no pass."""
         return self._column(name)
 
     def _column(self, name: str) -> NDArray[Any]:
@@ -186,11 +186,7 @@ class View:
 
 
 class TrainView(View):
-    """Data of one round to learn from (ianvs.plugins.contract.TrainData).
-
-    passes: how often they were gone over, as far as it can be seen from here: a loader is a pass, and so is taking
-    them whole, with `.x`, `.y` or `tensors()`.
-    """
+    """The training data of one round (ianvs.plugins.contract.TrainData)."""
 
     def __init__(
         self,
@@ -226,24 +222,25 @@ class TrainView(View):
 
     @property
     def passes(self) -> int:
+        """Passes so far: loaders, and accesses to whole columns by `.x`, `.y` or `tensors()`."""
         return self._loaders + int(any(self._taken.values()))
 
     def part(self, rows: ArrayLike) -> TrainView:
-        """The samples at `rows`, (n,) positions or (N,) booleans, to learn from; a pass over them is one over all."""
+        """Return the samples at `rows`, (n,) positions or (N,) booleans. A pass over them counts as one over all."""
         columns = self._picked(rows, ("x", "y", "ids"))
         part = TrainView(columns, name=self._name, labelled=self._labelled, whole=self.whole)
         self.whole._parts.append(part)
         return part
 
     def unlabelled(self) -> TestView:
-        """The samples without their labels, to ask a learner about them; to look at them so is no pass."""
+        """Return the samples without labels, for predictions. Reading them is no pass."""
         view = TestView(self._picked(np.arange(len(self)), ("x",))["x"], name=self._name)
         self.whole._parts.append(view)
         return view
 
     @property
     def classes(self) -> tuple[int, ...] | None:
-        """Class indices among the labels; None where labels are no classes."""
+        """Class indices among the labels; None if labels are no classes."""
         self._require_open()
         column = self._columns["y"]
         if column.lazy and len(column.shape) > 1:
@@ -251,6 +248,7 @@ class TrainView(View):
         return class_indices_of(column.gather() if self._labelled else np.empty(0, np.int64))
 
     def close(self) -> None:
+        """Close the view and free its memory."""
         super().close()
         for part in self._parts:
             part.close()
@@ -277,7 +275,7 @@ class TrainView(View):
 
     @property
     def y(self) -> NDArray[Any]:
-        """(N,) int64 class indices (-1: withheld), uint8 label pictures (N, height, width), or (N,) texts."""
+        """(N,) int64 class indices (-1: hidden), uint8 masks (N, height, width), or (N,) texts."""
         if not self._labelled:
             raise HiddenError(
                 "labels are hidden in the stages of continual pre-training: learn from `.x` alone. "
@@ -289,13 +287,13 @@ class TrainView(View):
 
     @property
     def ids(self) -> NDArray[np.str_]:
-        """(N,) names of the samples, the same from run to run."""
+        """(N,) names of the samples, the same in every run."""
         return self._column("ids")
 
     def tensors(self, device: str = "cpu") -> tuple[torch.Tensor, torch.Tensor]:
-        """(x, y): pictures (N, C, H, W) in channels_last layout, without a copy; y int64, label pictures uint8.
+        """Return (x, y): images (N, C, H, W) in channels_last layout, without a copy; y int64, masks uint8.
 
-        A label that is withheld or hidden is -1.
+        A hidden label is -1.
         """
         self._pass(("x", "y"))
         return _presented("x", self._tensor("x", device)), _presented("y", self._tensor("y", device))
@@ -303,9 +301,9 @@ class TrainView(View):
     def loader(
         self, batch_size: int, shuffle: bool = True, generator: torch.Generator | None = None, device: str = "cpu"
     ) -> Iterator[Any]:
-        """One pass in batches of (x, y), the last one may be smaller. The order is drawn when this is called.
+        """Iterate once over batches of (x, y). The last one may be smaller. The order is drawn by this call.
 
-        generator: a torch.Generator that fixes the order, by one torch.randperm(N).
+        generator: a torch.Generator that determines the order, by one torch.randperm(N).
         """
         import torch
 
@@ -342,7 +340,7 @@ class TestView(View):
         )
 
     def part(self, rows: ArrayLike) -> TestView:
-        """The samples at `rows`, (n,) positions or (N,) booleans."""
+        """Return the samples at `rows`, (n,) positions or (N,) booleans."""
         return TestView(self._picked(rows, ("x",))["x"], name=self._name)
 
     def __iter__(self) -> Iterator[Any]:
@@ -362,11 +360,11 @@ class TestView(View):
         return np.array(self.x, dtype=dtype) if copy else np.asarray(self.x, dtype=dtype)
 
     def tensors(self, device: str = "cpu") -> torch.Tensor:
-        """x as a tensor: pictures (N, C, H, W) in channels_last layout, without a copy."""
+        """Return x as a tensor: images (N, C, H, W) in channels_last layout, without a copy."""
         return _presented("x", self._tensor("x", device))
 
     def loader(self, batch_size: int, device: str = "cpu") -> Iterator[Any]:
-        """One pass in batches of x, in order."""
+        """Iterate once over batches of x, in order."""
         import torch
 
         self._require_batches(batch_size)
@@ -374,7 +372,7 @@ class TestView(View):
 
 
 def class_indices_of(labels: NDArray[Any]) -> tuple[int, ...] | None:
-    """Sorted, without those that are withheld; None where labels are no classes."""
+    """Return the class indices, sorted, without hidden ones; None if labels are no classes."""
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
         return None
     return tuple(label for label in np.unique(labels).tolist() if label >= 0)

@@ -1,4 +1,4 @@
-"""The contract of engines."""
+"""The interface of engines."""
 
 from __future__ import annotations
 
@@ -37,11 +37,14 @@ call_target(sys.argv[2])(*sys.argv[3:])
 
 @dataclass(frozen=True)
 class Files:
-    """What a task reads and writes below `root`, for engines whose workers may not see it.
+    """What a task reads and writes below `root`, for engines whose workers may not see that folder.
 
-    reads: files and folders that many tasks need and none changes. writes: those from which the task continues, if they
-    exist, and which it replaces as a whole. notes: folders to which it adds small files. lock: a file that is locked
-    while writing (filelock).
+    Attributes:
+        root: The folder.
+        reads: Files and folders that many tasks read and none changes.
+        writes: Files from which the task continues, where they exist, and which it replaces as a whole.
+        notes: Folders to which it adds small files.
+        lock: A file that is locked while the task writes (filelock).
     """
 
     root: Path
@@ -53,12 +56,17 @@ class Files:
 
 @dataclass(frozen=True)
 class Task:
-    """A call of `target` ("package.module:function") with `argument` and a reporter, in a process of its own.
+    """A call of a function in a process of its own, with `argument` and a `Reporter`.
 
-    Both are pickled for the process. The function's output goes to `log`. environment: variables set before the
-    function is called, such as those for the visible accelerators. files: None for a task without files.
-    secrets: texts that must not reach the log; anything that looks like a secret is hidden, too (ianvs.base.secrets).
-    resources: what it takes of a machine, where its algorithm says so; else what the engine gives to each.
+    Attributes:
+        key: Identifies the task among those of the engine.
+        target: The function, "package.module:function".
+        argument: Its first argument, which is pickled.
+        log: The file for its output.
+        environment: Variables that are set before the call, such as those for visible GPUs.
+        files: What it reads and writes; None: no files.
+        secrets: Strings that must not reach the log. Whatever looks like a secret is hidden, too.
+        resources: What it needs of a machine; None: what the engine gives to every task.
     """
 
     key: str
@@ -75,14 +83,19 @@ class Task:
 class Event:
     """Something that happened to a task.
 
-    queued    payload: why it waits, in the words of the system that has it. At any time before `started`, and again
-              whenever the reason is another. An engine that starts tasks at once never says so.
-    started   payload: process id, on whatever machine. Before all that the task itself says.
-    progress  payload: whatever the task reports, small
-    result    payload: what the function returned (None is not sent)
-    lost      payload: why, in words. The place where it ran was taken away or is gone: a node that fails, a job whose
-              time is over, preemption. That is no fault of the task, which may be submitted again. `ended` follows.
-    ended     payload: exit code, negative for the signal that killed it. Always the last event of a task.
+    - `queued`: payload: why the task waits, in the words of the system. At any time before `started`, and again when
+      the reason changes. Engines that start tasks at once never send it.
+    - `started`: payload: the process id, on whatever machine. It precedes everything that the task reports.
+    - `progress`: payload: what the task reports; small.
+    - `result`: payload: what the function returned (None is not sent).
+    - `lost`: payload: the reason. The machine failed, or the task was preempted or ran out of allotted time. The task
+      may be submitted again. `ended` follows.
+    - `ended`: payload: the exit code, negative for the signal that killed it. Always the last event of a task.
+
+    Attributes:
+        key: The key of the task.
+        kind: The type of the event.
+        payload: See above.
     """
 
     key: str
@@ -91,13 +104,14 @@ class Event:
 
 
 class Mailbox:
-    """Events on their way from an engine's threads to its `events`; an error among them is raised there."""
+    """Passes events from an engine's threads to `events`, where an error among them is raised."""
 
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[Event | IanvsError] = queue.SimpleQueue()
         self.put = self._queue.put
 
     def take(self, timeout: float) -> list[Event]:
+        """Return all events so far, waiting up to `timeout` seconds for the first one."""
         events: list[Event] = []
         with contextlib.suppress(queue.Empty):
             item = self._queue.get(timeout=timeout)
@@ -109,14 +123,14 @@ class Mailbox:
 
 
 class Reporter:
-    """The second argument of a task's function. `ask` is the wish to stop, and may handle a signal."""
+    """The second argument of a task's function: reports progress, and knows whether the task should stop."""
 
     def __init__(self, key: str, send: Callable[[Event], None]) -> None:
         self._key, self._send = key, send
         self._last, self._stop_requested = 0.0, False
 
     def __call__(self, payload: object) -> None:
-        """Report progress to the supervisor. Cheap, and never blocks: reports may be dropped."""
+        """Report progress to the supervisor. The call is cheap and never blocks; reports may be dropped."""
         now = time.monotonic()
         if isinstance(payload, dict) and "fraction" in payload:  # for eyes; a flood would only fill the channel
             if now - self._last < _TOO_OFTEN:
@@ -125,10 +139,11 @@ class Reporter:
         self._send(Event(self._key, "progress", payload))
 
     def stop_requested(self) -> bool:
-        """Whether the task should end at its next checkpoint."""
+        """Return whether the task should end at its next checkpoint."""
         return self._stop_requested
 
     def ask(self, *_: object) -> None:
+        """Request the end of the task. It can serve as a signal handler."""
         self._stop_requested = True
 
 
@@ -136,12 +151,17 @@ class Reporter:
 class Workload:
     """The expected tasks, for which an engine is constructed.
 
-    jobs: number of concurrent tasks that the user requested; None: as many as fit. tasks: total number, None if
-    unknown. threads: CPU threads of each. preload: modules that tasks will need, such as torch, and functions
-    to call, "module:function". device: "auto", "cpu" or "cuda". gpus: cards of this machine that tasks may use, as
-    named in CUDA_VISIBLE_DEVICES. cases_per_gpu: how many share a card. code: files and folders of authors that tasks
-    read, for workers that don't see them. workspace: where all tasks read and write, and an engine may keep files
-    of its own while it is open; None: tasks have no files in common. resources: all that tasks may ask for.
+    Attributes:
+        jobs: Number of concurrent tasks that the user requested; None: as many as fit.
+        tasks: Total number; None if unknown.
+        threads: CPU threads of each task.
+        preload: Modules that tasks import, such as torch, and functions to call first, "module:function".
+        device: "auto", "cpu" or "cuda".
+        gpus: GPUs of this machine that tasks may use, as named in CUDA_VISIBLE_DEVICES.
+        cases_per_gpu: How many tasks share a GPU.
+        code: Files and folders of authors that tasks read, for workers that don't see them.
+        workspace: The folder in which tasks read and write, and an open engine may keep its own files; None: no files.
+        resources: All that tasks may ask for.
     """
 
     jobs: int | None = None
@@ -157,24 +177,25 @@ class Workload:
 
     @property
     def slots(self) -> int:
-        """How many tasks run at a time on this machine: without `jobs`, as many as the cores carry."""
+        """How many tasks run at a time on this machine; without `jobs`, as many as it has cores for."""
         jobs = self.jobs or max(1, usable_cores() // self.threads)
         return min(jobs, self.tasks or jobs)
 
 
 class Engine(ABC):
-    """Runs tasks somewhere, at least once each; a case's directory belongs to one live process at a time.
+    """Runs tasks, each at least once. A case's folder belongs to one running process at a time.
 
-    The constructor takes a Workload, followed by the engine's options as keyword arguments. An engine transports
-    status, never results: tasks write these to files themselves. `submit` does not block, and a task begins and goes on
-    though nobody calls `events`, unless it runs in this very process. Every task ends with exactly one "ended" event,
-    whatever its process does. After `close` no process of a task is running. Every engine passes
-    tests/contract/engines.
+    The constructor takes a Workload, then the engine's options as keyword arguments. An engine transports status, never
+    results: tasks write these to files. `submit` does not block, and tasks run even if nobody calls `events`, except
+    for an engine that runs them in the calling process. Every task ends with exactly one "ended" event. After `close`
+    no process of a task is running. Every engine passes tests/contract/engines.
 
-    slots: how many tasks run at a time. gpus: cards among which the caller distributes tasks, by their environment; ()
-    if the engine assigns cards itself. isolates: whether tasks have separate processes. forks: whether a task begins
-    with what is imported already. elsewhere: whether tasks run on machines that the engine finds, and of which nothing
-    is known here.
+    Attributes:
+        slots: How many tasks run at a time.
+        gpus: GPUs that the caller assigns to tasks by their environment; () if the engine assigns them itself.
+        isolates: Whether tasks have separate processes.
+        elsewhere: Whether tasks run on other machines, about which nothing is known here.
+        forks: Whether a task starts with the modules that are imported already.
     """
 
     slots: int
@@ -185,15 +206,24 @@ class Engine(ABC):
 
     @abstractmethod
     def submit(self, task: Task) -> None:
-        """Start `task`; at most `slots` may be running, and on the local engine the scorer beside them."""
+        """Start a task. At most `slots` may be running; a local engine also runs the scorer."""
 
     @abstractmethod
     def events(self, timeout: float) -> list[Event]:
-        """Return the events since the last call, waiting up to `timeout` seconds for the first one."""
+        """Return the events since the last call.
+
+        Args:
+            timeout: Seconds to wait for the first one.
+        """
 
     @abstractmethod
     def cancel(self, key: str, *, force: bool = False) -> None:
-        """Ask a task to end at its next checkpoint or, with `force`, kill it now with all that it started."""
+        """Ask a task to end at its next checkpoint.
+
+        Args:
+            key: The key of the task.
+            force: Kill it now, with all processes that it started.
+        """
 
     @abstractmethod
     def close(self) -> None:
@@ -201,7 +231,16 @@ class Engine(ABC):
 
 
 def run_alone(engine: Engine, task: Task, on_progress: Callable[[Any], None]) -> tuple[int, Any]:
-    """(exit code, result) of `task`, waited for; `on_progress` gets its reports. Nothing else may run on `engine`."""
+    """Run a task and wait for it. Nothing else may run on the engine.
+
+    Args:
+        engine: The engine.
+        task: The task.
+        on_progress: Called with each progress report.
+
+    Returns:
+        (exit code, result).
+    """
     result = None
     engine.submit(task)
     while True:
@@ -220,9 +259,10 @@ _PLACE_OF_COMPILED_CODE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 def preload_modules(names: Iterable[str]) -> None:
-    """Import what tasks will need, once for all; an import that fails is left to the task, which then raises the error.
+    """Import what tasks will need. A failing import is ignored: the task raises its error.
 
-    names: "package.module", or "package.module:function", which is also called.
+    Args:
+        names: "package.module", or "package.module:function", which is also called.
     """
     place = os.environ.get(_PLACE_OF_COMPILED_CODE)
     for name in names:
@@ -243,23 +283,27 @@ def call_target(target: str) -> Callable[..., object]:
 
 
 def python_command(target: str, *arguments: str) -> list[str]:
-    """What starts a python that sees the modules which this one does, and calls `target` with `arguments`."""
+    """Return the command that calls `target` in a new python with the same module path."""
     return [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path), target, *arguments]
 
 
 def start_python(target: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
-    """A new python, as `python_command` describes it, in a session of its own.
+    """Start a new python that calls `target`, in a session of its own, so Ctrl-C reaches only the supervisor.
 
-    So a Ctrl-C in the terminal reaches the supervisor alone. options: of Popen.
+    Args:
+        target: The function, "package.module:function".
+        *arguments: Its arguments.
+        **options: Options of Popen.
     """
     return subprocess.Popen(python_command(target, *arguments), start_new_session=os.name != "nt", **options)
 
 
 def thread_limits(threads: int) -> dict[str, str]:
-    """Environment variables that numerical libraries read when they are loaded, before any code of ours runs."""
+    """Return environment variables that limit the threads of numerical libraries. They are read at import."""
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
     return dict.fromkeys(pools, str(threads))
 
 
 def usable_cores() -> int:
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Whether our mean over seeds is a published one: two means of draws that don't belong together."""
+"""Compares our mean over seeds with a published mean."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -14,24 +14,42 @@ Verdict = Literal["equal", "differs", "can't tell"]
 
 @dataclass(frozen=True)
 class Agreement:
-    """Ours against theirs. Where something is missing there is no verdict, and the interval is of our seeds alone."""
+    """Our mean compared with a published one.
 
-    difference: float  # ours - theirs
-    low: float | None  # of the interval of the difference
+    Attributes:
+        difference: Ours minus theirs.
+        low: Lower end of the interval. If something of theirs is missing, it covers our seeds alone.
+        high: Upper end.
+        verdict: None if something is missing.
+        missing: What is missing.
+        seeds: For "can't tell", how many of our seeds would decide; None: no number would, theirs are too few.
+    """
+
+    difference: float
+    low: float | None
     high: float | None
     verdict: Verdict | None
-    missing: str = ""  # for a verdict
-    seeds: int | None = None  # of "can't tell": how many of ours could. None: no number, theirs are too few
+    missing: str = ""
+    seeds: int | None = None
 
 
 def compare(ours: Summary, theirs: Summary, margin: float, level: float = 0.95) -> Agreement:
-    """Whether two means are the same but for `margin` > 0, in their unit. n of theirs is 0 where it is not known.
+    """Return whether two means are equal up to a margin.
 
-    The interval of the difference is Welch's (1947), with both spreads. It lies inside the margin: "equal"; else it
-    excludes 0: "differs"; else "can't tell". One interval decides all three, so a reader can check the verdict with
-    what is shown. At level .95 "equal" is then two one-sided tests at .025 each (Schuirmann 1987), stricter than the
-    usual .05, and wins where the interval excludes 0 too: such a difference is known to be smaller than counts.
-    Raises ValueError where a mean is missing.
+    The interval of the difference is Welch's (1947), with both spreads. If it lies inside the margin, the verdict is
+    "equal". Otherwise, if it excludes 0, the verdict is "differs", else "can't tell". A reader can check the verdict,
+    since one interval decides. At level .95 "equal" is two one-sided tests at .025 each (Schuirmann 1987), stricter
+    than the usual .05. "equal" also holds where the interval excludes 0: the difference is known to be smaller than the
+    margin.
+
+    Args:
+        ours: Our mean.
+        theirs: The published mean; n is 0 if unknown.
+        margin: In the unit of the means, above 0.
+        level: Of the interval.
+
+    Raises:
+        ValueError: A mean is missing.
     """
     delta = unpaired_difference(ours, theirs, level)
     if delta is None:
@@ -79,9 +97,9 @@ def _seeds_for(half: float, ours: Summary, theirs: Summary, level: float) -> int
 
 
 def unpaired_difference(after: Summary, before: Summary, level: float = 0.95) -> Difference | None:
-    """`after` minus `before` by Welch's t (Welch 1947), as scipy.stats.ttest_ind(equal_var=False) has it.
+    """Return `after` minus `before` by Welch's t (Welch 1947), as scipy.stats.ttest_ind(equal_var=False) does.
 
-    None where a mean is missing; without a spread on both sides there is no interval, and p is 1.
+    None if a mean is missing. Without a spread on both sides there is no interval, and p is 1.
     """
     if after.mean is None or before.mean is None:
         return None

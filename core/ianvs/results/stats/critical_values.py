@@ -1,4 +1,4 @@
-"""How many standard errors a simultaneous 95 % interval reaches: found by simulation, benchmarks/critical_values.py."""
+"""Critical values of simultaneous 95 % intervals, found by simulation (benchmarks/critical_values.py)."""
 
 import json
 from importlib.resources import files
@@ -19,10 +19,16 @@ _TABLES = json.loads((files(__package__) / "critical_values.json").read_text(enc
 
 
 def critical_value(part: Literal["seeds", "samples"], methods: int, draws: ArrayLike, family: Family = "all") -> Array:
-    """Of the mean difference of so many paired `draws` (seeds, or groups of test samples) between `methods` >= 2.
+    """Return how many standard errors a simultaneous 95 % interval of a mean difference extends.
 
-    nan below two draws. Linear between entries, over more draws than the table has as over its last. Beyond the last
-    number of methods ("best") it grows with their logarithm, as between the last two.
+    It is linear between entries of the table. Over more draws it is that of the table's last entry. Beyond the last
+    number of methods ("best") it grows with its logarithm, as between the last two.
+
+    Args:
+        part: The source of the draws: seeds, or groups of test samples.
+        methods: Number of methods, 2 or more.
+        draws: Paired draws. The result is nan below two.
+        family: Which pairs are compared.
     """
     table = _TABLES[family][part]
     of_draws = np.array([int(n) for n in next(iter(table.values()))])

@@ -1,4 +1,4 @@
-"""Methods over several exams: aggregates, and tests where exams are many enough to say anything."""
+"""Methods over several exams: aggregates, and tests if there are enough exams."""
 
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -16,11 +16,18 @@ _SEED = 20_240_904
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Of one method over E exams, with 95 % intervals of the bootstrap over exams.
+    """One method over E exams, with 95 % bootstrap intervals over exams.
 
-    mean_rank: 1 is the best, equals share their mean rank. win_rate: of all comparisons with other methods, wins and
-    half of the ties. mean: of the scores as they are. iqm: interquartile mean of scores that are normalised to 0 (the
-    worst) and 1 (the best method) in each exam. It and the intervals are None below ENOUGH_EXAMS.
+    `iqm` and the intervals are None below ENOUGH_EXAMS.
+
+    Attributes:
+        mean_rank: 1 is the best. Equal methods share their mean rank.
+        win_rate: Wins and half of the ties, as a share of all comparisons with other methods.
+        mean: Mean of the scores.
+        iqm: Interquartile mean of scores that are normalised to 0 (the worst) and 1 (the best method) in each exam.
+        mean_rank_interval: (low, high).
+        mean_interval: (low, high).
+        iqm_interval: (low, high).
     """
 
     mean_rank: float
@@ -34,8 +41,14 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class OverExams:
-    """rows: [i] of method i; None for one that lacks an exam. friedman: p that all are equal; pairs: (m, m) p of
-    Wilcoxon's signed-rank test with Holm's steps, of the methods without a gap; None where exams are too few.
+    """All methods over the exams.
+
+    Attributes:
+        rows: [i] of method i; None if it lacks an exam.
+        exams: Number of exams.
+        friedman: p of the hypothesis that all methods are equal; None: too few exams.
+        pairs: (m, m) p of Wilcoxon's signed-rank test with Holm's correction, for methods that have all exams; None:
+            too few exams.
     """
 
     rows: tuple[Aggregate | None, ...]
@@ -45,7 +58,7 @@ class OverExams:
 
 
 def over_exams(scores: Array) -> OverExams:
-    """scores: (E, m) means over seeds, more is better; nan where a method was not examined."""
+    """Aggregate and test. scores: (E, m) means over seeds, more is better; nan where a method was not examined."""
     exams, m = scores.shape
     whole = np.flatnonzero(~np.isnan(scores).any(axis=0))
     rows: list[Aggregate | None] = [None] * m
@@ -73,17 +86,17 @@ def over_exams(scores: Array) -> OverExams:
 
 
 def exams_needed(methods: int) -> int:
-    """How many exams the pairwise tests of so many methods need to say anything.
+    """Return how many exams the pairwise tests of this many methods need to be significant at all.
 
-    The smallest two-sided p of Wilcoxon's test of n exams is 2^(1 - n); Holm's first step asks for .05 over the
-    number of pairs.
+    The smallest two-sided p of Wilcoxon's test on n exams is 2^(1 - n). Holm's first step requires .05 over the number
+    of pairs.
     """
     pairs = methods * (methods - 1) // 2
     return next(n for n in range(1, 64) if 2.0 ** (1 - n) <= 0.05 / pairs)
 
 
 def holm(p: Array) -> Array:
-    """(P,) adjusted p values of Holm 1979: reject those <= alpha, and the chance of any error is at most alpha."""
+    """Return (P,) adjusted p values (Holm 1979). If those <= alpha are rejected, any error has chance alpha at most."""
     order = np.argsort(p, kind="stable")
     steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
     adjusted = np.empty_like(p)

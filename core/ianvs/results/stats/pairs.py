@@ -1,5 +1,4 @@
-"""All pairs of methods, compared on the same draws: differences, their simultaneous intervals, and which are apart;
-and bars around means that show this."""
+"""All pairs of methods, compared on the same draws: differences, simultaneous intervals, and bars that show them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,8 +23,14 @@ _GAP = 1e-3  # of the largest difference, between bars that must not touch
 
 @dataclass(frozen=True)
 class Difference:
-    """A method minus another one. low, high: 95 % interval; None where nothing tells a spread. separated: whether the
-    interval excludes 0, or the difference is certain. p: of two methods alone, by the same t as the interval.
+    """The difference of two methods.
+
+    Attributes:
+        mean: The difference.
+        low: Lower end of the 95 % interval; None: the spread is unknown.
+        high: Upper end.
+        separated: Whether the interval excludes 0, or the difference is certain.
+        p: For two methods alone, by the t distribution of the interval.
     """
 
     mean: float
@@ -37,13 +42,20 @@ class Difference:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of m methods, (P,) arrays: all of them in the order of itertools.combinations, or those with the best.
+    """Pairs of m methods, (P,) arrays: all in the order of itertools.combinations, or those with the best.
 
-    first, second: the methods of a pair. difference: first minus second, over the `seeds` that both have.
-    spread: variance of the difference of one seed, moved half-way to that of the other pairs; samples: variance of the
-    difference by the choice of test samples, 0 where it is not asked for. margin: half of the interval, all of which
-    hold at once with a probability of 95 %; nan where nothing tells a spread. apart: which pairs are separated.
-    distinct: how many of the methods are no twins of others.
+    Attributes:
+        methods: m.
+        distinct: How many of the methods are not equal to another one in all draws.
+        first: The first method of each pair.
+        second: The second one.
+        difference: First minus second, over the `seeds` that both have.
+        seeds: Number of these seeds.
+        spread: Variance of the difference for one seed, shrunk half-way towards that of the other pairs.
+        samples: Variance of the difference over test samples; 0 if it is not used.
+        margin: Half of the interval. All intervals hold at once with a probability of 95 %. nan: the spread is unknown.
+        apart: Which pairs are separated.
+        family: Which pairs are compared.
     """
 
     methods: int
@@ -59,7 +71,7 @@ class Pairs:
     family: Family
 
     def between(self, i: int, j: int) -> Difference | None:
-        """Method i minus method j, i != j. None for a pair that is not compared."""
+        """Return method i minus method j, i != j; None for a pair that is not compared."""
         at = self._places.get((min(i, j), max(i, j)))
         if at is None:
             return None
@@ -76,14 +88,17 @@ class Pairs:
 
 
 def compare_all(scores: Array, parts: Sequence[Array] = (), *, fixed_test_set: bool = False) -> Pairs:
-    """Pairs of the m methods with `scores`, (seeds, m): more is better, nan where a method lacks a seed.
+    """Compare all pairs of m methods.
 
-    parts: for each exam that the scores are the mean of, (seeds, m, G) what each of G groups of test samples says of
-    them; then the chance of other test samples counts too, unless fixed_test_set asks about this very test set.
+    The margin of a difference is sqrt(c1² V1 + c2² V2): V1 over seeds, shrunk half-way towards that of all pairs, V2
+    over test samples, c1 and c2 the critical values for the number of distinct methods. Methods without any spread
+    differ for certain. docs/statistics.md lists the assumptions.
 
-    The margin of a difference is sqrt(c1² V1 + c2² V2): V1 by seeds, moved half-way to that of all pairs, V2 by test
-    samples, c1 and c2 the critical values for the number of distinct methods. Methods that have no spread of their own
-    differ for certain. What else has to hold, and why, is told in docs/statistics.md.
+    Args:
+        scores: (seeds, m), more is better, nan where a method lacks a seed.
+        parts: For each exam over which the scores are averaged, (seeds, m, G): the scores without each of G groups of
+            test samples. Then other test samples are a source of chance, too.
+        fixed_test_set: Ignore `parts`, for conclusions on this test set alone.
     """
     m = scores.shape[1]
     twin_of = _twins(scores, parts)
@@ -115,9 +130,15 @@ def compare_all(scores: Array, parts: Sequence[Array] = (), *, fixed_test_set: b
 
 
 def moved_half_way(s2: Array, n: NDArray[np.int64], counted: NDArray[np.bool_]) -> Array:
-    """(..., P) variances `s2` of P pairs that have `n` seeds each, moved half-way to that of the pairs that are
-    `counted` where that is larger. The mean of these up to four seeds; from five on their median, which a single wild
-    method does not move, over that of a chi-squared variable.
+    """Shrink variances half-way towards a common one, where that is larger.
+
+    The common one is the mean up to four seeds. From five on it is the median over that of a chi-squared variable,
+    which a single outlier does not change.
+
+    Args:
+        s2: (..., P) variances.
+        n: (P,) seeds of each pair.
+        counted: (P,) the pairs whose variances make the common one.
     """
     from scipy.special import gammaincinv  # scipy.stats takes a second to import
 
@@ -219,7 +240,7 @@ def _batches(sources: Sequence[Array], index: NDArray[np.int64]) -> Iterator[tup
 
 
 def paired_difference(a: Sequence[float], b: Sequence[float], level: float = 0.95) -> Difference:
-    """Of n paired values, a minus b, by Student's t, of these two alone. One pair tells no spread."""
+    """Return a minus b of n paired values by Student's t, from these two alone. One pair has no spread."""
     values = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
     mean = float(values.mean())
     rounding = _ROUNDING * max(float(np.abs(values).max()), 1e-3)
@@ -230,7 +251,7 @@ def paired_difference(a: Sequence[float], b: Sequence[float], level: float = 0.9
 
 
 def by_t(mean: float, error: float, freedom: float, level: float) -> Difference:
-    """A difference with its standard error, by Student's t: interval, verdict and p say the same."""
+    """Return a difference with its standard error by Student's t. Interval, verdict and p agree."""
     from scipy.special import stdtr, stdtrit
 
     half = float(stdtrit(freedom, 0.5 + level / 2)) * error
@@ -239,12 +260,14 @@ def by_t(mean: float, error: float, freedom: float, level: float) -> Difference:
 
 
 def comparison_bars(pairs: Pairs) -> Array | None:
-    """Bars around means that overlap exactly where two methods are not apart.
+    """Return bars around means that overlap exactly where two methods are not separated.
 
-    (m,) half-lengths h, as near as can be to h_i + h_j = margin; None where none agree with all pairs, or of many.
+    A linear program: the least sum of |h_i + h_j - margin|, with h_i + h_j below the difference of separated methods,
+    and not below that of others.
 
-    A linear program: the least sum of |h_i + h_j - margin| with h_i + h_j below the difference of two methods that are
-    apart, and not below that of two that are not.
+    Returns:
+        (m,) half-lengths h, with h_i + h_j as near as possible to the margin; None if no lengths agree with all pairs,
+        or there are many.
     """
     from scipy.optimize import linprog  # takes a while to import
 

@@ -1,4 +1,4 @@
-"""Where methods stand: ranks with intervals and tiers; what would separate them; who is not beaten in everything."""
+"""Ranks of methods with intervals and tiers, what would separate two methods, and the Pareto front."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -21,8 +21,13 @@ _UNSTEADY, _UNSTEADY_ALONE = 0.1, 0.25  # of the largest score
 
 @dataclass(frozen=True)
 class RankInterval:
-    """low, high: the ranks that a method may have, counted from 1. tier: "A" is the best, and no two of one tier are
-    separated; None for a method that shares no two seeds with any other.
+    """The ranks that a method may have.
+
+    Attributes:
+        low: The best, counted from 1.
+        high: The worst.
+        tier: "A" is the best. No two methods of one tier are separated. None for a method that shares no two seeds with
+            any other.
     """
 
     low: int
@@ -32,18 +37,23 @@ class RankInterval:
 
 @dataclass(frozen=True)
 class Standings:
-    """[i] of method i. pairs: what they come from."""
+    """The ranks of all methods.
+
+    Attributes:
+        rows: [i] of method i.
+        pairs: The comparisons that they are derived from.
+    """
 
     rows: tuple[RankInterval, ...]
     pairs: Pairs
 
 
 def standings(scores: Array, parts: Sequence[Array] = (), *, fixed_test_set: bool = False) -> Standings:
-    """Of m methods; what it takes is as in compare_all.
+    """Return the ranks of m methods, with the arguments of compare_all.
 
-    The interval of a rank is from 1 + the number of methods that are surely above to m - the number that are surely
-    below: all true ranks lie in their intervals at once with a probability of 95 % (Mogstad, Romano, Shaikh & Wilhelm
-    2024, Review of Economic Studies 91).
+    The interval of a rank extends from 1 + the number of methods that are certainly better to m - the number that are
+    certainly worse. All true ranks lie in their intervals at once with a probability of 95 % (Mogstad, Romano, Shaikh &
+    Wilhelm 2024, Review of Economic Studies 91).
     """
     pairs = compare_all(scores, parts, fixed_test_set=fixed_test_set)
     m = pairs.methods
@@ -76,10 +86,18 @@ def _tiers(scores: Array, pairs: Pairs) -> dict[int, str]:
 def seeds_to_separate(
     difference: float, spread: float, samples: float, methods: int, groups: int, family: Family = "all"
 ) -> int | None:
-    """The fewest seeds with which two methods would be separated with 80 % chance, were all to stay as it is.
+    """Return the fewest seeds that would separate two methods with 80 % chance, if everything else stays the same.
 
-    spread, samples: variances, as in Pairs. None: more than anybody would run, or no number would do: that of the test
-    samples is too large, see samples_to_separate.
+    None: more than anybody would run, or no number would do, since the variance over test samples is too large (see
+    samples_to_separate).
+
+    Args:
+        difference: The difference of their means.
+        spread: Variance over seeds, as in Pairs.
+        samples: Variance over test samples, as in Pairs.
+        methods: Number of methods.
+        groups: Groups of test samples.
+        family: Which pairs are compared.
     """
     n = np.arange(2, _MOST + 1)
     c1 = critical_value("seeds", methods, n, family)
@@ -90,26 +108,34 @@ def seeds_to_separate(
 
 
 def samples_to_separate(difference: float, samples: float, methods: int, groups: int, family: Family = "all") -> float:
-    """How many times as many test samples would leave room for the seeds, where `samples` alone hides a difference."""
+    """Return how many times as many test samples would be needed, where `samples` alone hides a difference."""
     return float(2 * critical_value("samples", methods, groups, family) ** 2 * samples / difference**2)
 
 
 def unseen_failure(seeds: int, level: float = 0.95) -> float:
-    """How probable a failure may be that none of so many seeds has shown."""
+    """Return the upper confidence limit of the probability of a failure that did not occur in this many seeds."""
     return float(1 - (1 - level) ** (1 / seeds))
 
 
 def expected_largest(n: int) -> float:
-    """Of n standard normal draws (Blom 1958): so many errors the best of n equal configurations looks better by."""
+    """Return the expected largest of n standard normal draws (Blom 1958).
+
+    The best of n equal configurations looks better by this many standard errors.
+    """
     from scipy.special import ndtri
 
     return float(ndtri((n - 0.375) / (n + 0.25)))
 
 
 def outlier_seeds(scores: Array) -> dict[int, list[int]]:
-    """By method, the seeds of (seeds, m) `scores` whose score is further from the median of the method than ten times
-    the median spread of the other methods, and ten times the median distance of its own other scores (so that a method
-    among much steadier ones is not taken for wild): such scores are no draws of a normal distribution.
+    """Return for each method the seeds with outlying scores. These are no draws of a normal distribution.
+
+    A score is an outlier if its distance from the median of the method is more than ten times the median spread of the
+    other methods, and ten times the median distance of the method's other scores. The second condition protects a
+    method among much steadier ones.
+
+    Args:
+        scores: (seeds, m).
     """
     away = np.abs(scores - np.nanmedian(scores, axis=0))
     several = (~np.isnan(scores)).sum(axis=0) > 1
@@ -126,11 +152,14 @@ def outlier_seeds(scores: Array) -> dict[int, list[int]]:
 
 
 def unsteady_methods(means: Array, spreads: Array) -> list[int]:
-    """Positions of the m methods whose training goes well with some seeds and badly with others.
+    """Return the positions of methods whose training succeeds with some seeds and fails with others.
 
-    means, spreads: (m,) mean and sample standard deviation over seeds of each method's score; nan where not known.
-    A spread counts if it is more than a tenth of the largest score of the exam, and ten times the median spread of the
+    A spread counts if it is more than a tenth of the largest score of the exam and ten times the median spread of the
     other methods; without others, if it is more than a quarter of the score.
+
+    Args:
+        means: (m,) mean over seeds of each method's score; nan: unknown.
+        spreads: (m,) sample standard deviation over seeds; nan: unknown.
     """
     size, methods = float(np.nanmax(np.abs(means), initial=0.0)), []
     for i, spread in enumerate(spreads.tolist()):
@@ -143,12 +172,16 @@ def unsteady_methods(means: Array, spreads: Array) -> list[int]:
 
 
 def pareto_front(scores: Array, better: NDArray[np.bool_], costs: Array, tolerance: Sequence[float] = ()) -> list[int]:
-    """Positions of the m rows that no marked one removes, from the best score down.
+    """Return the positions of rows that no marked row dominates, from the best score down.
 
-    scores: (m,), more is better. better: (m, m), whether the score of row i is better than that of row j by more than
-    chance explains. costs: (m, k), less is better; tolerance: of each, the share within which two are the same.
-    i removes j if its score is no worse, its costs are no worse beyond the tolerance, and it is better in one by more
-    than that. Only rows that are marked remove others: tolerant dominance can go round in circles.
+    i dominates j if its score is no worse, its costs are no worse beyond the tolerance, and it is better in one by more
+    than that. Only rows of the result dominate others, since dominance with a tolerance can be circular.
+
+    Args:
+        scores: (m,), more is better.
+        better: (m, m), whether the score of row i is better than that of row j by more than chance explains.
+        costs: (m, k), less is better.
+        tolerance: For each cost, the share within which two are the same.
     """
     room = 1 + np.array(tolerance or [0.0] * costs.shape[1])
     front, count = np.empty(len(scores), dtype=np.intp), 0

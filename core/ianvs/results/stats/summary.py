@@ -13,7 +13,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean and spread of n values. `std` is the sample standard deviation (n - 1 in the denominator)."""
+    """Mean and spread of n values.
+
+    Attributes:
+        mean: None if a value is missing.
+        std: The sample standard deviation (n - 1 in the denominator).
+        n: Number of values.
+    """
 
     mean: float | None  # None: a value is missing, or there is none at all
     std: float | None  # None as `mean`, and for a single value
@@ -22,17 +28,22 @@ class Summary:
 
 @dataclass(frozen=True)
 class Ranking:
-    """`order[i]` is the position of the row in place i; `ranks[row]` its rank, counted from 1."""
+    """Rows in order.
+
+    Attributes:
+        order: order[i] is the position of the row in place i.
+        ranks: ranks[row] is its rank, counted from 1.
+    """
 
     order: tuple[int, ...]
     ranks: tuple[int, ...]
 
 
 def summarise(values: Iterable[float | None]) -> Summary:
-    """Mean, sample standard deviation and number of `values`; None and nan are missing values.
+    """Return the mean, sample standard deviation and number of values.
 
-    A missing value makes no mean: the mean of what happens to be left would compare unlike things.
-    The order of the values does not matter, not even in the last bit.
+    A missing value (None or nan) makes the mean None: the mean of the others would compare different things. The order
+    of the values has no effect, not even in the last bit.
     """
     given = list(values)
     present = sorted(float(value) for value in given if value is not None and not math.isnan(value))
@@ -49,11 +60,13 @@ def summarise(values: Iterable[float | None]) -> Summary:
 
 
 def rank(rows: Sequence[Sequence[float | None]], descending: Sequence[bool]) -> Ranking:
-    """Rank `rows` by their first key, ties by the second, and so on.
+    """Rank rows by their first key, ties by the second, and so on.
 
-    rows: (N, K) key values, None or nan where missing: last in its key, whatever the direction.
-    descending: (K,) True where a higher value is better.
-    Rows that are equal in every key share a rank and the next one is skipped ("1, 2, 2, 4"); they keep their order.
+    Rows that are equal in every key share a rank, and the next one is skipped ("1, 2, 2, 4"). They keep their order.
+
+    Args:
+        rows: (N, K) key values. A missing one (None or nan) is last in its key, whatever the direction.
+        descending: (K,) whether a higher value is better.
     """
     keys = [tuple(_key(value, falls) for value, falls in zip(row, descending, strict=True)) for row in rows]
     order = sorted(range(len(keys)), key=keys.__getitem__)  # stable
