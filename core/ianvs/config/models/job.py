@@ -180,7 +180,7 @@ class EngineSpec(NamedSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationSpec(PlacedSpec):
-    """What generates replies of language models: the learner itself with transformers, or a server with its base model."""
+    """What generates replies of language models: the learner with transformers, or a server with its base model."""
 
     engine: Literal["transformers", "server"] = "transformers"
     url: Name | None = None  # of the server
