@@ -227,8 +227,8 @@ class ChatTemplate:
         spans = () if self.sight is None else self.sight.spans(tokens, pictures)
         if len(spans) > len(pictures) or any(any(learnt[start:end]) for start, end in spans):
             raise PluginError(
-                f"a conversation has {len(pictures)} pictures and {len(spans)} marks {MARK}, which a model that sees "
-                "takes for one each. Give each mark of the user a picture, and write others in another way.",
+                f"a conversation has {len(pictures)} images and {len(spans)} marks {MARK}; the model needs an image "
+                "for each mark. Add the images, and write other uses of the mark in another way.",
                 code="refused-arguments",
             )
         return Encoded(tuple(tokens), tuple(learnt), tuple(pictures[: len(spans)]), spans)

@@ -32,8 +32,8 @@ class Lengths:
         self.counts[round] = (len(whole), len(whole) - len(chosen), cut)
         if not chosen:
             raise PluginError(
-                f"max_length is {self.max_length}, and none of the {len(whole)} conversations of round {round} has "
-                "something of a reply in its first so many tokens. A larger max_length keeps the replies.",
+                f"max_length is {self.max_length}, and in all {len(whole)} conversations of round {round} the first "
+                "reply begins after that many tokens. Increase max_length.",
                 code="refused-arguments",
             )
         return [conversations[i] for i in chosen], [encoded[i] for i in chosen]

@@ -58,7 +58,7 @@ def require_card(options: ModelOptions) -> None:
     if (options.quantize != "none" or flash) and not torch.cuda.is_available():
         setting = f"attention is {options.attention}" if flash else f"quantize is {options.quantize}"
         raise PluginError(
-            f"{setting}, which needs an NVIDIA card, and torch finds none here. Take it out, or "
+            f"{setting}, which needs an NVIDIA GPU, and torch finds none here. Take it out, or "
             "let the job run where there is one, with `device: cuda`.",
             code="conflicting-keys",
         )

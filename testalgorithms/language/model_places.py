@@ -55,7 +55,7 @@ def place_of(base_model: str) -> ModelPlace:
         return ModelPlace(str(files[0].parent), True, files[0].name)
     if path.is_file():
         raise PluginError(
-            f"base_model '{base_model}' is a file, but no GGUF file. Give the folder that it lies in.",
+            f"base_model '{base_model}' is a file, but no GGUF file. Give its folder.",
             code="unreadable-file",
         )
     if path.is_dir():

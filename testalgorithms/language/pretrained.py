@@ -117,7 +117,7 @@ def model_class(config: Any) -> Any:
         return AutoModelForCausalLM
     if hasattr(config, "vision_config") or hasattr(config, "audio_config"):
         raise PluginError(
-            f"the base model is of the kind '{kind}', which sees or hears; of such models these kinds can be tuned: "
+            f"the base model has the type '{kind}', which takes images or sound; of these, tunable are: "
             f"{', '.join(KINDS)}. Take one of these, or its language model alone.",
             code="refused-arguments",
         )

@@ -35,8 +35,8 @@ def require_causal(network: Any, name: str) -> None:
     ]
     if _differ(*outputs):
         raise PluginError(
-            f"base_model '{name}' sees later tokens: another last token changes what it says at the first. It is "
-            "no causal language model (BERT and its like fill gaps), so it can't write replies. Take one that is.",
+            f"base_model '{name}' is no causal language model: another last token changes its output at the "
+            "first, as in BERT. It can't write replies. Take another model.",
             code="refused-arguments",
         )
 

@@ -62,9 +62,9 @@ def require_servable(
     elif options.use_dora or options.target_parameters:
         problem = "a server takes plain adapters of layers, without use_dora and target_parameters"
     elif replying.temperature or replying.stops:
-        problem = "a server is asked for greedy replies, without temperature and stop_strings"
+        problem = "a server generates greedy replies, without temperature and stop_strings"
     elif sees:
-        problem = f"{named} sees, and a server is sent prompts without pictures"
+        problem = f"{named} takes images, and a server gets prompts without images"
     elif not _is_served(place.name, server):
         problem = f"{named} is not what the server at {server['url']} has loaded, '{server['root']}'"
         remedy = f"Start it with `vllm serve {place.name} --enable-lora`, or take"

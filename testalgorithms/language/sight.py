@@ -286,7 +286,7 @@ def require_sight(conversations: Iterable[Any], sight: Sight | None, base_model:
         return
     if sight is None:
         raise PluginError(
-            f"base_model '{base_model}' can't see the pictures of these conversations. Take one that can (tiny-vision, "
+            f"base_model '{base_model}' can't process images. Take one that can (tiny-vision, "
             f"or one of the kinds {', '.join(KINDS)}), or leave them out by `pictures: ignore` in the dataset.",
             code="refused-arguments",
         )

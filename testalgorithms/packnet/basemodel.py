@@ -8,7 +8,7 @@ from torch.func import functional_call
 from ianvs.authoring import TorchLearner
 from ianvs.base.errors import PluginError
 
-REFUSAL = "PackNet has to be told which classes answers are chosen among: give it a task-incremental exam."
+REFUSAL = "PackNet needs the classes of each task in testing: use a task-incremental exam."
 
 
 class PackNet(TorchLearner):

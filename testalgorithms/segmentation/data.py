@@ -63,7 +63,7 @@ class DomainLabels:
             counts += torch.bincount(part.reshape(-1), minlength=IGNORE + 1)
         if counts[STRANGE]:
             raise PluginError(
-                f"{int(counts[STRANGE])} pixels of the round's label pictures have a class that is not taught in it. "
+                f"{int(counts[STRANGE])} pixels of the round's masks have a class that is not taught in it. "
                 f"Its classes are {self.classes}, and {IGNORE} is for ignored pixels.",
                 code="refused-arguments",
             )

@@ -77,9 +77,7 @@ def _add_prepared(parser: argparse.ArgumentParser, name: str) -> None:
         parser.add_argument("--test-ratio", type=float, metavar="X", help="share of the test part (0.2)")
         parser.add_argument("--seed", type=_natural, metavar="N", help="of the split (0)")
     parser.add_argument("--skip-missing", action="store_true", default=None, help="leave out what has no counterpart")
-    parser.add_argument(
-        "--no-check", dest="check", action="store_false", help="do not open label pictures that need no mapping"
-    )
+    parser.add_argument("--no-check", dest="check", action="store_false", help="do not open masks that need no mapping")
     parser.set_defaults(command=_prepare)
 
 

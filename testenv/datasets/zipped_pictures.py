@@ -33,7 +33,7 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Li
     skipped = around + bool(split and "" not in split)
     pictures = [name for name in names if skipped == around or SPLITS.get(name.parts[around].casefold()) == part]
     if loose := [str(name) for name in pictures if len(name.parts) < skipped + 2]:
-        message = f"these pictures lie in no class folder: {one_line(loose, 3)}. Put each into the folder of its class."
+        message = f"these images are in no class folder: {one_line(loose, 3)}. Put each into the folder of its class."
         raise SourceError.single(message, Location(path), "invalid-record")
     if not pictures:
         of_part = f" of the {part} part" if names else ""

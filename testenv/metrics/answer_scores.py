@@ -154,7 +154,7 @@ def _configured(spec: MetricSpec) -> Metric:
     def of_test(record: EvaluationRecord) -> Mapping[str, float]:
         for test in options.by:
             if test not in record.tests:
-                problem = f"`by` names the test set '{test}', which there is none of.{closest(test, record.tests)}"
+                problem = f"`by` names an unknown test set '{test}'.{closest(test, record.tests)}"
                 raise InvalidValue(f"{problem} There are: {one_line(record.tests)}", "unfit-metric")
         name = options.by.get(record.test, options.otherwise)
         missing = [test for test in record.tests if test not in options.by]

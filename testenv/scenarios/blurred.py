@@ -88,7 +88,7 @@ class BlurredBoundary(ByClasses):
         labels = request.dataset.train.y
         groups, share = self.class_groups(request), self.M / 100
         if sum(map(len, groups)) > len(request.dataset.classes):
-            refuse(request, "a class has one home here: name each in one round of `round_classes`.", "round_classes")
+            refuse(request, "`round_classes` may name a class in one round only.", "round_classes")
         rng = generator(self.seed, 0, self.kind)
         if len(rounds) == 1 and share:
             refuse(request, "a single round has no other one to mix with. Set `rounds`.", "rounds")

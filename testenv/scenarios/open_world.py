@@ -75,7 +75,7 @@ class OpenWorld(ByClasses):
         if self.domains is None:
             return None, []
         if self.domains.get("streaming"):
-            return None, ["`streaming` asks of domains to come alone, and an open world asks of all. Take it out."]
+            return None, ["`streaming` tests later domains only, and an open world tests all. Take it out."]
         options, problems = check_options(DomainIncremental, self.domains, "domains", None, {})
         return options, [problem.message for problem in problems]
 

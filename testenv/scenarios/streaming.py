@@ -15,7 +15,7 @@ def as_stream(exam: Exam, batch: int, eval_every: int | None, *, shuffled: bool)
 def too_often(batch: int, eval_every: int | None) -> Iterator[tuple[str, str]]:
     """(option, message) where examinations are asked for within a chunk, where there can be none."""
     if eval_every is not None and eval_every < batch:
-        message = f"`eval_every: {eval_every}` is less than `batch: {batch}`, and a chunk is handed over whole"
+        message = f"`eval_every: {eval_every}` is less than `batch: {batch}`, and a chunk is served as a whole"
         yield "eval_every", f"{message}. Set `eval_every` to {batch} or more, or a smaller `batch`."
 
 

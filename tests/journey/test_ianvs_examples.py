@@ -156,7 +156,7 @@ def test_who_raised_an_error_is_told_by_the_file_it_came_from(tmp_path):
 
 
 def test_what_the_checks_refuse_is_the_checkout_s_the_data_s_or_a_package_s(tmp_path):
-    missing = "a/plugin.py:3:1: this file imports '{}', which is not to be found. {}"
+    missing = "a/plugin.py:3:1: this file imports '{}', which is not installed. {}"
     own = "/x/RFNet has no 'RFNet.config': a file that belongs to the plugin is missing."
     for said, who in (
         (missing.format("mmcv.image", "Install it (pip install mmcv)."), ("package", "packages: mmcv")),

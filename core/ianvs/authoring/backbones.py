@@ -247,7 +247,7 @@ def _unknown(weights: str, name: str, choices: Sequence[str]) -> PluginError:
 def _absent(name: str, weights: str, source: str, file: Path | None) -> PluginError:
     placed = "Set `weights:` to a file" if file is None else f"Put the file at {file}, set `weights:` to a file"
     return PluginError(
-        f"weights '{weights}' of network '{name}' are not on this machine, and nothing is downloaded unasked. "
+        f"weights '{weights}' of network '{name}' are not on this machine, and `download` is false. "
         f"{placed}, or set `download: true`. They come from {source}",
         code="missing-file",
     )

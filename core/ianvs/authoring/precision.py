@@ -25,7 +25,7 @@ def use_precision(precision: str, device: torch.device | str) -> None:
     if torch.device(device).type != "cuda":
         if precision == "tf32":
             raise PluginError(
-                "precision 'tf32' is how NVIDIA cards multiply, and this case runs on the CPU. Use 'fp32', or 'bf16', "
+                "precision 'tf32' is for NVIDIA GPUs, and this case runs on the CPU. Use 'fp32', or 'bf16', "
                 "which is computed anywhere.",
                 code="refused-arguments",
             )

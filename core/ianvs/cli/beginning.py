@@ -81,8 +81,8 @@ def _module_name(kind: str, name: str) -> str:
         )
     if module in sys.stdlib_module_names or _is_installed(module):
         raise IanvsError(
-            f"{module}.py would stand in the way of the installed module '{module}': whoever imports that would get "
-            f"this file. Choose another name, such as my_{module}.",
+            f"{module}.py would shadow the installed module '{module}': `import {module}` would import this file. "
+            f"Choose another name, such as my_{module}.",
             code="invalid-argument",
         )
     return module

@@ -183,9 +183,9 @@ def card_findings(driver: Sequence[str] | None, built: str | None, usable: Seque
     usable: cards that torch sees.
     """
     if usable:
-        yield Finding("ok", f"cards that torch can use: {', '.join(usable)}")
+        yield Finding("ok", f"GPUs that torch can use: {', '.join(usable)}")
     elif not driver:
-        yield Finding("ok", "no graphics card, or no driver of one: everything runs on the CPU")
+        yield Finding("ok", "no GPU, or no driver for it: everything runs on the CPU")
     elif built is None:
         remedy = "pip install --force-reinstall torch torchvision, from an index with CUDA builds: see pytorch.org."
         yield Finding("note", f"{', '.join(driver)}: torch can't use it, it is a build for CPUs", remedy)

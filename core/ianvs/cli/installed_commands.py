@@ -110,7 +110,7 @@ def _compute(options: argparse.Namespace) -> int:
 
 
 def add_doctor(commands: argparse._SubParsersAction[Any]) -> None:
-    about = "look whether what a run needs is here: torch, cards, memory, folders, models, Ray"
+    about = "check what a run needs: torch, GPUs, memory, folders, models, Ray"
     parser = commands.add_parser("doctor", help=about, description=f"{about}. Exit status 1: a run would break.")
     help_ = "where results would go"
     parser.add_argument("--workspace", type=Path, default=Path("workspace"), metavar="DIR", help=help_)

@@ -172,7 +172,7 @@ def _prune(options: argparse.Namespace) -> int:
     else:
         more = " and ".join(f"--{kind}" for kind in ("finished", "lost") if not getattr(options, kind))
         print(
-            ("Nothing was removed: --yes removes it." if entries else "There is nothing to remove.")
+            ("Nothing was removed: --yes removes it." if entries else "Nothing to remove.")
             + (f" {more} {'show' if ' ' in more else 'shows'} more." if more else "")
         )
     return 0

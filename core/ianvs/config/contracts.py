@@ -315,6 +315,6 @@ def mixed(named: Sequence[tuple[str, str]]) -> str | None:
         return None
     listed = " and ".join(f"`contract: {side}` ({names})" for side, names in sides.items())
     return (
-        f"algorithms under {listed} in one job: they are handed other things and can't be compared. "
+        f"algorithms under {listed} in one job: they get different data and can't be compared. "
         "Give each kind a job of its own."
     )

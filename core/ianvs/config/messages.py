@@ -19,7 +19,7 @@ from ianvs.config.models.form import ReadAs, Spec
 from ianvs.config.strict_yaml import Document, Steps
 
 GPU_WORDS = ("gpu", "GPU", "cuda:0", "gpu:0", "nvidia")
-GPU_IS_CUDA = " Write cuda for a graphics card; `gpus: [0]` says which one."
+GPU_IS_CUDA = " Write cuda for a GPU; `gpus: [0]` says which one."
 
 _EXPECTED = {
     "string_type": "text",

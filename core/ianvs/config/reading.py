@@ -189,16 +189,14 @@ def _at_the_top(document: Document, kind: str, model: type[Spec], link: Location
             continue
         if key in FILE_KINDS:
             yield ValidationError(
-                f"'{key}' stands beside '{kind}'. Give it a file of its own.", place, code="misplaced-key"
+                f"'{key}' is beside '{kind}'. Give it a file of its own.", place, code="misplaced-key"
             )
         elif key in model.known_keys():
-            yield ValidationError(f"key '{key}' stands beside '{kind}'. Indent it below.", place, code="misplaced-key")
+            yield ValidationError(f"key '{key}' is beside '{kind}'. Indent it below.", place, code="misplaced-key")
         elif home := home_of(key, kind):
             yield ValidationError(f"unknown key '{key}' at the top of the file.{home}", place, code="misplaced-key")
         else:
-            yield ValidationError(
-                f"'{key}' stands beside '{kind}' and is not read.", place, warning=True, code="no-effect"
-            )
+            yield ValidationError(f"'{key}' is beside '{kind}' and is not read.", place, warning=True, code="no-effect")
 
 
 def _not_of(data: Mapping[str, object], document: Document, kind: str, link: Location | None) -> ValidationError:

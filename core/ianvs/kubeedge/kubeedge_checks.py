@@ -241,7 +241,7 @@ def code_problems(job: JobSpec) -> Iterator[ValidationError]:
     lacking = missing_packages(list(dict.fromkeys(files)), folders)
     for missing in lacking:
         where = "a function in " if missing.lazily else ""
-        message = f"{where}this file imports '{missing.name}', which is not to be found. {missing.remedy}"
+        message = f"{where}this file imports '{missing.name}', which is not installed. {missing.remedy}"
         yield ValidationError(
             message, Location(missing.file, missing.line, 1), warning=missing.lazily, code="missing-package"
         )
@@ -253,7 +253,7 @@ def code_problems(job: JobSpec) -> Iterator[ValidationError]:
         any(missing.name == _READS_JSON for missing in lacking) or importlib.util.find_spec(_READS_JSON) is not None
     )
     if read and not settled:
-        message = f"a json of samples is read by '{_READS_JSON}', which is not to be found."
+        message = f"a json of samples is read by '{_READS_JSON}', which is not installed."
         yield ValidationError(
             f"{message} Install it (pip install {_READS_JSON}).", read[0].place, code="missing-package"
         )

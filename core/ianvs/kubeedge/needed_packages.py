@@ -192,13 +192,13 @@ def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[str]) -> tuple[
         places += (matches := sorted(path for path in matches if path.name in (top, f"{top}.py")))
         if good := [str(path.parent) for path in matches if origin_of(dotted, [str(path.parent)]) is not None]:
             which = "that folder" if len(good) == 1 else "the one that belongs to this plugin"
-            return dotted if len(good) == 1 else top, f"It lies in {', '.join(good)}: set PYTHONPATH to {which}."
+            return dotted if len(good) == 1 else top, f"It is in {', '.join(good)}: set PYTHONPATH to {which}."
     if places:
         return dotted, f"{places[0]} has no '{dotted}': a file that belongs to the plugin is missing."
     if home := next((folder for folder in near if _names_its_own(folder, top)), None):
         return dotted, f"There is no {home / top}: a file that belongs to the plugin is missing."
     if top in _DISTRIBUTIONS:
-        return top, f"Install it (pip install {_DISTRIBUTIONS[top]}), or set PYTHONPATH to the folder it lies in."
+        return top, f"Install it (pip install {_DISTRIBUTIONS[top]}), or set PYTHONPATH to the folder that has it."
     return top, f"Which package has '{top}' is not known here: its README may tell. Or set PYTHONPATH to where it lies."
 
 

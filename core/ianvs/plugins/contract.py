@@ -29,7 +29,7 @@ CONTEXT = {
     "progress": "callable(fraction, **numbers), reports how much of this call is done, 0 to 1, and say loss=0.3",
     "task": "int, identity of the task, only where the scenario's rules show it",
     "task_classes": "tuple of int, class indices of that task, only where answers are chosen among these",
-    "passes": "int or None, how often a learner may go over the data that it is handed; None is as often as it likes",
+    "passes": "int or None, how often a learner may iterate over the data; None: as often as it likes",
     "pretraining": "bool, only in continual pre-training: True in a stage, whose labels are hidden, False when a copy "
     "is adapted to a downstream task and answers for it",
     "generation": "Generation or None, in predict(): writes replies to prompts, by whom the job wants them written",

@@ -127,8 +127,8 @@ def nothing_like_it(job: JobSpec) -> str:
     if JobStore(job.workspace, job.name).read() is None:
         return nothing_stored(job.workspace)
     return (
-        "nothing is stored of the job as it is now: `ianvs plan` tells what has changed, and "
-        "`ianvs report` shows what was stored before."
+        "no results are stored for the present state of the job: `ianvs plan` shows what has changed, and "
+        "`ianvs report` shows the earlier results."
     )
 
 

@@ -392,7 +392,7 @@ def missing_pictures(plan: Plan, inspector: Inspector) -> list[ValidationError]:
     for key, cases in lacking.items():
         count = f"{len(cases)} finished cases" if len(cases) > 1 else "a finished case"
         message = (
-            f"metric '{authored[key].name}' reads all predicted label pictures, which are stored only where a metric "
+            f"metric '{authored[key].name}' reads all predicted masks, which are stored only where a metric "
             f"asks for them; {count} kept nothing but counts: {one_line(cases)}. Run them again (`--rerun all`, or "
             "`--rerun` with the beginning of an id), or let the metric take one argument `confusion`: the counts."
         )

@@ -80,7 +80,7 @@ def find_tree(root: Path, archives: str, features: str | None = None) -> Tree:
     if (root / OLD_FOLDER / "filelists").is_dir():
         return Tree(LISTS, root, root / OLD_FOLDER, None, _class_names([root, root / OLD_FOLDER]))
     if (meant := _meant(root)) is not None:
-        message = f"the release lies in {shown_path(meant)}. Set `root` to that folder."
+        message = f"the release is in {shown_path(meant)}. Set `root` to that folder."
     else:
         message = f"{shown_path(root)} holds no release of CLEAR. Unpack {archives} there."
     raise SourceError([ValidationError(message, code="missing-data")])

@@ -41,7 +41,7 @@ def find(request: PrepareRequest) -> tuple[RawDomain, ...]:
         for pair in pair_up(pictures, labels, f"*{_SUFFIX}", request.skip_missing, warnings):
             sequence, slash, _ = pair.key.partition("/")
             if not slash:
-                message = "lies in no folder of a sequence; expected rgb/{split}/{sequence}/{picture}."
+                message = "is in no folder of a sequence; expected rgb/{split}/{sequence}/{picture}."
                 raise DataError(f"{shown_path(pair.picture)}: {message}", code="damaged-dataset")
             by_domain.setdefault(sequence, []).append(pair)
         parts.append(by_domain)

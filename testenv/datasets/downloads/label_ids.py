@@ -24,7 +24,7 @@ def read_ids(path: Path, *, first_channel: bool = False) -> NDArray[Any]:
                 return np.asarray(image)
             if not first_channel:
                 raise DataError(
-                    f"{shown_path(path)}: is a colour picture ({image.mode}); a label picture has one channel of ids.",
+                    f"{shown_path(path)}: is a colour image ({image.mode}); a mask has one channel of ids.",
                     code="invalid-record",
                 )
             return deep_first_channel(held, str(path)) if deep_colour(held) else np.asarray(image)[..., 0]
@@ -76,6 +76,6 @@ def _refuse(path: Path, ids: NDArray[Any], wrong: NDArray[Any], expected: str) -
         pixels = int(np.isin(ids, wrong).sum())
         problem = f"holds the label {one_line(wrong.tolist(), 5)} at {pixels} pixel{'s' if pixels != 1 else ''}"
         raise DataError(
-            f"{shown_path(path)}: {problem}; expected {expected}. Is it a label picture of this dataset?",
+            f"{shown_path(path)}: {problem}; expected {expected}. Is it a mask of this dataset?",
             code="invalid-record",
         )

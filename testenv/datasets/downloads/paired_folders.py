@@ -50,12 +50,12 @@ def pair_up(
     """
     if not pictures and not labels:
         raise DataError(
-            "found neither pictures nor label pictures. Is `--root` right, and was all of it unpacked?",
+            "found neither images nor masks. Is `--root` right, and was all of it unpacked?",
             code="damaged-dataset",
         )
     alone = [path for key, path in pictures.items() if key not in labels]
     if alone:
-        _lost(alone, len(pictures), f"has no label picture {wanted}", skip_missing, warnings)
+        _lost(alone, len(pictures), f"has no mask {wanted}", skip_missing, warnings)
     unseen = [path for key, path in labels.items() if key not in pictures]
     if unseen:
         _lost(unseen, len(labels), "has no picture", skip_missing, warnings)

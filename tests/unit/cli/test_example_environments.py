@@ -14,8 +14,8 @@ from ianvs.cli.ianvs_examples.plugin_training import trains_weights
 from tests.errors import errors_of
 
 JOB = Path("examples/toy/bench/job.yaml")
-LACKING = "a/plugin.py:3:1: {}this file imports '{}', which is not to be found. {}"
-KNOWN = "Install it (pip install {}), or set PYTHONPATH to the folder it lies in."
+LACKING = "a/plugin.py:3:1: {}this file imports '{}', which is not installed. {}"
+KNOWN = "Install it (pip install {}), or set PYTHONPATH to the folder that has it."
 UNKNOWN = "Which package has '{}' is not known here: its README may tell."
 
 

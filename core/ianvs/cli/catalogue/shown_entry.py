@@ -31,7 +31,7 @@ def shown(name: str, whole: bool = False) -> str:
     if not matches:
         names = [*ALIASES, *(other for entry in entries for other in (*entry.aliases, entry.name))]
         hint = closest(name, names) or f" `ianvs list {{{','.join(KINDS)}}}` shows all."
-        raise IanvsError(f"there is nothing called '{name}'.{hint}", code="unknown-name")
+        raise IanvsError(f"unknown name '{name}'.{hint}", code="unknown-name")
     at_length = matches if whole else [entry for entry in matches if not entry.url] or matches[:1]
     blocks = ["\n".join(_lines(entry, whole)) for entry in at_length]
     if others := [qualified(entry.value) or entry.name for entry in matches if entry not in at_length]:

@@ -22,7 +22,7 @@ import ianvs
 from ianvs.base.errors import IanvsError
 from ianvs.processes.interpreters.lock import make_environment
 
-_IMPORT = re.compile(r"imports '([\w.]+)', which is not to be found\. (.*)")
+_IMPORT = re.compile(r"imports '([\w.]+)', which is not installed\. (.*)")
 _ADVICE = re.compile(r"pip install (\S+?)\)")
 _WHEEL = re.compile(r"The checkout brings it: pip install (.+\.whl)\.")
 _AT_IMPORT = re.compile(r"ModuleNotFoundError: No module named '(\w+)")

@@ -36,7 +36,7 @@ from ianvs.testenv.ianvs_layouts.tiny_data import UnknownLayoutError, made, shru
 from ianvs.testenv.ianvs_layouts.tiny_weights import checkpoints, source_text, stand_ins
 
 NOT_COPIED = (".git", "docs", "workspace", "__pycache__")
-_BESIDE = re.compile(r"It lies in (.*): set PYTHONPATH")
+_BESIDE = re.compile(r"It is in (.*): set PYTHONPATH")
 _TRIES = 8  # each adds the packages, or the folders of packages, that the one before missed
 
 

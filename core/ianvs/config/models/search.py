@@ -121,7 +121,7 @@ class SelectSpec(PlacedSpec):
 
 def _first_rung(rounds: int) -> int:
     if rounds < 2:
-        reason = "after round 1 nothing is forgotten yet, so that it tells nothing"
+        reason = "after round 1 nothing can be forgotten yet"
         raise InvalidValue(
             f"the first rung is round 2 or later, found {rounds}: {reason}. Write first_rung: 2.", "out-of-range"
         )
@@ -183,8 +183,8 @@ def search_slips(job: object) -> Iterator[Slip]:
         yield from select_slips(select, ("search", "select"))
     rounds = at(select, "rounds")
     if at(select, "by") == "first_rounds" and rounds == 1:
-        message = "after round 1 nothing is forgotten yet, so that it tells a search nothing. Take 2 or more."
+        message = "after round 1 nothing can be forgotten yet. Choose on 2 rounds or more."
         yield Slip(message, ("search", "select", "rounds"), code="out-of-range")
     if search is not None and at(job, "rank", "select") is not None:
-        message = "a search chooses, and `rank.select` would choose once more. Put it below `search`."
+        message = "`search` and `rank.select` both choose a configuration. Write `select` below `search`."
         yield Slip(message, ("rank", "select"), code="conflicting-keys")

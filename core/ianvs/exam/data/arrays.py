@@ -231,7 +231,7 @@ def _mask_channels(y: NDArray[Any], name: str, place: Location) -> NDArray[Any]:
 
 def _maps(y: NDArray[Any], name: str, place: Location) -> NDArray[np.uint8]:
     if y.dtype.kind not in "iub" or y.min() < 0 or y.max() > 255:
-        message = f"label pictures in {name} hold class indices from 0 to 255; these don't."
+        message = f"masks in {name} must hold class indices from 0 to 255."
         raise SourceError.single(message, place, "invalid-array")
     return y.astype(np.uint8, copy=False)
 

@@ -254,6 +254,6 @@ def _require_room(folder: Path, needed: int) -> None:
     if needed > free:
         raise DataError(
             f"decoded pictures need {in_units(needed)} in {shown_path(folder.parent)}, {in_units(max(0, free))} are "
-            "free. Set `storage: encoded` in the dataset, or make room: `ianvs cache WORKSPACE` lists what lies there.",
+            "free. Set `storage: encoded` in the dataset, or make room: `ianvs cache WORKSPACE` lists what it holds.",
             code="insufficient-resources",
         )

@@ -10,7 +10,7 @@ from ianvs.exam.data.cache import UNFINISHED
 
 _WHAT = {
     "rgb": "decoded pictures",
-    "labels": "decoded label pictures",
+    "labels": "decoded masks",
     "encoded": "where pictures lie that stay encoded",
     "files": "samples of a table, or labels and names of listed files",
     "list": "a list of files",

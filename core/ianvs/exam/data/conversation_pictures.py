@@ -35,7 +35,7 @@ def names_in(record: Mapping[str, Any]) -> list[tuple[str, Steps]]:
     sources += [(source, steps) for source, steps in _parts(record) if source is not None]
     for source_name, steps in sources:
         if not isinstance(source_name, str) or not source_name:
-            raise Slip("a picture is told by the name of its file, or a data: URL.", *steps)
+            raise Slip("a picture is given by the name of its file, or a data: URL.", *steps)
     return [(str(source_name), steps) for source_name, steps in sources]
 
 

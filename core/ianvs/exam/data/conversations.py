@@ -70,7 +70,7 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
             domain_name = _domain(record, domain)
             if (before := first.setdefault(_given(record), index)) != index and _given(record):
                 where = f" on line {lines[before]}" if lines[before] else ""
-                told_twice = f"the id {_given(record)!r} stands there for the second time; it was given{where} before."
+                told_twice = f"the id {_given(record)!r} occurs twice, first{where}."
                 raise Slip(
                     f"{told_twice} Take one of the two out, or give each an id of its own.",
                     "id",

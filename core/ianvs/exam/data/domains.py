@@ -23,7 +23,7 @@ def assign_domains(listing: Listing, domain: str | None, names: tuple[str, ...])
     for index, name in enumerate(listing.ids):
         matches = set(_folders(name)) & set(names)
         if len(matches) > 1:
-            message = f"'{name}' lies in the folders of two domains: {one_line(sorted(matches))}. Name it in a column."
+            message = f"'{name}' is in the folders of two domains: {one_line(sorted(matches))}. Name it in a column."
             problems.append(ValidationError(message, listing.place(index), code="ambiguous-data"))
         domains.append(next(iter(matches), ""))
     if problems:

@@ -32,7 +32,7 @@ def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str)
     labels = [_class(name, spec.using) for name in names]
     loose = [name.as_posix() for name, label in zip(names, labels, strict=True) if label is None]
     if loose:
-        message = f"these pictures lie in no class folder: {one_line(loose, 3)}. Put each into the folder of its class."
+        message = f"these images are in no class folder: {one_line(loose, 3)}. Put each into the folder of its class."
         raise SourceError.single(message, Location(path), "invalid-record")
     warnings = []
     if left_out:

@@ -174,7 +174,7 @@ def files_listing(
     paths = [_existing_file(name, bases) for name in samples]
     targets = [_existing_file(name, bases) for name in labels] if all(pictures) else list(labels)
     problems: list[ValidationError] = []
-    for noun, written, files in (("picture", samples, paths), ("label picture", labels, targets)):
+    for noun, written, files in (("picture", samples, paths), ("mask", labels, targets)):
         if lost := [i for i, file in enumerate(files) if file is None]:
             message = (
                 f"{len(lost)} of {len(files)} {noun}s can't be found: {one_line([written[i] for i in lost], 3)}. "
@@ -228,7 +228,7 @@ def _refuse_files(labels: Sequence[str], bases: Sequence[str], path: Path, lines
     rows = [row for row, label in enumerate(labels) if label in wrong]
     message = (
         f"the label '{labels[rows[0]]}' is the path of a file that no label is read from ({len(rows)} of {len(labels)} "
-        f"labels are). A label is a class, or the path of a label picture, a mask with {one_line(LABEL_SUFFIXES)}. "
+        f"labels are). A label is a class, or the path of a mask with {one_line(LABEL_SUFFIXES)}. "
         "Convert the files, or read them in a dataset of your own (`url`)."
     )
     raise SourceError.single(message, Location.of_line(path, lines[rows[0]]), "wrong-path-type")

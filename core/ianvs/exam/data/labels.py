@@ -80,7 +80,7 @@ def numbered_classes(pictures: Sequence[NDArray[np.uint8]], spec: DatasetSpec) -
         named = picture[picture != IGNORED]
         highest = max(highest, int(named.max()) if named.size else -1)
     if highest < 0:
-        message = f"every pixel of the label pictures is {IGNORED}, which is ignored: there is no class to learn."
+        message = f"every pixel of the masks is {IGNORED}, which is ignored: there is no class to learn."
         raise SourceError.single(message, spec.place, "invalid-array")
     return ClassLists(tuple(map(str, range(highest + 1))))
 
@@ -94,7 +94,7 @@ def class_lists(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
     """
     lists = _by_domain(listings, spec) if isinstance(spec.classes, Mapping) else ClassLists(_shared(listings, spec))
     if len(lists.names) > IGNORED and any(listing.label_form in ("files", "maps") for listing in listings):
-        message = f"there are {len(lists.names)} classes; label pictures can tell {IGNORED} apart."
+        message = f"there are {len(lists.names)} classes; masks can distinguish {IGNORED}."
         raise SourceError.single(message, spec.places.get("classes", spec.place), "out-of-range")
     return lists
 

@@ -125,8 +125,8 @@ def _repeated(listing: Listing, part: str) -> tuple[str, Location] | None:
         return None
     name = listing.ids[again[0]].partition("#")[0] if listing.form == "files" else given[again[0]]
     message = (
-        f"'{name}' stands there for the second time: {len(again)} of {len(listing)} samples of the {part} part repeat "
-        "another, and count twice. Keep one of each, or give them ids of their own."
+        f"'{name}' occurs twice: {len(again)} of {len(listing)} samples of the {part} part repeat "
+        "another, and count twice. Keep one of each, or give each an id of its own."
     )
     return message, listing.place(again[0])
 
@@ -162,7 +162,7 @@ def load_listed(
     folders: set[Path] = set()
     for listing, x, y in ((train, train_x, train_y), (test, test_x, test_y)):
         if y.ndim == 3 and listing.label_form in ("files", "maps") and x.shape[1:3] != y.shape[1:3]:
-            message = f"pictures are {x.shape[1:3]}, label pictures {y.shape[1:3]}. Set `image_size: [height, width]`."
+            message = f"images are {x.shape[1:3]}, masks {y.shape[1:3]}. Set `image_size: [height, width]`."
             raise SourceError.single(message, Location(listing.sources[0]), "mismatched-data")
         domains = listing.domains.astype(str) if any(listing.domains) else None
         about = {name: getattr(listing, name) for name in ABOUT.values()}
@@ -324,7 +324,7 @@ def _numbered(
 def _named_by_numbers(count: int | None = None) -> str:
     numbers = '"0", "1" and so on' if count is None else f'"0" to "{count - 1}"'
     return (
-        f"no class names are given: classes are the numbers in the label pictures ({IGNORED} is ignored), and their "
+        f"no class names are given: classes are the numbers in the masks ({IGNORED} is ignored), and their "
         f"names are these numbers, {numbers}. List names by `classes` in the dataset, in the order of the numbers."
     )
 

@@ -188,7 +188,7 @@ class DataType:
             PluginError: This type has no score for single predictions.
         """
         raise PluginError(
-            f"nothing says what a single answer to {self.name} data is worth. Name a metric that does: `prequential: "
+            f"single predictions for {self.name} data have no score. Name a metric for them: `prequential: "
             "{score: ...}` in the testenv.",
             code="missing-key",
         )

@@ -78,7 +78,7 @@ class LabelPictures(LazyArray):
         if isinstance(index, int | np.integer) and not isinstance(index, bool):
             position = int(index) + (len(self) if index < 0 else 0)
             if not 0 <= position < len(self):
-                raise IndexError(f"there are {len(self)} label pictures, and number {index} is asked for")
+                raise IndexError(f"there is no mask {index}: there are {len(self)}")
             return self._picture(position)
         if isinstance(index, slice):
             return self._stacked(range(len(self))[index])

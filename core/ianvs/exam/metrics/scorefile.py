@@ -58,7 +58,7 @@ def _read_json(text: str, file: str) -> _Content:
         keys = [key for key, _ in pairs]
         for key in keys:
             if keys.count(key) > 1:
-                raise DataError(f"{file}: '{key}' stands there twice; keep one.", code="duplicate-key")
+                raise DataError(f"{file}: '{key}' occurs twice; keep one.", code="duplicate-key")
         return dict(pairs)
 
     try:

@@ -133,7 +133,7 @@ _DEFINED = (
     ),
     _defined(
         "samples_per_second",
-        "Training samples handed out per second of train(); several epochs over them count once.",
+        "Training samples served per second of train(); several epochs over them count once.",
         "sum of train_samples / sum of train_seconds",
         _samples_per_second,
         higher_is_better=True,

@@ -98,7 +98,7 @@ def build_exam(
         exam = _deliverable(opened.build(request), request)
         return _askable(exam, request) if asks_first else exam
     if asks_first:
-        refuse(request, "`prequential` needs a stream, and nothing says how the data arrive. Set a `scenario`.")
+        refuse(request, "`prequential` needs a stream. Set a `scenario` with `batch`.")
     if splitting_method not in SPLITTING_METHODS:
         hint = closest(splitting_method, SPLITTING_METHODS)
         message = f"there is no splitting_method '{splitting_method}'.{hint} There are: {one_line(SPLITTING_METHODS)}."
@@ -205,9 +205,7 @@ def _deliverable(exam: Exam, request: ScenarioRequest) -> Exam:
 def _askable(exam: Exam, request: ScenarioRequest) -> Exam:
     """`exam`, if it can ask before it tells."""
     if exam.stream is None:
-        refuse(
-            request, f"`prequential` needs a stream: {exam.rules.scenario} hands over whole rounds. Set its `batch`."
-        )
+        refuse(request, f"`prequential` needs a stream: {exam.rules.scenario} serves whole rounds. Set its `batch`.")
     if not exam.rules.training_labels:
         refuse(request, f"`prequential` tells labels, and {exam.rules.scenario} hides them. Take it out.")
     return exam

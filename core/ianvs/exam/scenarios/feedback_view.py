@@ -41,7 +41,7 @@ class Told(View):
         delay: int = 0,
     ) -> None:
         """columns: "x", "answers", and "told", what the feedback is."""
-        super().__init__(f"what was told of {name} is not available after the call; keep what you need.", columns)
+        super().__init__(f"the feedback to {name} is not available after the call; keep what you need.", columns)
         self.kind, self.episodes, self.delay = kind, episodes, delay
         self.whole = self
 

@@ -204,7 +204,7 @@ class TrainView(View):
         same data. labelled: False where `.y` is hidden. whole: what it is a part of, by which passes are counted.
         """
         super().__init__(
-            f"data of {name} is not available after it, old data never comes back by itself; keep your own memory.",
+            f"the data of {name} are not available after it. Keep samples that you need later in a memory of your own.",
             columns,
         )
         self._name, self._allowed, self._passed, self._labelled = name, passes, passed, labelled

@@ -187,7 +187,7 @@ def _weights(algorithm: Rewriting, path: Steps, lookup: KubeEdgeLookup) -> None:
     except ValueError:
         if not HUB_NAME.fullmatch(text):
             message = (
-                f"there is no file '{text}'. If the plugin needs it, put it there; it is handed the path as written."
+                f"there is no file '{text}'. If the plugin needs it, put it there; the plugin gets the path as written."
             )
             algorithm.problems.append(
                 ValidationError(message, algorithm.place(path), warning=True, code="unnamed-file")

@@ -142,7 +142,8 @@ class Comparison:
         ]
         if not judged:
             raise IanvsError(
-                f"nothing says how {metric} changed: no rows that have it correspond.", code="unfit-results"
+                f"{metric} can't be compared: no row on one side with it has a counterpart on the other.",
+                code="unfit-results",
             )
         if any(row.change.higher_is_better is None for row in judged):
             why = f"whether a higher {metric} is better is not known from a report, nor of a metric that does not say"

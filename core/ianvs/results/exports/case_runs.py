@@ -18,7 +18,7 @@ Series = tuple[tuple[int, float], ...]
 """(round, value) in the order of rounds; 0 is the untrained model. Rounds without a value are left out."""
 
 COSTS_OF_ROUNDS: Mapping[str, str] = {
-    "train_samples": "training samples that were handed out",
+    "train_samples": "training samples that were served",
     "test_samples": "test samples that were asked",
     "train_seconds": "wall-clock seconds in train()",
     "eval_seconds": "wall-clock seconds in predict()",

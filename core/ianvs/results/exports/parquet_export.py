@@ -79,7 +79,7 @@ _MEANINGS: Mapping[str, str] = {
     "test": "name of the test set; null: a metric over the score matrix, of all test sets",
     "quantity": "what a learner told while it was trained; nothing checks it",
     "share": "how much of the round was done, 0 to 1",
-    "value": "the score, or what was told; null where it was not evaluated or is undefined",
+    "value": "the score, or the reported value; null where it was not evaluated or is undefined",
 }
 
 _WHOLE = frozenset({"rank", "rank_low", "rank_high", "adopted"})  # numbers that may be missing everywhere

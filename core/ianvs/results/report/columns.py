@@ -58,7 +58,7 @@ STANDING = (
 
 AGREES = (
     'the verdict (ours - published, its 95 % interval after Welch, in the unit of the column). "equal": the interval '
-    'lies inside the margin of the entry, 0.01 unless it names one; else "differs": the interval excludes 0; else '
+    'is inside the margin of the entry, 0.01 unless it names one; else "differs": the interval excludes 0; else '
     '"can\'t tell", and how many seeds of ours could, unless their runs are too few for any number. "no verdict": it '
     "says what is missing, and the interval is of our seeds alone"
 )

@@ -315,7 +315,7 @@ def with_reported(
     rounds = tuple(as_record(RoundResult, stored, file) for stored in reported["rounds"])
     marks = [f"contract {reported.get('contract', 'ianvs')}"]  # which was the only one once
     if reported["test_labels"]:
-        marks.append("was handed the test labels")
+        marks.append("had access to the test labels")
     untrained = not reported.get("trained", True)
     if untrained:
         marks.append("nothing was trained")

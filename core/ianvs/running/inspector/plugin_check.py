@@ -22,7 +22,7 @@ from ianvs.plugins.value_types import type_problems, value_place
 from ianvs.processes.interpreters.author_object import load_in
 from ianvs.processes.isolated import Unanswered
 
-NO_CUDA = "device: cuda is asked for, but torch finds no CUDA device here. Use `device: auto` or `cpu`."
+NO_CUDA = "device is cuda, but torch finds no CUDA device on this machine. Use `device: auto` or `cpu`."
 
 _PROBLEMS = TypeAdapter(tuple[ValidationError, ...])
 
@@ -193,10 +193,10 @@ def _broken(target: type, name: str, methods: Sequence[str], questions: Sequence
     for requirement in questions:
         out = f"or take `{requirement.question}: true` and the metrics that read it out of the testenv."
         if not callable(getattr(target, requirement.method, None)):
-            lack = f"{name} lacks the method {requirement.method}(data, **context), by which the testenv asks for"
+            lack = f"{name} lacks the method {requirement.method}(data, **context), which the testenv needs. It returns"
             yield f"{lack} {requirement.wanted}. Add it, {out}"
         if requirement.shows_labels and getattr(target, "adapts_in_testing", False):
-            yield f"{name} learns while it is tested, so replies can't be shown to it. Drop it, {out}"
+            yield f"{name} learns while it is tested, so it can't be given the true replies. Remove it, {out}"
     if missing:
         yield f"{name} lacks the method{'s' if len(missing) > 1 else ''} {', '.join(missing)}."
     # A required argument that no exam offers would fail only after the data were loaded.
@@ -207,7 +207,7 @@ def _broken(target: type, name: str, methods: Sequence[str], questions: Sequence
             needed = parameter.default is parameter.empty and parameter.kind in BY_NAME
             if needed and parameter.name not in (*offered, "valid_data"):
                 hint = f"{closest(parameter.name, offered)} It may name: {', '.join(offered)}."
-                yield f"{name}.{method}() needs an argument '{parameter.name}' that nobody gives.{hint}"
+                yield f"{name}.{method}() requires an unknown argument '{parameter.name}'.{hint}"
 
 
 def _check_reference(target: object, module: ModuleSpec) -> Iterator[str]:

@@ -189,7 +189,7 @@ def quantity_problems(flight: Preflight) -> Iterator[ValidationError]:
             same = first.setdefault((metric_header(spec).name, column.score), spec)
             if same != spec and same.name == spec.name and same in exam.metrics:
                 yield ValidationError(
-                    f"'{name}' is asked for twice, with `of` and without. Keep one.",
+                    f"'{name}' is listed twice, with `of` and without. Keep one.",
                     spec.place,
                     code="duplicate-column",
                 )
@@ -213,14 +213,16 @@ def link_problems(flight: Preflight) -> Iterator[ValidationError]:
                 for key in metric.asks if isinstance(metric, Metric) else ():
                     if isinstance(metric, Metric) and key not in names:
                         how = f"{key}: true" if hasattr(exam, key) else f"questions: [{key}]"
-                        message = f"{metric.name} needs `{how}` in the testenv: it is asked for while a case runs."
+                        message = f"{metric.name} needs `{how}` in the testenv: its input is recorded in a run."
                         yield ValidationError(message, spec.place, code="missing-request")
         if exam.gate is None:
             continue
         gate = exam.gate.metric
         [metric] = flight.inspector.metrics([gate])
         if isinstance(metric, Metric) and metric.asks:
-            message = f"model_eval scores answers to a part of the round, and {gate.name} reads more than answers."
+            message = (
+                f"model_eval scores predictions for a part of the round, and {gate.name} needs more than predictions."
+            )
             yield ValidationError(f"{message} Name another score.", gate.place, code="unfit-metric")
         if isinstance(metric, Metric) and (metric.mapping or metric.level != "score"):
             yield ValidationError(

@@ -163,7 +163,7 @@ def search_problems(flight: Preflight) -> Iterator[ValidationError]:
             "`search` needs the package optuna: pip install 'ianvs-bench[search]'", spec.place, code="missing-package"
         )
     if job.only is not None or job.limit is not None:
-        reason = "--only and --limit take a part of the cases, and a search goes by all of its trials."
+        reason = "--only and --limit select some of the cases, and a search needs all of its trials."
         yield ValidationError(
             f"{reason} Leave them out; `trials` says how many there are.", spec.place, code="conflicting-keys"
         )
@@ -173,13 +173,13 @@ def search_problems(flight: Preflight) -> Iterator[ValidationError]:
         for role, name in job.references.items():
             if name == algorithm.name:
                 reason = (
-                    f"'{name}' is the reference for {role}, of which there has to be one choice, and it has a range."
+                    f"'{name}' is the reference for {role}, which needs one value of each hyperparameter, not a range."
                 )
                 yield ValidationError(
                     reason, job.places.get(f"references.{role}", spec.place), code="invalid-reference-run"
                 )
         if algorithm.name in job.published:
-            reason = f"`published` of {algorithm.name} is of one setting, and a search would find another."
+            reason = f"`published` of {algorithm.name} is for one setting, and a search may find another."
             yield ValidationError(
                 f"{reason} Take it out.",
                 next(iter(job.published[algorithm.name].values())).place,
@@ -191,13 +191,13 @@ def _search_metric_problems(flight: Preflight) -> Iterator[ValidationError]:
     job, spec = flight.job, flight.job.search
     assert spec is not None
     name, place = search_metric(job), spec.places.get("metric", spec.place)
-    if wrong := _wrong_column(flight, "search goes by", name, "is not a metric of the testenv"):
+    if wrong := _wrong_column(flight, "the search metric is", name, "is not a metric of the testenv"):
         yield ValidationError(wrong, place, code="unknown-column")
         return
-    base, subject = name.partition(" of ")[0], f"search goes by '{name}', which"
+    base, subject = name.partition(" of ")[0], f"the search metric is '{name}', which"
     for exam in _without_column(flight, [name]):
         yield ValidationError(
-            f"{subject} the testenv {exam.name} does not ask for. Add it to its metrics.", place, code="missing-request"
+            f"{subject} the testenv {exam.name} does not list. Add it to its metrics.", place, code="missing-request"
         )
     if flight.levels.get(base) == "stream":
         yield ValidationError(
@@ -206,7 +206,7 @@ def _search_metric_problems(flight: Preflight) -> Iterator[ValidationError]:
     if flight.levels.get(base) == "system":
         remedy = "Name a score, or what is computed from one, such as accuracy."
         yield ValidationError(
-            f"{subject} says what a case costs, not what it is worth. {remedy}", place, code="invalid-search"
+            f"{subject} measures the costs of a case, not its quality. {remedy}", place, code="invalid-search"
         )
     metrics = [metric for exam in job.testenvs for metric in exam.metrics if metric.name == base]
     if any(metric.score is not None and metric.url is not None for metric in metrics):

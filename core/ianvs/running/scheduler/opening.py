@@ -54,9 +54,7 @@ def engine_problems(job: JobSpec) -> list[ValidationError]:
         for name in missing
     ]
     if job.cases_per_gpu == "auto" and spec.name == "ray":
-        reason = (
-            "cases_per_gpu: auto watches this machine's cards, and Ray gives out its own: set the option `gpu_share`"
-        )
+        reason = "cases_per_gpu: auto watches this machine's GPUs, and Ray assigns its own: set the option `gpu_share`"
         problems.append(
             ValidationError(f"{reason} of engine ray, or write a number.", spec.place, code="conflicting-keys")
         )

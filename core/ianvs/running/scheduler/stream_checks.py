@@ -42,13 +42,13 @@ def prequential_problems(flight: Preflight) -> Iterator[ValidationError]:
 def _without(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
     for spec, metric in zip(exam.metrics, flight.inspector.metrics(exam.metrics), strict=True):
         if isinstance(metric, Metric) and metric.level == "stream":
-            reason = f"{metric.name} is of answers that were given before labels were told"
+            reason = f"{metric.name} needs predictions that are made before the labels are revealed"
             yield ValidationError(f"{reason}. {_ADD}", spec.place, code="missing-request")
     algorithms = flight.job.algorithms
     for algorithm, facts in zip(algorithms, flight.inspector.paradigms(algorithms), strict=True):
         if facts.hears:
             reason = (
-                f"{algorithm.paradigm.name} tells a system how its answers were, and {exam.name} asks none of it first"
+                f"{algorithm.paradigm.name} gives feedback to predictions, and {exam.name} is not a prequential exam"
             )
             yield ValidationError(f"{reason}. {_ADD}", algorithm.paradigm.place, code="unfit-paradigm")
 

@@ -60,7 +60,7 @@ class Replies:
     ) -> list[list[int]]:
         """One reply to each prompt, in token ids. See ianvs.plugins.contract.Generation."""
         if self._when is None:
-            raise PluginError("replies are given to who is examined", code="invalid-request")
+            raise PluginError("only the process of a learner may request replies", code="invalid-request")
         self.called = True
         lists = [[int(token) for token in prompt] for prompt in prompts]
         keys = [_digest(np.array(prompt, np.int64).tobytes()) for prompt in lists]

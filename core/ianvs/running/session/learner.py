@@ -278,8 +278,8 @@ class LocalLearner:
         for m in model.modules:
             if m.path is None and (m.calls or m.kind == "basemodel"):
                 raise PluginError(
-                    f"the {m.kind} has no save(). It learns while it is tested, or is asked within a round, which is "
-                    "asked of a second object that loads what was saved: give it save() and load().",
+                    f"the {m.kind} has no save(). If it learns while it is tested, or is tested within a round, a "
+                    "second object that loads what was saved predicts: add save() and load().",
                     code="broken-contract",
                 )
         return self.session.modules.copied(list(model.modules))

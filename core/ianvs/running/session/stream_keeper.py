@@ -115,8 +115,8 @@ class StreamKeeper:
         """The learner wants the round. Raises ExamRuleError where it has had it."""
         if self._begun:
             raise ExamRuleError(
-                f"feed({self._round}): the stream of round {self._round} is asked already. Each chunk is asked once, "
-                "and what is told of it comes after its answers.",
+                f"feed({self._round}) was called before: the stream of round {self._round} is served once. Feedback to "
+                "a chunk comes after its predictions.",
                 code="broken-rule",
             )
         self._begun, self._since = True, 0.0
@@ -124,10 +124,8 @@ class StreamKeeper:
     def question(self) -> AskedChunk | None:
         """The next chunk; None where the round is over."""
         if not self._begun or self._is_asked:
-            last = f"chunk {self._next + 2} comes after the answers to chunk {self._next + 1}"
-            raise ExamRuleError(
-                last if self._begun else "no chunk is asked before the round is: feed() begins it.", code="broken-rule"
-            )
+            last = f"chunk {self._next + 2} comes after the predictions for chunk {self._next + 1}"
+            raise ExamRuleError(last if self._begun else "call feed() first: it begins the round.", code="broken-rule")
         if self._since:
             self.times.learning += time.perf_counter() - self._since
             self._learnt(self._next - 1)
@@ -146,9 +144,13 @@ class StreamKeeper:
         self.times.cpu += max(0.0, self._cpu() - self._cpu_since)
         t, chunk = self._next, self._chunks[self._next % len(self._chunks)][1]
         if not self._is_asked:
-            raise ExamRuleError(f"chunk {number} was answered; the first answer counts.", code="broken-rule")
+            raise ExamRuleError(
+                f"chunk {number} was predicted already; the first predictions count.", code="broken-rule"
+            )
         if number != chunk.number:
-            raise ExamRuleError(f"chunk {number} was not asked; chunk {chunk.number} was.", code="broken-rule")
+            raise ExamRuleError(
+                f"predictions for chunk {number}, but the present one is chunk {chunk.number}.", code="broken-rule"
+            )
         answers = self._kind.shortened(copy.deepcopy(labels))[0]  # a learner may change what it has said later
         first = self._journal.first(t)
         if first is None:

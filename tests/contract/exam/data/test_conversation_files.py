@@ -171,7 +171,7 @@ BROKEN = [
         "twice.jsonl",
         [{"id": 7, "query": "a", "response": "b"}, {"id": 7, "query": "c", "response": "d"}],
         '7, "query": "c"',
-        "the id '7' stands there for the second time; it was given on line 1 before. Take one of the two out, or give",
+        "the id '7' occurs twice, first on line 1. Take one of the two out, or give",
     ),
     ("cut.jsonl", '{"prompt": "a", "completion"', "", "is not json"),
 ]
