@@ -16,22 +16,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from jsonschema import Draft202012Validator
 
-from ianvs.base.package import job_path, shipped_jobs
 from ianvs.cli.command_line import GROUPS, command_line
+from ianvs.cli.parser import subparsers_of
 from ianvs.cli.schema import KINDS, file_schema
 from ianvs.config.load import files_of_job
+from ianvs.config.strict_yaml import parse
 from tests.documents import DOCUMENTS
 
 ROOT = DOCUMENTS.parent
 PAGES = [*sorted(DOCUMENTS.glob("*.md")), ROOT / "README.md"]
 FENCED = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"^(?: {4,7})?(ianvs .+?)(?: +# .*)?$", re.MULTILINE)
 INLINE = re.compile(r"`(ianvs [^`\n]+)`")
 PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b|\.\.\.|\[")  # in a command that a sentence quotes
-LOOKS = ("list", "show", "jobs", "metrics", "schema", "completion", "validate")
+LOOKS = ("list", "show", "jobs", "metrics", "schema", "completion")
 
 
 def page(path: Path) -> str:
@@ -47,13 +46,16 @@ def yaml_blocks() -> Iterator[Any]:
                 yield pytest.param(textwrap.dedent(block[3]), id=f"{page(path)}:{line}")
 
 
-def commands() -> Iterator[Any]:
+def commands(of_sentences: bool = False) -> Iterator[Any]:
+    """Commands of blocks, or those that sentences quote, by their page."""
     for path in PAGES:
         text = path.read_text(encoding="utf-8")
-        quoted = [match[1] for match in INLINE.finditer(text) if not PLACEHOLDER.search(match[1])]
-        shown = {part.strip() for match in COMMAND.finditer(text) for part in match[1].split("&&")}
-        for command in sorted({*shown, *quoted}):
-            yield pytest.param(command, id=f"{page(path)}: {command}")
+        blocks = [block[3] for block in FENCED.finditer(text) if block[2] in ("sh", "bash")]
+        lines = [*re.findall(r"^ {4,7}(ianvs .+)$", text, re.MULTILINE), *"\n".join(blocks).splitlines()]
+        found = INLINE.findall(text) if of_sentences else [part for line in lines for part in line.split("&&")]
+        for command in sorted({re.split(" +# ", part)[0].strip() for part in found}):
+            if command.startswith("ianvs "):
+                yield pytest.param(command, id=f"{page(path)}: {command}")
 
 
 def words(command: str) -> list[str]:
@@ -98,38 +100,43 @@ def as_file(content: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("block", [*yaml_blocks()])
-def test_a_block_of_yaml_fits_the_schema(block: str) -> None:
-    for content in yaml.safe_load_all(block):
-        kind, whole = as_file(content)
+def test_a_block_of_yaml_fits_the_schema(block: str, tmp_path: Path) -> None:
+    for text in re.split(r"^---$", block, flags=re.MULTILINE):
+        kind, whole = as_file(parse(text, tmp_path).data)
         errors = Draft202012Validator(excerpt_schema(kind)).iter_errors(whole)
         assert [f"{'.'.join(map(str, error.absolute_path))}: {error.message}" for error in errors] == []
+
+
+def command_of(given: list[str]) -> str:
+    return given[0] if given[0] in " ".join(GROUPS).split() else "run"
 
 
 @pytest.mark.parametrize("command", [*commands()])
 def test_a_command_is_understood_and_its_files_exist(command: str) -> None:
     given = words(command)
-    if given[:1] != ["--help"] and given[:1] != ["--version"] and given[0] not in " ".join(GROUPS).split():
-        given.insert(0, "run")
-    try:
-        options, unknown = command_line().parse_known_args(given)
-    except SystemExit as ended:
-        assert ended.code == 0, command  # --help, --version
-        return
+    options, unknown = command_line().parse_known_args([command_of(given), *given[given[0] == command_of(given) :]])
     assert not unknown
     job = getattr(options, "file", None) or getattr(options, "job", None)
-    if isinstance(job, str) and job.startswith(("configs/", "examples/")):
+    if isinstance(job, str) and job.startswith(("configs/", "examples/")) and given[0] != "migrate":
         assert files_of_job(ROOT / job)
-    elif isinstance(job, str) and job.startswith(("digits", "pretrained", "coin")):
-        assert job in shipped_jobs() and files_of_job(job_path(Path(job)))
 
 
-@pytest.mark.parametrize(
-    "command", [param for param in commands() if words(param.values[0])[:1] and words(param.values[0])[0] in LOOKS]
-)
-def test_a_command_that_only_looks_runs(command: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [*commands(of_sentences=True)])
+def test_a_command_in_a_sentence_has_a_known_name_and_known_options(command: str) -> None:
     given = words(command)
-    if PLACEHOLDER.search(command) or (given[0] == "validate" and "configs/" not in command):
+    parser = subparsers_of(command_line())[command_of(given)]
+    for word in given:
+        parser = subparsers_of(parser).get(word, parser)
+    below = subparsers_of(parser).values() if any(map(PLACEHOLDER.search, given)) else ()
+    known = {"--help", "--version"}.union(*(each._option_string_actions for each in (parser, *below)))
+    assert [word for word in given if re.match(r"--?[a-z]", word) and word.partition("=")[0] not in known] == []
+
+
+@pytest.mark.parametrize("command", [param for param in commands() if words(param.values[0])[0] in LOOKS])
+def test_a_command_that_only_looks_runs(command: str) -> None:
+    given = words(command)
+    if PLACEHOLDER.search(command) or given[0] == "validate" or given[-1].endswith(".json"):
         pytest.skip("it names files of the reader")
-    run = [sys.executable, "-m", "ianvs", *given, *(["--workspace", str(tmp_path)] if given[0] == "validate" else [])]
+    run = [sys.executable, "-m", "ianvs", *given]
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
