@@ -151,13 +151,14 @@ def _records(file: Path, part: str, noise: Generator, asks: str, answers: str, o
 def _arrays(folder: Path, part: str, name: str, noise: Generator, classes: int = 20) -> Path:
     """`pictures_of_a_class.npy<tab>class`: (N, 32, 32, 3) uint8 each, of so many classes.
 
-    As with questions, test sets have more of some classes than of others: one to three files.
+    As with questions, test sets have more of some classes than of others: one to three files. Training sets have
+    enough of each class for two clients, among which they are drawn.
     """
     lines = []
     for label in range(classes):
         tone = np.array([label % 5, label // 5 % 5, label // 25]) * 60
         for n in range(1 if part == "train" else 1 + int(noise.integers(3))):
-            pictures = np.clip(tone + noise.normal(0, 10, (4 if part == "train" else 1, 32, 32, 3)), 0, 255)
+            pictures = np.clip(tone + noise.normal(0, 10, (16 if part == "train" else 1, 32, 32, 3)), 0, 255)
             file = folder / f"class_{label}_{n}.npy"
             np.save(file, pictures.astype(np.uint8))
             lines.append(f"{file}\t{label}")
@@ -193,12 +194,15 @@ def _persons(folder: Path, part: str, name: str, noise: Generator) -> Path:
 
 
 def _boxes(folder: Path, part: str, name: str, noise: Generator) -> Path:
-    """`picture labels` in YOLO's form, of 640 x 480: the size that examples' metrics assume."""
+    """`picture labels` in YOLO's form, of 640 x 480: the size that examples' metrics assume.
+
+    Training samples fill more than one batch of 32: ultralytics takes its first step at a learning rate of 0.
+    """
 
     def pair(n: int) -> tuple[Path, Path]:
         return _yolo(folder / "images" / part / f"{n:06}.png", folder / "labels" / part / f"{n:06}.txt", n, noise)
 
-    return _index(folder / name, _SAMPLES[part], pair)
+    return _index(folder / name, 40 if part == "train" else _SAMPLES[part], pair)
 
 
 def _yolo(picture: Path, labels: Path, n: int, noise: Generator) -> tuple[Path, Path]:

@@ -122,3 +122,4 @@ def test_a_train_that_only_says_something_trains_nothing(tmp_path, body, trains)
     file.write_text(f"class Model:\n    def train(self, data):\n        {body}\n")
     assert trains_weights([file], "optimizer = torch.optim.SGD(parameters)") == trains
     assert not trains_weights([file], "poses = filtered(points)")  # no weights anywhere
+    assert not trains_weights([file], 'def f():\n    """Learns optimal poses."""  # no optimizer')  # prose

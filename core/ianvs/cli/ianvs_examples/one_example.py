@@ -127,7 +127,7 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits, environments: En
     variables, stand_in = stand_ins(code, copy / ".weights", records)
     random_weights = checkpoints(algorithms, copy / ".weights")
     root["workspace"] = str(folder / "workspace")
-    root["working_directory"] = str(copy)  # where plugins write what they name by a relative path
+    root["working_directory"] = str(_called_from(copy / job, copy))  # relative paths of plugins begin there
     run = _Runs(file, job, copy, code, _variables(variables), limits, environments)
     changed = [*shrunk(exam, algorithms), *stand_in]
     trains = paradigm not in _INFERENCE and trains_weights(_module_files(algorithms, file.parent), code)
@@ -167,6 +167,12 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits, environments: En
     if row.finishes and row.weights == "not changed":
         return _lacking(replace(row, finishes=False), "checkout", "it ends, but its train() changed no weight")
     return row
+
+
+def _called_from(job: Path, copy: Path) -> Path:
+    """Where Ianvs is called for a job, from which its paths lead: the checkout, or for some jobs their own folder."""
+    written = str(yaml.safe_load(job.read_text("utf-8"))["benchmarkingjob"].get("testenv"))
+    return next((folder for folder in (copy, job.parent) if (folder / written).is_file()), copy)
 
 
 _INFERENCE = ("jointinference", "multiedgeinference")  # paradigms in which nothing is trained

@@ -1,11 +1,13 @@
 """Whether a plugin's train() is one that changes weights, read from its syntax tree."""
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterable
 from pathlib import Path
 
-_TRAINING = re.compile(r"optim|GradientTape|\.fit\(|Trainer\(|\.train\(\s*data=")
+_TRAINING = re.compile(r"\boptim(izers?)?\b|GradientTape|\. fit \(|Trainer \(|\. train \( data =")
 _SAYS = re.compile(r"(print|log(ger|ging)?\.\w+|\w*\.?logger\.\w+)\(", re.IGNORECASE)
 
 
@@ -14,7 +16,19 @@ def trains_weights(files: Iterable[Path], source: str) -> bool:
 
     source: all code of the example: what train() calls may stand in any of its files.
     """
-    return bool(_TRAINING.search(source)) and any(map(_has_training, files))
+    return bool(_TRAINING.search(_code(source))) and any(map(_has_training, files))
+
+
+def _code(source: str) -> str:
+    """The words of `source`, a blank between each, without comments and strings: prose speaks of optimizers, too."""
+    words = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type in (tokenize.NAME, tokenize.OP):
+                words.append(token.string)
+    except (tokenize.TokenError, SyntaxError):  # of Python 2, or several files with one that does not end
+        return source
+    return " ".join(words)
 
 
 def _has_training(file: Path) -> bool:
