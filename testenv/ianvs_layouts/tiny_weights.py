@@ -57,10 +57,12 @@ def stand_ins(text: str, folder: Path, records: Path) -> tuple[dict[str, str], l
 def checkpoints(algorithms: Sequence[dict[str, Any]], folder: Path) -> list[str]:
     """Give each algorithm that trains nothing a checkpoint in place of one that is not there, in changed settings.
 
-    Whoever loads it keeps the weights that a network has when it is built. Returns the names of the files.
+    Whoever loads it keeps the weights that a network has when it is built; of joint inference's language model it is
+    the tiny one. Returns the names of the files.
     """
     made = []
     for algorithm in algorithms:
+        made += _tiny_models(algorithm, folder)
         written = Path(algorithm.get("initial_model_url") or "")
         fits = algorithm["paradigm_type"] == "multiedgeinference" and re.search(r"\.(pth|pt)(\.tar)?$", written.name)
         if fits and not written.exists():
@@ -75,6 +77,19 @@ def checkpoints(algorithms: Sequence[dict[str, Any]], folder: Path) -> list[str]
             torch.save(random_weights, folder / written.name)
             algorithm["initial_model_url"] = str(folder / written.name)
             made.append(written.name)
+    return made
+
+
+def _tiny_models(algorithm: dict[str, Any], folder: Path) -> list[str]:
+    """Put the tiny language model where a hyperparameter `model` names a folder of the checkout that is not there."""
+    made = []
+    grids = [grid for module in algorithm["modules"] for grid in module.get("hyperparameters") or []]
+    for name in [str(value) for grid in grids for value in grid.get("model", {}).get("values", [])]:
+        path = folder.parent / name
+        if name.startswith("./") and not path.exists() and (folder / "language_model").is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.symlink_to(folder / "language_model")
+            made.append(path.name)
     return made
 
 

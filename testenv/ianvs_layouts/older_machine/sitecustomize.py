@@ -76,7 +76,7 @@ def _speaks(auto: Any) -> None:
             kind.from_pretrained = staticmethod(functools.partial(load, whole=whole, tiny=tiny))
 
 
-_LANGUAGE = ("AutoModelForCausalLM", "AutoModelForSeq2SeqLM", "AutoTokenizer")
+_LANGUAGE = ("AutoModelForCausalLM", "AutoModelForSeq2SeqLM", "AutoModelForSequenceClassification", "AutoTokenizer")
 
 
 def _repeats(completions: Any) -> None:
