@@ -305,7 +305,7 @@ def test_segmentation_and_arrays_have_the_form_that_examples_read(tmp_path):
     texts = (Path(found[key]).read_text() for key in ("train_url", "test_url"))
     train, test = ([line.split("\t") for line in text.splitlines()] for text in texts)
     assert [label for _, label in train] == [str(n) for n in range(20)]
-    assert np.load(train[0][0]).shape == (4, 32, 32, 3) and np.load(test[0][0]).shape == (1, 32, 32, 3)
+    assert np.load(train[0][0]).shape == (16, 32, 32, 3) and np.load(test[0][0]).shape == (1, 32, 32, 3)
     counts = Counter(label for _, label in test)
     assert len(counts) == 20 and len(set(counts.values())) > 1  # one answer to all is right more often for some classes
     found = made(dataset, "examples/cifar100/federated_learning/fedavg", "federatedlearning", tmp_path / "b")

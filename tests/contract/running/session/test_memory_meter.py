@@ -85,19 +85,20 @@ def test_a_mapped_file_does_not_count(tmp_path: Path) -> None:
     assert sizes(meter) == 0
 
 
-def test_shared_memory_counts() -> None:
+@pytest.mark.parametrize("check", ["check_shared_memory", "check_forked_children"])
+def test_forked_processes_count_with_what_they_share_once(check: str) -> None:
+    """In a process of its own: after thousands of tests, libraries write megabytes of their own when it is forked."""
+    code = f"import {__name__}; {__name__}.{check}()"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[4])
+
+
+def check_shared_memory() -> None:
     meter = MemoryMeter()
     with mmap(-1, SIZE) as kept:
         kept.write(bytes(SIZE))
         kept.flush()
         with forked():  # shared by both: it counts once
             assert sizes(meter) == 1
-
-
-def test_a_forked_child_counts_with_what_is_its_own() -> None:
-    """In a process of its own: after thousands of tests, libraries write megabytes of their own when it is forked."""
-    check = f"import {__name__}; {__name__}.check_forked_children()"
-    subprocess.run([sys.executable, "-c", check], check=True, cwd=Path(__file__).parents[4])
 
 
 def check_forked_children() -> None:
