@@ -18,6 +18,9 @@ from tests.edits import edited
 
 ROOT = Path(__file__).parents[3]
 TOPS = ("configs", "testenv", "testalgorithms", "examples", "core/ianvs/cli/templates")
+FORMS_OF_IANVS = {
+    "from_ianvs", "draft_and_verify", "speculative_decoding", "mdil_ss_proposal", "mdil_ss_ianvs_plugin", "templates"
+}  # fmt: skip
 FILES = [file for top in TOPS for file in sorted((ROOT / top).rglob("*.yaml"))]
 CHECKERS = {key: Draft202012Validator(file_schema(kind)) for kind, key in KINDS.items()}
 
@@ -45,9 +48,7 @@ def test_every_committed_file_names_its_schema_for_editors() -> None:
     kinds = {key: kind for kind, key in KINDS.items()}
     for file in FILES:
         key = next((key for key in kinds if key in read(file).data), None)
-        if key is None or not {"from_ianvs", "speculative_decoding", "mdil_ss_proposal", "templates"}.isdisjoint(
-            file.parts
-        ):
+        if key is None or not FORMS_OF_IANVS.isdisjoint(file.parts):
             continue
         last = file.read_text(encoding="utf-8").splitlines()[-1]
         assert last.startswith(SCHEMA_LINE), file

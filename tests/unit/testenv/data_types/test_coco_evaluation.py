@@ -171,8 +171,8 @@ def test_a_score_without_some_pictures_is_that_of_the_others(scene: Any, data: s
         part = PartialRecord.select(whole, kept)
         alone = record([t for t, k in zip(truths, kept, strict=True) if k],
                        [a for a, k in zip(answers, kept, strict=True) if k], 3)  # fmt: skip
-        assert part.rows.keys() == whole.rows.keys()
         assert score(name, part) == pytest.approx(score(name, alone), rel=0, abs=1e-12, nan_ok=True), name
+        assert part.rows.keys() <= whole.rows.keys()
 
 
 # --- pycocotools ------------------------------------------------------------------------------------------------------
