@@ -25,17 +25,15 @@ from tests.waiting import wait_for
 @pytest.fixture
 def cluster() -> Iterator[Any]:
     """A head that runs no tasks, and two nodes of one CPU each."""
-    pytest.importorskip("ray")
+    ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
-    # Ray takes 15 s to give up a node that is silent; here 3 s do (on a busy machine a living one is silent for 1 s).
-    patience = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}
-    made = Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, "_system_config": patience}
-    )
+    # Ray takes 15 s to give up a node that is silent. On a busy machine a living one is silent for seconds.
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     for _ in range(2):
         made.add_node(num_cpus=1)
     yield made
+    ray.shutdown()  # of a test that failed: no node is removed that this process is connected to
     made.shutdown()
 
 
