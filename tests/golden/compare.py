@@ -22,6 +22,7 @@ import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib.metadata import distributions
 from pathlib import Path
 
 import numpy as np
@@ -114,10 +115,14 @@ class Tree:
         lines = []
         for group, points in groups.items():
             lines += [f"[{group}]", *(f"{name} = {target}" for name, target in points.items()), ""]
-        info = folder / f"ianvs-{project['version']}.dist-info"
-        info.mkdir(parents=True, exist_ok=True)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: ianvs\nVersion: {project['version']}\n")
-        (info / "entry_points.txt").write_text("\n".join(lines))
+        # Our distribution has had two names: an installed one of the other name would bring its entry points, too.
+        points = "\n".join(lines)
+        others = {name: "" for name in _installed() if name != project["name"]}
+        for name, text in {project["name"]: points, **others}.items():
+            info = folder / f"{name.replace('-', '_')}-{project['version']}.dist-info"
+            info.mkdir(parents=True, exist_ok=True)
+            (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {project['version']}\n")
+            (info / "entry_points.txt").write_text(text)
 
     def _python(self, *arguments: str | Path, log: Path) -> int:
         with log.open("w") as output:
@@ -167,6 +172,15 @@ class Tree:
         if self._python(_READER, workspace, listed["name"], out, log=log):
             raise CannotCompareError(f"the answers of {job} in {self.root} can't be read:\n{_tail(log)}")
         return load_answers(out)
+
+
+def _installed() -> set[str]:
+    """Names of the installed distributions that bring parts of ianvs."""
+    return {
+        distribution.metadata["Name"]
+        for distribution in distributions()
+        if any(point.value.startswith("ianvs.") for point in distribution.entry_points)
+    }
 
 
 def _tail(log: Path, lines: int = 15) -> str:
