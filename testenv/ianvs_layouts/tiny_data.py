@@ -132,14 +132,16 @@ def _described_questions(folder: Path, part: str, name: str, noise: Generator) -
 def _records(file: Path, part: str, noise: Generator, asks: str, answers: str, other: Mapping[str, str]) -> Path:
     """A line for each question: the question under the key `asks`, the letter under `answers`, and `other`.
 
-    Some letters are more often right than others: a guess that never changes has another score in each draw. In `other`
-    {0} is a number from 1 to 100, drawn for each question.
+    Some letters are more often right than others: a guess that never changes has another score in each draw. So has an
+    answer that repeats the question: some name the letters to choose from. In `other` {0} is a number from 1 to 100,
+    drawn for each question.
     """
     places = noise.choice(4, _SAMPLES[part], p=noise.dirichlet(np.ones(4)))
     points = noise.integers(1, 101, _SAMPLES[part])
+    choices = np.where(noise.random(_SAMPLES[part]) < noise.random(), " A, B, C or D?", "")
     records = [
         {
-            asks: f"{number}. Which letter comes {n} places after A? A, B, C or D?",
+            asks: f"{number}. Which letter comes {n} places after A?{choices[number]}",
             answers: "ABCD"[n],
             **{key: text.format(points[number]) for key, text in other.items()},
         }
