@@ -16,6 +16,7 @@ _FRAME = re.compile(r'^  File "(.+)", line (\d+), in ', re.MULTILINE)
 _NEXT = "The above exception was the direct cause"
 _PLACE = re.compile(r"^\S.*?:\d+:\d+: ")
 _MISSING = re.compile(r"imports '([\w.]+)', which is not installed\. (.*)")
+_NAME = re.compile(r"ImportError: cannot import name '(\w+)' from '([\w.]+)' \(.*site-packages")
 _OF_PLUGIN = "a file that belongs to the plugin is missing"  # kubeedge/needed_packages.py
 _IMPORT = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _ADVISED = re.compile(r": pip install ([\w-]+)\.")  # kubeedge/paradigms
@@ -38,6 +39,8 @@ def refused(output: str, copy: Path) -> tuple[str, str]:
     lacking = [match for line in placed for match in _MISSING.findall(line)]
     lacking += [(name, "") for line in placed for name in _IMPORT.findall(line)]
     if others := [line for line in placed if not _MISSING.search(line) and not _IMPORT.search(line)]:
+        if moved_name := _NAME.search(others[0]):
+            return f"package {moved_name[2].partition('.')[0]}, too new", shortened(others[0], copy)
         # Samples that we made up, refused by our own checks; and paradigms of Ianvs that we do not run.
         made_up = others[0].startswith(".data/") or "does not support the paradigm" in others[0]
         return "ours" if made_up else "checkout", shortened(others[0], copy)
