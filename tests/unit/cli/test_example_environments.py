@@ -127,7 +127,7 @@ def test_a_train_that_only_says_something_trains_nothing(tmp_path, body, trains)
 
 def test_a_name_that_an_installed_package_has_no_more_is_not_missing_from_the_checkout(tmp_path):
     line = (
-        "a/job.yaml:8:13: classification: import of plugin.py: plugin.py:24: ImportError: cannot import name 'Old' from "
-        "'transformers' (/env/lib/python3.11/site-packages/transformers/__init__.py)"
+        "a/job.yaml:8:13: classification: import of plugin.py: plugin.py:24: ImportError: cannot import name 'Old' "
+        "from 'transformers' (/env/lib/python3.11/site-packages/transformers/__init__.py)"
     )
     assert refused(line, tmp_path)[0] == "package transformers, too new"
