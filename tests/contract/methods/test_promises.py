@@ -206,7 +206,7 @@ WRONG = [
     ("dynamic er", {"balance": "algin"}, "Did you mean 'align'"),
     ("dynamic er", {"frozen": True}, "take out `frozen`"),
     ("foster", {"beta": 1.0}, "are 0 to below 1"),
-    ("l2p", {"choice": "smaple"}, "choice 'smaple' is not known"),
+    ("l2p", {"choice": "smaple"}, "choice 'smaple'"),
     ("l2p", {"frozen": True}, "L2P trains prompts of a frozen network: omit `frozen`"),
     ("coda-prompt", {"length": 5}, "an even number; it can't be 5"),
     ("mdil-ss", {"kd": "kll"}, "kd"),
