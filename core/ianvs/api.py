@@ -22,7 +22,7 @@ from ianvs.results.plots import write_plots
 from ianvs.results.stored import Results, load_results
 from ianvs.results.stored.provenance import collect
 from ianvs.results.write_all_reports import write_all_reports
-from ianvs.running.opened_job import CaseOptions, JobOptions, PathLike, opened_job, refuse_many
+from ianvs.running.open_job import CaseOptions, JobOptions, PathLike, open_job, refuse_many
 from ianvs.running.planned_results import nothing_stored, results_of, stored_results_of
 from ianvs.running.planning.plan import Plan, start_over
 from ianvs.running.progress import default_listener
@@ -81,7 +81,7 @@ def run(
     Raises:
         ConfigError: The job's files are wrong. It is raised before anything runs.
     """
-    with closing(EarlyEngine()) as early, opened_job(path, CaseOptions, options, early) as (job, inspector):
+    with closing(EarlyEngine()) as early, open_job(path, CaseOptions, options, early) as (job, inspector):
         if not yes:
             refuse_many(job)
         if fail_fast is not None:
@@ -124,7 +124,7 @@ def plan(path: PathLike, *, watcher: Listener | None = None, **options: Unpack[C
         watcher: Receives the progress of the checks.
         **options: See `CaseOptions`.
     """
-    with opened_job(path, CaseOptions, options) as (job, inspector):
+    with open_job(path, CaseOptions, options) as (job, inspector):
         return require_files(job, inspector, watcher).checked_plan()
 
 
@@ -145,7 +145,7 @@ def validate(path: PathLike, *, watcher: Listener | None = None, **options: Unpa
     Raises:
         ConfigError: All errors that the checks found.
     """
-    with opened_job(path, JobOptions, options) as (job, inspector):
+    with open_job(path, JobOptions, options) as (job, inspector):
         return check_job(job, inspector, watcher or Listener())
 
 
@@ -160,7 +160,7 @@ def prepare(path: PathLike, **options: Unpack[JobOptions]) -> list[tuple[str, Pa
     """
     from ianvs.processes.interpreters.lock import prepare as made
 
-    with opened_job(path, JobOptions, options) as (job, _):
+    with open_job(path, JobOptions, options) as (job, _):
         listed = [(a, a.environment.folder(job.workspace)) for a in job.algorithms if a.environment is not None]
         return [(str(a.name), folder, made(a, job.workspace)) for a, folder in listed]
 
@@ -198,7 +198,7 @@ def report(
 
 def _stored_results(path: PathLike, stored: bool, options: CaseOptions) -> Results:
     """Return what is stored of a job. stored: also what was made before something changed."""
-    with opened_job(path, CaseOptions, options) as (job, inspector):
+    with open_job(path, CaseOptions, options) as (job, inspector):
         refuse_many(job)
         plan_ = require_files(job, inspector).checked_plan()
         facts = collect(job_file=job.file, imported=imports_of(job))
@@ -252,7 +252,7 @@ def prune(
     Raises:
         IanvsError: `lost` is set while another job runs in the workspace.
     """
-    with opened_job(path, JobOptions, options) as (job, inspector):
+    with open_job(path, JobOptions, options) as (job, inspector):
         plan_ = require_files(job, inspector).checked_plan()
     if not plan_.store.root.is_dir():
         raise IanvsError(nothing_stored(job.workspace), code="missing-results")
@@ -354,7 +354,7 @@ def exams(path: PathLike, **options: Unpack[JobOptions]) -> dict[str, Exam]:
 
     If each seed has its own exam, this is the exam of the first seed, as its name shows.
     """
-    with opened_job(path, JobOptions, options) as (job, inspector):
+    with open_job(path, JobOptions, options) as (job, inspector):
         require_files(job, inspector)
     exams_by_name = {}
     for testenv in job.testenvs:

@@ -55,10 +55,10 @@ def stand_ins(text: str, folder: Path, records: Path) -> tuple[dict[str, str], l
 
 
 def checkpoints(algorithms: Sequence[dict[str, Any]], folder: Path) -> list[str]:
-    """Give each algorithm that trains nothing a checkpoint in place of one that is not there, in changed settings.
+    """Put checkpoints where algorithms name some that are not there; `initial_model_url` is changed in place.
 
-    Whoever loads it keeps the weights that a network has when it is built; of joint inference's language model it is
-    the tiny one. Returns the names of the files.
+    A network that loads such a checkpoint keeps the weights with which it was built. Where a hyperparameter `model`
+    names a folder, the tiny language model is put there. Returns the names of the files and folders.
     """
     made = []
     for algorithm in algorithms:

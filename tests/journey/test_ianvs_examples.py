@@ -176,7 +176,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_one_table_says_which_jobs_run_and_whose_it_is_that_others_do_not(checkout, tmp_path, monkeypatch, capsys):
+def test_one_table_says_which_jobs_run_and_why_others_do_not(checkout, tmp_path, monkeypatch, capsys):
     before = contents(checkout)
     called_from = tmp_path / "called from"
     (called_from / "examples").mkdir(parents=True)  # as in a checkout of ours, or of theirs

@@ -72,8 +72,8 @@ def excerpt_schema(kind: str) -> dict[str, Any]:
 
 def without_required(schema: Any) -> Any:
     if isinstance(schema, dict):
-        kept = {name: without_required(part) for name, part in schema.items() if name != "required"}
-        return {name: part for name, part in kept.items() if name not in ("if", "then", "else")}
+        dropped = ("required", "if", "then", "else")
+        return {name: without_required(part) for name, part in schema.items() if name not in dropped}
     return [without_required(part) for part in schema] if isinstance(schema, list) else schema
 
 
@@ -128,8 +128,8 @@ def test_a_command_in_a_sentence_has_a_known_name_and_known_options(command: str
     for word in given:
         parser = subparsers_of(parser).get(word, parser)
     below = subparsers_of(parser).values() if any(map(PLACEHOLDER.search, given)) else ()
-    known = {"--help", "--version"}.union(*(each._option_string_actions for each in (parser, *below)))
-    assert [word for word in given if re.match(r"--?[a-z]", word) and word.partition("=")[0] not in known] == []
+    options = {"--help", "--version"}.union(*(each._option_string_actions for each in (parser, *below)))
+    assert [word for word in given if re.match(r"--?[a-z]", word) and word.partition("=")[0] not in options] == []
 
 
 @pytest.mark.parametrize("command", [param for param in commands() if words(param.values[0])[0] in LOOKS])

@@ -8,12 +8,12 @@ from pathlib import Path
 REPORT = Path(__file__).parents[3] / "reports" / "ianvs_examples"
 
 
-def test_whose_it_is_that_an_example_does_not_finish_is_said_by_hand_too():
+def test_the_cause_why_an_example_does_not_finish_is_given_by_hand_too():
     with (REPORT / "examples.csv").open(newline="", encoding="utf-8") as file:
         rows = {row["job"]: row for row in csv.DictReader(file) if row["finishes"] != "True"}
     lines = (REPORT / "reasons.md").read_text(encoding="utf-8").splitlines()
     cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("| examples/")]
-    by_hand = {job: (whose, why) for job, whose, why in cells}
+    by_hand = {job: (cause, why) for job, cause, why in cells}
     assert len(rows) > 20 and set(by_hand) == set(rows)
     assert all(why.endswith(".") for _, why in by_hand.values())
     for job, row in rows.items():

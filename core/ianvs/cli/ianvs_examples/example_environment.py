@@ -20,9 +20,9 @@ import yaml
 
 import ianvs
 from ianvs.base.errors import IanvsError
+from ianvs.cli.ianvs_examples.failure_owner import MISSING_IMPORT
 from ianvs.processes.interpreters.lock import make_environment
 
-_IMPORT = re.compile(r"imports '([\w.]+)', which is not installed\. (.*)")
 _ADVICE = re.compile(r"pip install (\S+?)\)")
 _WHEEL = re.compile(r"The checkout brings it: pip install (.+\.whl)\.")
 _AT_IMPORT = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
@@ -70,7 +70,7 @@ class Environments:
         """
         listed = {_plain(name): line for name, line in _listed(job, checkout)}
         wanted = dict.fromkeys(environment.requirements)
-        for name, advice in _IMPORT.findall(output):
+        for name, advice in MISSING_IMPORT.findall(output):
             if wheel := _WHEEL.search(advice):
                 wanted[wheel[1]] = None
             elif advised := _ADVICE.search(advice):

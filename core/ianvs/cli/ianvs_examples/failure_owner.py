@@ -1,4 +1,4 @@
-"""Whose it is that a job does not finish, by where the error was raised: a file, a package, or a program of ours."""
+"""The cause why a job does not finish, by where the error was raised: a file, a package, or a program of ours."""
 
 import re
 import sys
@@ -15,8 +15,8 @@ _WEIGHTS = ("huggingface_hub", "torch/hub.py", "torch/serialization.py", "transf
 _FRAME = re.compile(r'^  File "(.+)", line (\d+), in ', re.MULTILINE)
 _NEXT = "The above exception was the direct cause"
 _PLACE = re.compile(r"^\S.*?:\d+:\d+: ")
-_MISSING = re.compile(r"imports '([\w.]+)', which is not installed\. (.*)")
-_NAME = re.compile(r"ImportError: cannot import name '(\w+)' from '([\w.]+)' \(.*site-packages")
+MISSING_IMPORT = re.compile(r"imports '([\w.]+)', which is not installed\. (.*)")  # kubeedge/needed_packages.py
+_MOVED_NAME = re.compile(r"ImportError: cannot import name '(\w+)' from '([\w.]+)' \(.*site-packages")
 _OF_PLUGIN = "a file that belongs to the plugin is missing"  # kubeedge/needed_packages.py
 _IMPORT = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _ADVISED = re.compile(r": pip install ([\w-]+)\.")  # kubeedge/paradigms
@@ -27,7 +27,7 @@ _LONGEST = 260
 def needs_more_than_packages(output: str) -> bool:
     """Whether the checks found something that no installed package would mend."""
     placed = [line for line in output.splitlines() if _PLACE.match(line) and not line.startswith("warning: ")]
-    return any(not _MISSING.search(line) and not _IMPORT.search(line) for line in placed)
+    return any(not MISSING_IMPORT.search(line) and not _IMPORT.search(line) for line in placed)
 
 
 def refused(output: str, copy: Path) -> tuple[str, str]:
@@ -36,11 +36,11 @@ def refused(output: str, copy: Path) -> tuple[str, str]:
     if re.search(r"^Traceback", output, re.MULTILINE):
         return "ours", shortened(lines[-1], copy)  # a command of ours says errors in a line
     placed = [line for line in lines if _PLACE.match(line)]
-    lacking = [match for line in placed for match in _MISSING.findall(line)]
+    lacking = [match for line in placed for match in MISSING_IMPORT.findall(line)]
     lacking += [(name, "") for line in placed for name in _IMPORT.findall(line)]
-    if others := [line for line in placed if not _MISSING.search(line) and not _IMPORT.search(line)]:
-        if moved_name := _NAME.search(others[0]):
-            return f"package {moved_name[2].partition('.')[0]}, too new", shortened(others[0], copy)
+    if others := [line for line in placed if not MISSING_IMPORT.search(line) and not _IMPORT.search(line)]:
+        if name := _MOVED_NAME.search(others[0]):
+            return f"package {name[2].partition('.')[0]}, too new", shortened(others[0], copy)
         # Samples that we made up, refused by our own checks; and paradigms of Ianvs that we do not run.
         made_up = others[0].startswith(".data/") or "does not support the paradigm" in others[0]
         return "ours" if made_up else "checkout", shortened(others[0], copy)

@@ -59,12 +59,20 @@ class CaseOptions(JobOptions, total=False):
 
 
 @contextmanager
-def opened_job(
+def open_job(
     path: PathLike, option_class: type[JobOptions], options: Mapping[str, Any], early: EarlyEngine | None = None
 ) -> Iterator[tuple[JobSpec, Inspector]]:
-    """The job, and who asks its authors' files, from processes of `early` where there will be cases.
+    """Context manager: a job as its files and options say, and an inspector of its plugins, which ends with it.
 
-    option_class: the class of the options that the caller takes; raises TypeError for another one.
+    Args:
+        path: A job file, its folder, or the name of a shipped job.
+        option_class: The class of the options that the caller takes.
+        options: Values of these options.
+        early: Starts the processes in which plugins are inspected, which cases will use, too; None: others are started.
+
+    Raises:
+        ConfigError: The job's files are wrong.
+        TypeError: There is no such option.
     """
     names = option_class.__annotations__  # those of its bases are among them
     for name in options:
