@@ -277,7 +277,12 @@ def main() -> None:
         f"{work.samples} pictures {work.size}x{work.size}, batches of {work.batch}, {work.epochs} epochs, n = {repeats}"
     )
     plain = seconds(bare(work), repeats)
-    rows: list[tuple[str, float, float]] = [("bare", plain, 1.0)]
+
+    def show(name: str, took: float, ratio: float) -> None:
+        """At once: what was measured before the script is cut off is not lost."""
+        print(f"{name:16s} {took:9.3f} s   ratio {ratio:6.3f}", flush=True)
+
+    show("bare", plain, 1.0)
     kinds: dict[str, dict[str, Any]] = {"ours": {}, "ours, bf16": {"precision": "bf16"}}
     if given.device == "cuda":
         kinds["ours, tf32"] = {"precision": "tf32"}
@@ -285,14 +290,12 @@ def main() -> None:
         kinds["ours, compiled"] = {"compile": True}
     for name, options in kinds.items():
         took = seconds(ours(work, **options), repeats)
-        rows.append((name, took, took / plain))
+        show(name, took, took / plain)
     for count in counts:
         took = shared(work, count, repeats)
-        rows.append((f"{count} cases", took, took / (count * plain)))
-    for name, took, ratio in rows:
-        print(f"{name:16s} {took:9.3f} s   ratio {ratio:6.3f}")
+        show(f"{count} cases", took, took / (count * plain))
     for line in whole_run(given.device):
-        print(line)
+        print(line, flush=True)
 
 
 if __name__ == "__main__":
