@@ -80,9 +80,9 @@ def _settings(plan: Plan) -> Iterator[Note]:
 
 
 def _sealing(plan: Plan) -> Iterator[Note]:
-    """In which order the cases of `sealing: strict` were trained and evaluated."""
+    """In which order sandboxed cases were trained and evaluated."""
     times: dict[str, Mapping[str, str]] = {}
-    for case, _ in plan.cases() if plan.job.sealing == "strict" else ():
+    for case, _ in plan.cases() if plan.job.sandboxed else ():
         with suppress(DamagedError):
             facts = plan.store.facts(case.id).get("provenance", {}).get("sealing", {})
             if "evaluated_at" in facts:

@@ -1,8 +1,8 @@
 """The loop of continual learning: what a test case does, from its first round to its last.
 
 Each round is trained, saved, checked by the gate (`model_eval`) if the exam has one, evaluated and stored atomically.
-Under `sealing: strict` all rounds are trained and stored in the phase "train", and the stored models are evaluated in
-the phase "evaluate". A case that was interrupted resumes after the last stored round. The loop depends only on the
+In a sandbox all rounds are trained and stored in the phase "train", and the stored models are evaluated in the
+phase "evaluate". A case that was interrupted resumes after the last stored round. The loop depends only on the
 protocols below. In a run they are implemented by the modules of `ianvs.running.session`; in unit tests by objects in
 memory.
 """

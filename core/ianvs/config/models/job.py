@@ -202,7 +202,7 @@ class LimitsSpec(Spec):
     memory_mb: Annotated[float, Field(gt=0)] | None = None  # as Peak_memory_mb: without what was there before
     # Of the files that a plugin's save() writes, by the size that they say they have; nothing larger is read.
     saved_mb: Annotated[float, Field(gt=0)] = 20_000.0
-    # Of all models that `sealing: strict` keeps until they are evaluated; None: what the disk has free.
+    # Of all models that sandboxed cases keep until they are evaluated; None: what the disk has free.
     models_mb: Annotated[float, Field(gt=0)] | None = None
     grace_seconds: Annotated[float, Field(ge=0)] = 10.0  # from the wish to stop (SIGTERM) to the end (SIGKILL)
     # What importing a file of an author, or building a plugin, may take before a run.
@@ -270,7 +270,7 @@ class JobSettings(PlacedSpec):
     fail_fast: bool = False
     # Whether learners run in sandboxes that hold nothing of the exam (docs/trust.md).
     sealing: Literal["off", "normal", "audit", "open", "strict"] = "off"
-    # Under `sealing: strict`: "after each case" keeps the models of fewer cases, and protects less.
+    # Of sandboxed cases: "after each case" keeps the models of fewer cases, and protects less.
     examine: Literal["after all cases", "after each case"] = "after all cases"
 
     def __post_init__(self) -> None:
@@ -278,6 +278,11 @@ class JobSettings(PlacedSpec):
         if self.search is not None and self.search.select is None and len(self.seeds) > 1:
             select = SelectSpec(by="seeds", place=self.search.place)
             object.__setattr__(self, "search", replace(self.search, select=select))
+
+    @property
+    def sandboxed(self) -> bool:
+        """Whether learners run in sandboxes that hold nothing of the exam."""
+        return self.sealing == "strict"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,7 +305,7 @@ class JobFile(JobSettings, _Links):
             message = f"`sealing: {self.sealing}` has no effect any more, and means `off` (docs/trust.md). Take it out."
             yield Slip(message, ("sealing",), key=False, code="no-effect")
 
-        if "examine" in given and self.sealing != "strict":
+        if "examine" in given and not self.sandboxed:
             message = "'examine' has no effect without `sealing: strict`. Take it out."
             yield Slip(message, ("examine",), code="no-effect")
 

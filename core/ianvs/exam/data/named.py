@@ -30,7 +30,7 @@ class Source(Options, ABC):
         return []
 
     def files(self, spec: DatasetSpec) -> Sequence[Path]:
-        """Files that it consists of, also those of installed packages: `sealing: strict` hides them from learners."""
+        """Files that it consists of, also those of installed packages: sandboxes hide them from learners."""
         return ()
 
     @abstractmethod

@@ -150,7 +150,7 @@ class Inspector:
         return self._answers[file]
 
     def _process(self, of_plugins: bool = True) -> Isolated | InThisProcess:
-        sealed = of_plugins and self._job.sealing == "strict"  # metrics are the exam's
+        sealed = of_plugins and self._job.sandboxed  # metrics are the exam's
         if self._inline is not None and not sealed:
             return self._inline
         if of_plugins not in self._processes:

@@ -23,7 +23,7 @@ PREPARE_EXAM = "ianvs.running.session.exams:prepare_exam"
 RUN_CASE = "ianvs.running.session.case:run_case"
 """What is called with a CaseRequest."""
 TRAINED = "trained"
-"""What a case returns that is to be evaluated when all cases are trained (`sealing: strict`)."""
+"""What a case returns that is to be evaluated when all cases are trained, in a sandbox."""
 ANSWERED = "answered"
 """What a case returns that is to be scored by a process that has not run its author's code."""
 SCORE_CASES = "ianvs.running.session.scorer_process:serve"
@@ -66,7 +66,7 @@ class CaseRequest:
     provenance: Mapping[str, object]
     working_directory: Path | None  # of plugins, where their contract names one
     started_in: Path  # the folder that ianvs was started in
-    phases: tuple[Phase, ...] = ("all",)  # what is to be done now; under `sealing: strict` not "all"
+    phases: tuple[Phase, ...] = ("all",)  # what is to be done now; of a sandboxed case not "all"
     own_code: tuple[KeptCode, ...] = ()  # of `code`, that of the algorithm's own files; for sandboxes, as what follows
     readable: tuple[Path, ...] = ()  # files and folders that its hyperparameters name
     hidden: tuple[Path, ...] = ()  # files and folders that the exam consists of
@@ -103,8 +103,7 @@ def case_request(
     urls = {url for _, url, _, _ in authored(algorithm.spec)}
     source = {name: bytes_ for entry in code if str(entry.file) in urls for name, bytes_ in entry.digests}
     python = {} if algorithm.spec.python is None else {"interpreter": asdict(lock_of(algorithm.spec))}
-    strict = job.sealing == "strict"
-    sealing = {"sealing": {"examine": job.examine}} if strict else {}
+    sealing = {"sealing": {"examine": job.examine}} if job.sandboxed else {}
     return CaseRequest(
         case=case,
         algorithm=algorithm.spec,
@@ -128,11 +127,11 @@ def case_request(
         provenance={**provenance, "source": source, **python, **sealing},
         working_directory=job.working_directory,
         started_in=Path.cwd(),
-        phases=("train", "evaluate") if strict else ("all",),
-        own_code=code_of(job, algorithm.spec, code) if strict else (),
-        readable=readable_paths(job, algorithm.spec) if strict else (),
-        hidden=exam_paths(job) if strict else (),
+        phases=("train", "evaluate") if job.sandboxed else ("all",),
+        own_code=code_of(job, algorithm.spec, code) if job.sandboxed else (),
+        readable=readable_paths(job, algorithm.spec) if job.sandboxed else (),
+        hidden=exam_paths(job) if job.sandboxed else (),
         models_mb=job.limits.models_mb,
-        cases_kept=len(plan) if strict and job.examine == "after all cases" else 1,
+        cases_kept=len(plan) if job.sandboxed and job.examine == "after all cases" else 1,
         until=algorithm.until,
     )

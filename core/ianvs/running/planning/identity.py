@@ -88,8 +88,8 @@ def algorithm_identity(
     cost = 1 if exam.prequential is None or paradigm.reference else exam.prequential.cost(algorithm.stream_cost)
     if cost != 1:
         facts["stream_cost"] = cost
-    if job.sealing == "strict":
-        facts["sealing"] = job.sealing
+    if job.sandboxed:
+        facts["sealing"] = "strict"
     if job.generation.engine == "server":
         facts["generation"] = {"engine": "server", "version": job.generation.version}  # wherever it runs
     contract = contract_named(algorithm.contract)

@@ -1,4 +1,4 @@
-"""How much disk the models of a job take that are kept until they are evaluated (`sealing: strict`)."""
+"""How much disk the models of a job take that are kept until they are evaluated, as those of sandboxed cases are."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def mb_text(megabytes: float) -> str:
 
 
 def planned_models_text(plan: Plan) -> str:
-    """Of a plan, as far as one of its models is stored; "" without `sealing: strict`."""
-    if plan.job.sealing != "strict":
+    """Of a plan, as far as one of its models is stored; "" without sandboxes."""
+    if not plan.job.sandboxed:
         return ""
     records = [ExamStore(plan.job.workspace).record(algorithm.exam_id) for algorithm in plan.algorithms]
     rounds = max((len(record.rounds) for record in records if record is not None), default=0)

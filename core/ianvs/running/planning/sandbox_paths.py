@@ -1,4 +1,4 @@
-"""What of the file system the sandboxes of `sealing: strict` may show, and what they must not."""
+"""What of the file system sandboxes may show, and what they must not."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def readable_paths(job: JobSpec, algorithm: AlgorithmSpec) -> tuple[Path, ...]:
 
 
 def inspector_sandbox(job: JobSpec) -> Sandbox | None:
-    """In which plugins of a job are imported and built before it runs; None without `sealing: strict`."""
-    if job.sealing != "strict":
+    """In which plugins of a job are imported and built before it runs; None where it has no sandboxes."""
+    if not job.sandboxed:
         return None
     paths = [path for algorithm in job.algorithms for path in readable_paths(job, algorithm)]
     for algorithm in job.algorithms:
@@ -45,7 +45,7 @@ def readable_problems(job: JobSpec) -> Iterator[ValidationError]:
             inner = path.resolve()
             if any(inner.is_relative_to(hidden_path) or hidden_path.is_relative_to(inner) for hidden_path in hidden):
                 yield ValidationError(
-                    f"`sealing: strict` hides the exam, and {algorithm.name} names '{path}', which is or holds a part "
+                    f"A sandbox hides the exam, and {algorithm.name} names '{path}', which is or holds a part "
                     "of it, or of the workspace. Move it to a folder of its own.",
                     place,
                     code="conflicting-keys",

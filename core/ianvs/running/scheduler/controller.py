@@ -103,7 +103,7 @@ def _loop(
     def request(planned: PlannedCase) -> CaseRequest:
         return case_request(plan, planned.case, planned.algorithm, provenance, code, apart=engine.isolates)
 
-    together = plan.job.sealing == "strict" and plan.job.examine == "after all cases"
+    together = plan.job.sandboxed and plan.job.examine == "after all cases"
 
     return CaseLoop(engine, plan, slots, listener, request, scorer, trains_first=together)
 

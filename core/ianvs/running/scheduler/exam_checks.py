@@ -42,7 +42,7 @@ def exam_problems(flight: Preflight) -> Iterator[ValidationError]:
         record = exams.record(algorithm.exam_id)
         if record is not None:
             yield from _incompatibilities(record, algorithm.testenv)
-            if flight.job.sealing == "strict" and not record.rules.get("boundaries", True):
+            if flight.job.sandboxed and not record.rules.get("boundaries", True):
                 place = algorithm.testenv.scenario.place if algorithm.testenv.scenario else algorithm.testenv.place
                 yield ValidationError(f"{STREAMS}. Take one of them out.", place, code="conflicting-keys")
             place = algorithm.testenv.dataset.place or algorithm.testenv.place

@@ -197,7 +197,7 @@ def _subjects(
         else:
             built = tuple(own_hyperparameters(choice, module.type, kinds) for choice in choices[:MOST_BUILT])
         methods = paradigm.methods.get(module.type, ())
-        if job.sealing == "strict" and module.type == "basemodel" and methods:
+        if job.sandboxed and module.type == "basemodel" and methods:
             methods = tuple(dict.fromkeys((*methods, "save", "load")))
         more = tuple(needed) if module.type == "basemodel" else ()
         yield Subject(algorithm, module, methods, built, job.device, job.places.get("device"), exam, more)

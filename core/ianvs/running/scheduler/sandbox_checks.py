@@ -1,4 +1,4 @@
-"""What `sealing: strict` can't have, by name, and whether this machine can make a sandbox."""
+"""What sandboxed cases can't have, by name, and whether this machine can make a sandbox."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STREAMS = "`sealing: strict` has whole rounds, and this exam is a stream"
 def sandbox_problems(flight: Preflight) -> Iterator[ValidationError]:
     """What of the job's files no sandbox can have. Nodes of other machines try a sandbox when a case begins there."""
     job = flight.job
-    if job.sealing != "strict":
+    if not job.sandboxed:
         return
     place = job.places.get("sealing", job.place)
     if not engine_class(job).elsewhere and (missing := missing_sandbox()):
@@ -31,7 +31,7 @@ def sandbox_problems(flight: Preflight) -> Iterator[ValidationError]:
 
 
 def _unsupported(job: JobSpec) -> Iterator[tuple[str, Location | None]]:
-    """(what `sealing: strict` can't have, where it is asked for)."""
+    """(what sandboxed cases can't have, where it is asked for)."""
     if (runner := runner_of(job)) is not None:
         yield f"`sealing: strict` is for native plugins, and the job is under `contract: {runner.name}`", None
         return

@@ -23,7 +23,7 @@ round_summary.py      the costs and messages of a round
 stored_rounds.py      the rounds in the folder of the case
 reporting.py          how far the case is, for the supervisor and for `ianvs status`
 
-Under `sealing: strict`:
+In sandboxes:
 sandboxed_learner.py  takes part in the loop with author's code in a sandbox for each round and each examination
 sandbox_client.py     the case's end of one sandbox: what it is served, and the form of what comes back
 sandbox_worker.py     the other end: holds the learner, answers calls

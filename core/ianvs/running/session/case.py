@@ -142,7 +142,7 @@ def _in_sandboxes(
 ) -> Iterator[SandboxedLearner]:
     """Context manager: a learner without author's code in this process. Raises PluginError where no sandbox runs."""
     if missing := missing_sandbox():
-        raise PluginError(f"`sealing: strict`: {missing}", code="missing-package")
+        raise PluginError(f"{missing[0].upper()}{missing[1:]}", code="missing-package")
     case_id, scratch = request.case.id, store.scratch(request.case.id)
     store.files(case_id).mkdir(parents=True, exist_ok=True)
     scratch.mkdir(parents=True, exist_ok=True)

@@ -186,7 +186,7 @@ class SandboxClient:
                 raise PluginError("save() names a file outside of its folder.", code="invalid-result")
             if module.path is None and module.calls:
                 raise PluginError(
-                    f"the {module.kind} has no save(), and `sealing: strict` trains each round in a new process. "
+                    f"the {module.kind} has no save(), and each round is trained in a new sandbox. "
                     "Give it save() and load().",
                     code="broken-contract",
                 )

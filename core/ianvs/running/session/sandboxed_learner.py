@@ -265,7 +265,7 @@ class SandboxedLearner:
         request = FeedCall(int(body["first"]), int(body["last"]), (k, n), skew, bool(body["past"]))
         served = self._source.serve(request)
         if not isinstance(served, Whole):
-            raise ExamRuleError("`sealing: strict` has whole rounds, and this exam is a stream.", code="broken-rule")
+            raise ExamRuleError("A sandbox has whole rounds, and this exam is a stream.", code="broken-rule")
         views = tuple(client.serve_samples(view) for view in served.views)
         return Message({}, pickle.dumps(replace(served, views=views)))  # type: ignore[arg-type]
 
