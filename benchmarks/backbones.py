@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from ianvs.authoring import TorchLearner, transformer_of
-from ianvs.authoring.backbones import from_library, library_model
+from ianvs.authoring.backbones import library_model, split_head
 
 WAYS = {"head": {"frozen": True}, "low rank": {"lora_rank": 8}, "everything": {}}
 
@@ -59,7 +59,7 @@ def one_round(said: argparse.Namespace) -> dict[str, object]:
         )
         learner._ready(View(1).x, 10, said.device, 0)
         loaded = clock() - start
-    body, _, _ = from_library(model, said.network)
+    body, _, _ = split_head(model, said.network)
     with torch.no_grad():
         x = learner.prepare(View(1).x.to(said.device))
         plain = learner.network.eval()[0](x)

@@ -15,7 +15,7 @@ import numpy as np
 
 import ianvs as api
 from benchmarks.sizes.measuring import Row, disk, ianvs
-from ianvs.base.digests import checksummed_text, noted
+from ianvs.base.digests import checksummed_text, file_state
 from ianvs.base.types import TestCase
 from ianvs.running.planning.cases import PlannedAlgorithm
 from ianvs.store import CaseStore
@@ -178,7 +178,7 @@ def write_like(
     assert rounds is not None
     contents = {
         "case.json": {"case": vars(case), "identity": algorithm.identity_of(case)},
-        "rounds.json": {**rounds, "files": {"predictions.zip": noted(folder / "predictions.zip")}},
+        "rounds.json": {**rounds, "files": {"predictions.zip": file_state(folder / "predictions.zip")}},
         "scores.json": {"scores": scores, "rungs": {}},
     }
     for name, content in contents.items():

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
-from ianvs.base.digests import doubt
+from ianvs.base.digests import force_reread
 from ianvs.base.errors import DamagedError, IanvsError, shown_path
 from ianvs.base.package import job_path
 from ianvs.config.load import read_job
@@ -109,7 +109,7 @@ def run(
             try:
                 write_all_reports(results, f"ianvs report -f {shown_path(job.file)}")
             except DamagedError as error:  # a plan only looks at sizes and times, a report reads
-                if error.path in damaged or not doubt(error.path):
+                if error.path in damaged or not force_reread(error.path):
                     raise
                 damaged.add(error.path)
                 continue
@@ -191,7 +191,7 @@ def report(
     try:
         write_all_reports(results, f"ianvs report -f {shown_path(job_path(Path(path)))}", page_only, running)
     except DamagedError as error:
-        doubt(error.path)  # so that the next run finds it, too
+        force_reread(error.path)  # so that the next run finds it, too
         raise
     return results
 

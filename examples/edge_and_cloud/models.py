@@ -4,7 +4,7 @@ import numpy as np
 
 
 class EdgeMeans:
-    """Nearest class mean: a picture for each class is all that it keeps."""
+    """Nearest class mean: an image for each class is all that it keeps."""
 
     def __init__(self):
         self.sums, self.counts = {}, {}

@@ -1,4 +1,4 @@
-"""Writes scikit-learn's digits as pictures, with index files as KubeEdge Ianvs reads them. Offline, in a second."""
+"""Writes scikit-learn's digits as images, with index files as KubeEdge Ianvs reads them. Offline, in a second."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A base model as one writes it for KubeEdge Ianvs: it is given paths of pictures and of label pictures."""
+"""A base model as one writes it for KubeEdge Ianvs: it is given paths of images and of segmentation masks."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Mean intersection over union, as a metric of KubeEdge Ianvs: the truth is paths of label pictures."""
+"""Mean intersection over union, as a metric of KubeEdge Ianvs: the truth is paths of segmentation masks."""
 
 import numpy as np
 from PIL import Image

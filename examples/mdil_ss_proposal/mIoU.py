@@ -8,7 +8,7 @@ IGNORED = 255
 def mIoU(y_true, y_pred):  # noqa: N802 - the name in the testenv
     """Mean intersection over union over classes in truth or prediction, counted over the whole test set.
 
-    y_true, y_pred: label pictures (height, width), one after the other. A pixel whose truth is 255 counts for nothing;
+    y_true, y_pred: masks (height, width), one after the other. A pixel whose truth is 255 counts for nothing;
     where 255 is predicted, the true class is missed.
     """
     counts = np.zeros((256, 256), dtype=np.int64)  # [i, j]: pixels of class i that were predicted as class j

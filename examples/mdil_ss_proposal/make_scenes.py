@@ -13,7 +13,7 @@ from PIL import Image
 from ianvs.testenv.datasets.streets import STREETS_CLASSES, make_streets
 
 HERE = Path(__file__).parent / "dataset"
-SIZE = (28, 44)  # height, width: no multiples of 8, like real pictures
+SIZE = (28, 44)  # height, width: no multiples of 8, like real images
 COUNTS = {"train": 25, "test": 8}  # scenes of each domain
 
 

@@ -1,4 +1,4 @@
-"""A question: how many points does the model see in each picture, of whatever class? And a metric that asks it."""
+"""A question: how many points does the model see in each image, of whatever class? And a metric that asks it."""
 
 from typing import ClassVar
 

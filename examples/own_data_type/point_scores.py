@@ -10,7 +10,7 @@ def found_points(record):
     """F1 of points of the test set's classes: one is right within 2 pixels of a true one that is not found yet."""
     right = both = 0
     for true, said in zip(record.y_true, record.y_pred, strict=True):
-        for label in record.labels:  # all test sets are of the same pictures, each under its own classes
+        for label in record.labels:  # all test sets are of the same images, each under its own classes
             free = list(true["xy"][true["labels"] == label])
             answers = said["xy"][said["labels"] == label]
             both += len(free) + len(answers)

@@ -1,4 +1,4 @@
-"""A data type: points in pictures, as many as there are. One class says what its labels and answers are."""
+"""A data type: points in images, as many as there are. One class says what its labels and answers are."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace

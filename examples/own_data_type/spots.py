@@ -1,4 +1,4 @@
-"""The data: 24 x 24 pictures with one to four coloured spots, and where each is."""
+"""The data: 24 x 24 images with one to four coloured spots, and where each is."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""Writes pictures of circles and squares, darker from site to site, and their index files.
+"""Writes images of circles and squares, darker from site to site, and their index files.
 
-An index file has a line per picture, "path label"; paths are relative to it.
+An index file has a line per image, "path label"; paths are relative to it.
 """
 
 import sys

@@ -2,7 +2,7 @@
 
 The function gets `num_classes`, `device` and, if it names it, `shape` (of a sample as a network sees it, (C, H, W)),
 and the hyperparameters. A round becomes an experience, which is given to `strategy.train`; answers are the largest
-outputs of the strategy's model by its own `eval_epoch`. Pictures come as float32 from 0 to 1; there are no transforms.
+outputs of the strategy's model by its own `eval_epoch`. Images come as float32 from 0 to 1; there are no transforms.
 The label of a task is 0 unless the exam's rules show it.
 
 It runs in interpreters that have no ianvs, too, and imports nothing of it.
@@ -221,7 +221,7 @@ def _drawing(strategy):
 
 
 def _numbers(x):
-    """(N, ...) float32; pictures (N, C, H, W) from 0 to 1."""
+    """(N, ...) float32; images (N, C, H, W) from 0 to 1."""
     values = torch.from_numpy(np.array(x))
     if values.ndim == 4:
         values = values.permute(0, 3, 1, 2).contiguous()

@@ -5,7 +5,7 @@ backbone: "file:Name" in the checkout's folder backbone, called with the numbers
 n_tasks: how many rounds there will be, for models that ask (`N_TASKS`), which the rules of an exam hide.
 
 A round is a task: begin_task, n_epochs passes of observe, end_task. Labels are told in the order in which classes were
-taught, as Mammoth has them. Pictures are kept in 256 steps, as Mammoth's, and seen as float32 from 0 to 1, without
+taught, as Mammoth has them. Images are kept in 256 steps, as Mammoth's, and seen as float32 from 0 to 1, without
 transforms. Answers are the largest outputs of the model's forward among all classes. Models that take the label of a
 task in forward need an exam that shows it.
 
@@ -297,13 +297,13 @@ def call(model, name, *arguments):
 
 
 def stored(x):
-    """As Mammoth's data sets keep samples: pictures (N, H, W, C) as uint8, others (N, ...) as float32."""
+    """As Mammoth's data sets keep samples: images (N, H, W, C) as uint8, others (N, ...) as float32."""
     if x.ndim == 4 and x.dtype != np.uint8:
         return np.round(np.asarray(x) * 255).astype(np.uint8)
     return np.array(x, np.uint8 if x.ndim == 4 else np.float32)
 
 
 def numbers(x):
-    """(N, ...) float32, of what is `stored`; pictures (N, C, H, W) from 0 to 1."""
+    """(N, ...) float32, of what is `stored`; images (N, C, H, W) from 0 to 1."""
     values = torch.from_numpy(x)
     return values.permute(0, 3, 1, 2).contiguous().float() / 255 if values.ndim == 4 else values

@@ -2,13 +2,13 @@
 
 Hyperparameters are the keys of the checkout's json files for this model (exps), and these of ours:
 config: which of those files holds. dataset, of the file or said beside it, names PILOT's transforms; "plain" has none:
-pictures are from 0 to 1, and of picture_size, if that is given.
+images are from 0 to 1, and of picture_size, if that is given.
 backbone: "NAME key=value ..." is the network of timm that is made in place of the one asked for; NAME may be left out.
 weights: a file with the state_dict that pre-trained networks begin with; "none" begins with random ones.
 answers: cnn, by the network, or nme, by the nearest mean of exemplars.
 n_tasks, increment: how many rounds there will be and how many classes later ones bring, for models that ask.
 blank_tests: for models that look at labels when they answer, or at test samples while they learn, which is refused
-without it: labels are -1, and there is one black test picture.
+without it: labels are -1, and there is one black test image.
 
 A round is a task, of classes that were not taught before: incremental_train, the answers, and after_task when the next
 one begins. Data are loaded in the learner's own process. It runs in interpreters that have no ianvs, and imports
@@ -324,7 +324,7 @@ def made(args, name, pretrained=False, **options):
 
 
 def stored(x):
-    """(N, H, W, 3) uint8, as PILOT's data sets keep pictures; grey ones are repeated."""
+    """(N, H, W, 3) uint8, as PILOT's data sets keep images; grey ones are repeated."""
     if x.ndim != 4 or x.shape[3] not in (1, 3):
         raise PluginError(f"LAMDA-PILOT's methods are for pictures, not for samples of shape {x.shape[1:]}.")
     values = np.asarray(x) if x.dtype == np.uint8 else np.round(np.asarray(x) * 255).astype(np.uint8)

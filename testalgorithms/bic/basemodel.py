@@ -95,7 +95,7 @@ class BiC(ExemplarLearner):
             return cross_entropy(held.masked(self.q(z, pair, new), y), y) + OF_BETA * pair[1].square()
 
         drops = tuple(round(share * self.correction_epochs) for share in DROPS)
-        schedule = self.schedule.stage(self.correction_epochs, weight_decay=0.0, step_every=None, milestones=drops)
+        schedule = self.schedule.for_stage(self.correction_epochs, weight_decay=0.0, step_every=None, milestones=drops)
         fit([([pair], self.schedule.learning_rate)], outputs, schedule, loss_of)
         self.pair, self.corrected = pair.detach().cpu(), [*self.new]
 

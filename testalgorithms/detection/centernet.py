@@ -9,7 +9,7 @@ from ianvs.testalgorithms.nets import scene_body
 
 STRIDE = 4
 RARE = 0.1  # the share of objects that an untrained heatmap answers
-PEAKS = 50  # answers for each picture
+PEAKS = 50  # answers for each image
 
 
 class CenterNet(nn.Module):

@@ -13,13 +13,13 @@ NETWORKS = ("centernet", *TORCHVISION)
 
 
 class DetectionLearner(OpenClasses):
-    """Trains a detector on each round's pictures; by itself, plain fine-tuning.
+    """Trains a detector on each round's images; by itself, plain fine-tuning.
 
     In the hooks, y is (N, max_objects, 5): x1 y1 x2 y2 label in a row, label -1 where there is no object.
     Heatmaps of classes that were not taught yet are neither trained nor answered.
 
     network: "centernet" with `widths`, or a detector of torchvision, with `weights`, a file, and its own resizing.
-    max_objects: boxes for which a training picture has room. Other options are those of TorchLearner.
+    max_objects: boxes for which a training image has room. Other options are those of TorchLearner.
     """
 
     reference = "ianvs.testalgorithms.detection:DetectionLearner"

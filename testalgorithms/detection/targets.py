@@ -1,4 +1,4 @@
-"""Boxes as tensors: of each picture equally many rows, so that batches and memories hold them as any label."""
+"""Boxes as tensors: of each image equally many rows, so that batches and memories hold them as any label."""
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ def rows_of(targets, most):
 
 
 def objects(rows):
-    """rows (B, K, 5) without columns that hold an object in no picture, one at least; and which do (B, K)."""
+    """rows (B, K, 5) without columns that hold an object in no image, one at least; and which do (B, K)."""
     held = rows[..., 4] >= 0
     used = held.any(0) | (torch.arange(held.shape[1], device=held.device) == 0)
     return rows[:, used], held[:, used]

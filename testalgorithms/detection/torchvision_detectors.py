@@ -7,11 +7,11 @@ from ianvs.authoring.weight_files import find_weights, fit, read_weights
 from ianvs.testalgorithms.detection.targets import NOTHING
 
 TORCHVISION = ("fasterrcnn_mobilenet_v3_large_320_fpn", "ssdlite320_mobilenet_v3_large")
-ANSWERS = 100  # of a picture
+ANSWERS = 100  # of an image
 
 
 class TorchvisionDetector(nn.Module):
-    """A detector that resizes and normalises pictures (B, 3, H, W) in 0..1 itself. Class c is its label c + 1."""
+    """A detector that resizes and normalises images (B, 3, H, W) in 0..1 itself. Class c is its label c + 1."""
 
     def __init__(self, name, num_classes):
         super().__init__()
@@ -38,7 +38,7 @@ class TorchvisionDetector(nn.Module):
         return self
 
     def forward(self, x):
-        """The pictures themselves: what torchvision computes of them depends on whether there are targets."""
+        """The images themselves: what torchvision computes of them depends on whether there are targets."""
         return x
 
     def loss(self, x, rows, classes):

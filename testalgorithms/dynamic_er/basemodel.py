@@ -73,7 +73,7 @@ class DynamicER(GrowingLearner):
         """The head alone, on a balanced part of the samples."""
         some = some_of_each(shown.y, None, shown.generator("balanced"))
         balanced = replace(shown, x=shown.x[some], y=shown.y[some], passes=self.later_passes)
-        schedule = self.schedule.stage(self.head_epochs, milestones=(self.head_epochs // 2,), step_every=None)
+        schedule = self.schedule.for_stage(self.head_epochs, milestones=(self.head_epochs // 2,), step_every=None)
         if not schedule.steps(len(balanced), balanced.passes):
             return
         body, head = self.network[:-1].eval(), self.network[-1]

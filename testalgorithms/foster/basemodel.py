@@ -46,7 +46,7 @@ class FOSTER(GrowingLearner):
         self.beta, self.compression_beta = beta, compression_beta
         self.distillation, self.temperature = distillation, temperature
         epochs = round(self.schedule.epochs * 130 / 170) if compression_epochs is None else compression_epochs
-        self.compression = self.schedule.stage(epochs, weight_decay=0.0)
+        self.compression = self.schedule.for_stage(epochs, weight_decay=0.0)
 
     def before_round(self, data):
         super().before_round(data)

@@ -1,4 +1,4 @@
-"""Prompts that a transformer's input is given, each picture its own or all of a step the same."""
+"""Prompts that a transformer's input is given, each image its own or all of a step the same."""
 
 import torch
 from torch import nn
@@ -9,7 +9,7 @@ from ianvs.testalgorithms.prompts import Prompted
 
 
 class PromptPool(Prompted):
-    """The mean over what a frozen transformer says at the places of the prompts whose keys are nearest to the picture.
+    """The mean over what a frozen transformer says at the places of the prompts whose keys are nearest to the image.
 
     Prompts stand before the patches, behind class token and registers, at the position of the class token.
     """

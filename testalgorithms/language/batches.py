@@ -21,7 +21,7 @@ POOL = 8  # batches among which conversations are sorted by length
 class Batch:
     """tokens, seen: (B, L) int64, padded on the right where seen is 0. learnt: (B, L) bool, what the assistant says.
 
-    pictures: what the network is called with of the pictures of all rows (`Sight.inputs`).
+    pictures: what the network is called with of the images of all rows (`Sight.inputs`).
     before: (N,) places in the flat (B, L) of the tokens right before those that are learnt. They are counted on the
     host: a card that has to say how many there are is waited for. columns: (K,) those of (B, L) that hold any of them,
     which are all that logits are needed of; within: (N,) places of `before` in the flat (B, K). positions: (1, L) where

@@ -52,7 +52,7 @@ class ChatTemplate:
         Args:
             tokenizer: Of transformers. It gets a plain template if it has none.
             stops: Ids that end a reply besides the tokenizer's end of text and the template's end of turn.
-            sight: Of a model that sees; tokens of pictures take the place of the marks in what the user says.
+            sight: Of a model that sees; tokens of images take the place of the marks in what the user says.
 
         Raises:
             PluginError: Nothing ends a text of this tokenizer.
@@ -110,7 +110,7 @@ class ChatTemplate:
         return self.learnable(conversation)[-1][1]
 
     def encoded_prompt(self, conversation: Conversation, replies: Sequence[str]) -> Encoded:
-        """`prompt` with its pictures."""
+        """`prompt` with its images."""
         tokens = self.prompt(conversation, replies)
         return self._with_pictures(tokens, [False] * len(tokens), conversation.pictures)
 
@@ -174,7 +174,7 @@ class ChatTemplate:
         return _Layout(whole, [(len(prompt), len(whole))])
 
     def _wants_parts(self) -> bool:
-        """Whether the template of a model that sees takes lists of parts, with a mark for each picture."""
+        """Whether the template of a model that sees takes lists of parts, with a mark for each image."""
         if self.sight is None:
             return False
         self._in_parts = True
@@ -223,7 +223,7 @@ class ChatTemplate:
         return self._with_pictures(tokens, learnt, conversation.pictures)
 
     def _with_pictures(self, tokens: list[int], learnt: list[bool], pictures: Sequence[Any]) -> Encoded:
-        """The first pictures, as many as have tokens. Raises PluginError where there are not so many."""
+        """The first images, as many as have tokens. Raises PluginError where there are not so many."""
         spans = () if self.sight is None else self.sight.spans(tokens, pictures)
         if len(spans) > len(pictures) or any(any(learnt[start:end]) for start, end in spans):
             raise PluginError(
@@ -281,7 +281,7 @@ class ChatTemplate:
         return text.strip()
 
     def _shown(self, text: str, pictures: Sequence[Any]) -> str:
-        """The text with the tokens of a picture in the place of each mark, as far as there are pictures."""
+        """The text with the tokens of an image in the place of each mark, as far as there are images."""
         if self.sight is None or self.sight.mark not in text:
             return text
         first, *others = text.split(self.sight.mark)

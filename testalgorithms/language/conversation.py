@@ -85,7 +85,7 @@ class Encoded:
         return len(self.tokens)
 
     def cut(self, length: int) -> Encoded:
-        """The first `length` tokens. Where that is within a picture, those before it, and nothing is to be learnt."""
+        """The first `length` tokens. Where that is within an image, those before it, and nothing is to be learnt."""
         whole = sum(end <= length for _, end in self.spans)
         if whole < len(self.spans) and self.spans[whole][0] < length:
             length = self.spans[whole][0]

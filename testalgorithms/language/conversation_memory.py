@@ -37,7 +37,7 @@ class ConversationMemory:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the stored text, and of the pixels of the stored pictures."""
+        """Bytes of the stored text, and of the pixels of the stored images."""
         sizes = [
             Picture.from_value(picture).size for conversation in self.conversations for picture in conversation.pictures
         ]
@@ -68,7 +68,7 @@ class ConversationMemory:
 
 
 def _apart(conversation: Conversation) -> Conversation:
-    """The same, whose pictures don't keep what else the round brought in memory."""
+    """The same, whose images don't keep what else the round brought in memory."""
     return replace(
         conversation, pictures=tuple(Picture.from_value(picture).apart() for picture in conversation.pictures)
     )

@@ -58,7 +58,7 @@ def remark_of_rounds(
     """What of the conversations of rounds will be skipped and cut; "" where the tokenizer is not on this machine.
 
     Raises:
-        PluginError: Nothing of a round fits, or it has pictures that the model can't see, or not packed.
+        PluginError: Nothing of a round fits, or it has images that the model can't see, or not packed.
     """
     if (tokenizer := load_tokenizer(options, texts_of(rounds[0]))) is None:
         return ""

@@ -157,7 +157,7 @@ def _tokenizer(name: str, **given: Any) -> Any:
 
 
 def template_of_processor(name: str, given: dict[str, Any]) -> str | None:
-    """The chat template beside a processor of pictures, where earlier releases of transformers wrote it."""
+    """The chat template beside a processor of images, where earlier releases of transformers wrote it."""
     from transformers.utils.hub import cached_file
 
     where = {key: value for key, value in given.items() if key in ("revision", "local_files_only")}

@@ -23,7 +23,7 @@ def written_by(
 ) -> Written | None:
     """Replies by the present weights, from wherever the job wants them; None: the network writes them all.
 
-    So it does of a model that sees, since tokens do not say which picture a prompt shows, and where tokens are drawn or
+    So it does of a model that sees, since tokens do not say which image a prompt shows, and where tokens are drawn or
     texts end a reply: what is kept and served is greedy.
     """
     if generation is None or template.sight is not None or replying.temperature or replying.stops:

@@ -18,7 +18,7 @@ northwest northeast southwest southeast colour red green blue yellow black white
 object A B C D 0 1 2 3 4 5 6 7 8 9 10 11 12
 """
 """A tokenizer of a base model knows them before it is tuned: the tiny one's is made from them and the first round."""
-_KEPT = 1 << 28  # bytes of pictures that are kept as the model takes them, so that a further pass costs nothing
+_KEPT = 1 << 28  # bytes of images that are kept as the model takes them, so that a further pass costs nothing
 _TOWER = re.compile(r"(^|\.)(vision_tower|vision_model|visual)\.")
 _PROJECTOR = re.compile(r"(^|\.)(multi_modal_projector|connector|visual\.merger)\.")
 SEEING = r".*(vision_tower|vision_model|visual|multi_modal_projector|connector)\..*"
@@ -26,12 +26,12 @@ SEEING = r".*(vision_tower|vision_model|visual|multi_modal_projector|connector)\
 
 
 class Sight:
-    """How a model sees: in the manner of LLaVA, where each picture is (side / patch)^2 tokens.
+    """How a model sees: in the manner of LLaVA, where each image is (side / patch)^2 tokens.
 
     Attributes:
-        token: Id of the token that stands in the place of pieces of a picture.
-        mark: Its text. A template writes it once for each picture.
-        written: What stands for a picture in a template that takes texts.
+        token: Id of the token that stands in the place of pieces of an image.
+        mark: Its text. A template writes it once for each image.
+        written: What stands for an image in a template that takes texts.
         packs: Whether several conversations may lie in one row.
     """
 
@@ -41,7 +41,7 @@ class Sight:
         """
         Args:
             config: Of the model.
-            processor: Of pictures, of transformers.
+            processor: Of images, of transformers.
             tokenizer: Of the model.
         """
         self.config, self.processor, self.token = config, processor, int(config.image_token_id)
@@ -50,7 +50,7 @@ class Sight:
         self._prepared: dict[str, dict[str, Tensor]] = {}
 
     def count(self, picture: Picture) -> int:
-        """How many of `token` a picture is."""
+        """How many of `token` an image is."""
         vision = self.config.vision_config
         patches: int = (vision.image_size // vision.patch_size) ** 2
         return patches + (self.config.vision_feature_select_strategy == "full")
@@ -60,7 +60,7 @@ class Sight:
         return self.mark * self.count(picture)
 
     def inputs(self, pictures: Sequence[Sequence[Picture]], tokens: Tensor) -> dict[str, Tensor]:
-        """What the network is called with besides tokens; nothing where there is no picture.
+        """What the network is called with besides tokens; nothing where there is no image.
 
         Args:
             pictures: Those of each row, in reading order.
@@ -71,7 +71,7 @@ class Sight:
         return self._joined([[self._made(picture) for picture in row] for row in pictures], tokens)
 
     def spans(self, tokens: Sequence[int], pictures: Sequence[Picture]) -> tuple[tuple[int, int], ...]:
-        """Where the tokens of each picture begin and end; there is one more if a token is of no picture."""
+        """Where the tokens of each image begin and end; there is one more if a token is of no image."""
         places = [i for i, token in enumerate(tokens) if token == self.token]
         spans, at = list[tuple[int, int]](), 0
         for picture in pictures:
@@ -83,7 +83,7 @@ class Sight:
         return (*spans, (places[at], places[-1] + 1)) if at < len(places) else tuple(spans)
 
     def _joined(self, rows: Sequence[Sequence[dict[str, Tensor]]], tokens: Tensor) -> dict[str, Tensor]:
-        """Inputs of a batch from those of each picture."""
+        """Inputs of a batch from those of each image."""
         return {"pixel_values": torch.cat([made["pixel_values"] for row in rows for made in row])}
 
     def _made(self, picture: Picture) -> dict[str, Tensor]:
@@ -109,7 +109,7 @@ class Sight:
 
 
 class GridSight(Sight):
-    """Qwen2-VL: as many tokens as a picture is large, and positions in two dimensions."""
+    """Qwen2-VL: as many tokens as an image is large, and positions in two dimensions."""
 
     packs = False  # positions would have to begin anew in each conversation, in all dimensions
 
@@ -141,7 +141,7 @@ class GridSight(Sight):
 
 
 class TiledSight(Sight):
-    """Idefics3 and SmolVLM: a picture is cut into tiles, with a small copy of it behind them."""
+    """Idefics3 and SmolVLM: an image is cut into tiles, with a small copy of it behind them."""
 
     def __init__(self, config: Any, processor: Any, tokenizer: Any) -> None:
         super().__init__(config, processor, tokenizer)
@@ -188,7 +188,7 @@ KINDS: dict[str, type[Sight]] = {
 
 
 def tiny_processor() -> Any:
-    """That of the tiny model: pictures of 32 x 32 pixels, normalised as CLIP's (Radford et al. 2021)."""
+    """That of the tiny model: images of 32 x 32 pixels, normalised as CLIP's (Radford et al. 2021)."""
     from transformers import CLIPImageProcessor
 
     return CLIPImageProcessor(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32})
@@ -199,7 +199,7 @@ def tiny_seeing_model(tokenizer: Any, width: int, layers: int, heads: int) -> An
 
     Matrices and embeddings behind the tower are drawn with a deviation of 1 / sqrt(width), positions of patches with
     .6, about as large as what is in a patch: with CLIP's and Llama's .02, meant for nets that are many times as wide,
-    hundreds of steps pass before a picture, or where it shows something, makes a difference.
+    hundreds of steps pass before an image, or where it shows something, makes a difference.
     """
     from transformers import CLIPVisionConfig, LlavaConfig, LlavaForConditionalGeneration
 
@@ -253,11 +253,11 @@ def beside_adapter(network: Any, *, projector: bool, vision: bool) -> dict[str, 
     return {n: p for n, p in weights if (projector and is_projector(n)) or (vision and is_tower(n))}
 
 
-# What methods keep of pictures between rounds: files by their digests, which are written once for all that name them.
+# What methods keep of images between rounds: files by their digests, which are written once for all that name them.
 
 
 def shelved(state: Any, folder: Path) -> Any:
-    """`state` with the name of a file in `folder` in the place of each picture in it; the files are written."""
+    """`state` with the name of a file in `folder` in the place of each image in it; the files are written."""
     if isinstance(state, Picture):
         folder.mkdir(exist_ok=True)
         (folder / state.sha256).write_bytes(state.held)
@@ -270,7 +270,7 @@ def shelved(state: Any, folder: Path) -> Any:
 
 
 def unshelved(state: Any, folder: Path) -> Any:
-    """What `shelved` was given; the pictures are in memory, as they were written."""
+    """What `shelved` was given; the images are in memory, as they were written."""
     if isinstance(state, dict):
         if state.keys() == {"picture"}:
             return Picture((folder / state["picture"]).read_bytes(), None, state["picture"])
@@ -281,7 +281,7 @@ def unshelved(state: Any, folder: Path) -> Any:
 
 
 def require_sight(conversations: Iterable[Any], sight: Sight | None, base_model: str, packing: bool) -> None:
-    """Raise PluginError where there are pictures, and a model that can't see them, or not in packed rows."""
+    """Raise PluginError where there are images, and a model that can't see them, or not in packed rows."""
     if not any(conversation.pictures for conversation in conversations):
         return
     if sight is None:

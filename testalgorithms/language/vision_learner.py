@@ -6,9 +6,9 @@ from ianvs.testalgorithms.language.language_learner import LanguageLearner
 
 
 class VisionLanguageLearner(LanguageLearner):
-    """A language model that sees the pictures of conversations; by itself, the tiny one.
+    """A language model that sees the images of conversations; by itself, the tiny one.
 
-    A method on LanguageLearner takes the same base models: what it does is the same with pictures and without them.
+    A method on LanguageLearner takes the same base models: what it does is the same with images and without them.
     """
 
     def __init__(self, *, base_model: str = "tiny-vision", **tuning: Any) -> None:

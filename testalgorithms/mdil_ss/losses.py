@@ -25,7 +25,7 @@ def weighted_cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> T
 
     logits: (B, C, H, W). labels: (B, H, W) integers in 0..C-1. weights: (C,), 0 for "ignore". Returns nats.
     """
-    # One row a pixel is a view when logits are channels_last, and faster than the library's loss on pictures, whose
+    # One row a pixel is a view when logits are channels_last, and faster than the library's loss on images, whose
     # mean, besides, is nan when all pixels weigh 0 and is summed in any order on a GPU.
     rows = _full(logits).movedim(1, -1).reshape(-1, logits.shape[1])
     targets = labels.reshape(-1).long()
@@ -83,7 +83,7 @@ def old_domain_losses(
     kind: str = "kl",
     temperature: float = 1.0,
 ) -> Iterator[Tensor]:
-    """`distillation` of each of the earlier `domains`, all on pictures x of the new domain.
+    """`distillation` of each of the earlier `domains`, all on images x of the new domain.
 
     student, teacher: (x, domain) -> logits; the teacher is the frozen network from before the round. A loss that was
     gone down can be freed before the next is asked for. The authors wrote it out for at most two old domains.

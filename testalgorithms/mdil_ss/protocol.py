@@ -66,7 +66,7 @@ def frozen_copy(network: ErfNet, *, training: bool = False) -> ErfNet:
 def training_mode(network: ErfNet, domain: int, *, old_statistics_drift: bool = False) -> Iterator[None]:
     """Inside, `network` trains on `domain`, with the branches of all other domains in evaluation mode.
 
-    Distillation runs old branches on pictures of the new domain. Their batch normalisations then use the statistics of
+    Distillation runs old branches on images of the new domain. Their batch normalisations then use the statistics of
     their own domain and keep them; dropout, which lies in the shared part, is active in every branch.
     old_statistics_drift=True leaves the whole network in training mode, as the authors' code does: old branches are
     normalised by the new domain's batches and forget their own statistics.

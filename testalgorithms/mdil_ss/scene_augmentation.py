@@ -1,4 +1,4 @@
-"""Horizontal flip and small shifts of pictures together with their labels, where the batch lies.
+"""Horizontal flip and small shifts of images together with their labels, where the batch lies.
 
 What happens to each sample is drawn ahead, on the CPU, so that it is the same on every device and a GPU waits for
 nothing: draw the moves of an epoch, send them over once, and give every batch its part.
@@ -25,7 +25,7 @@ def draw_moves(count: int, generator: torch.Generator, *, flip: float = 0.5, max
 def move(x: Tensor, y: Tensor, moves: Tensor, *, ignore: int, shift_border: str = "ignore") -> tuple[Tensor, Tensor]:
     """Flip and then shift every sample as its row of `moves` says; the pixels that a shift uncovers are black.
 
-    x: (B, C, H, W) pictures, y: (B, H, W) labels, of any dtype; uint8 is fastest. moves: (B, 3), best on the device of
+    x: (B, C, H, W) images, y: (B, H, W) labels, of any dtype; uint8 is fastest. moves: (B, 3), best on the device of
     x. ignore: the label of uncovered pixels.
 
     shift_border="reference_quirk": as in the authors' code, uncovered pixels get label `ignore` on the left and at the

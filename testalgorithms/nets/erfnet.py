@@ -66,7 +66,7 @@ def shape_of(name: str, **changes: Sequence[float] | int | None) -> ErfNetShape:
 
 
 class ErfNet(nn.Module):
-    """network(x, domain): (B, 3, H, W) pictures in 0..1 -> (B, classes[domain], H, W) logits.
+    """network(x, domain): (B, 3, H, W) images in 0..1 -> (B, classes[domain], H, W) logits.
 
     Where 8 does not divide H and W, the last row and column are repeated up to the next multiple, and cut off again
     from what the network answers.

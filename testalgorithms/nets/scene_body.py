@@ -4,7 +4,7 @@ from torch import nn
 
 
 def scene_body(channels, widths=(16, 32)):
-    """(B, channels, H, W) -> (B, widths[1], H / 4, W / 4): five 3x3 convolutions, two of which halve the picture.
+    """(B, channels, H, W) -> (B, widths[1], H / 4, W / 4): five 3x3 convolutions, two of which halve the image.
 
     A place sees 39 x 39 pixels. widths: channels at half and at a quarter of the size.
     """

@@ -20,7 +20,7 @@ AHEAD = 3  # batches that are prepared while the accelerator works on one
 
 @dataclass(slots=True)
 class Batch:
-    """One step's pictures of one domain. x: (B, 3, H, W) numbers in 0..1, y: (B, H, W) uint8 outputs of the head."""
+    """One step's images of one domain. x: (B, 3, H, W) numbers in 0..1, y: (B, H, W) uint8 outputs of the head."""
 
     x: Tensor
     y: Tensor
@@ -76,7 +76,7 @@ def _look_up(table: Tensor, index: Tensor) -> Tensor:
 
 
 def prepare(x: Tensor, layout: torch.memory_format) -> Tensor:
-    """uint8 pictures (B, 3, H, W) to the network's input: numbers in 0..1."""
+    """uint8 images (B, 3, H, W) to the network's input: numbers in 0..1."""
     return x.to(torch.float32, memory_format=layout).div_(255.0)
 
 
@@ -89,7 +89,7 @@ class Augmentation:
     shift_border: str = "ignore"
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
-        """(count, 3) moves, one for each picture."""
+        """(count, 3) moves, one for each image."""
         return draw_moves(count, generator, flip=self.flip, max_shift=self.max_shift)
 
     def apply(self, x: Tensor, y: Tensor, moves: Tensor, ignore: int) -> tuple[Tensor, Tensor]:
@@ -100,7 +100,7 @@ class Augmentation:
 
 
 class DomainData:
-    """All pictures of one domain in a round.
+    """All images of one domain in a round.
 
     x: uint8 (N, 3, H, W), y: uint8 (N, H, W) outputs of the head. They lie on `device` if they fit there, else in the
     host's memory, from where batches are fetched ahead.
@@ -138,7 +138,7 @@ class DomainData:
         order: torch.Generator,
         moves: torch.Generator,
     ) -> Iterator[Batch]:
-        """One pass in an order drawn by `order`, every picture moved as `moves` draws."""
+        """One pass in an order drawn by `order`, every image moved as `moves` draws."""
         plan = torch.randperm(len(self), generator=order)
         drawn = torch.split(sent(augmentation.draw(len(self), moves), self.device), batch_size)
         if self.is_resident:
@@ -152,7 +152,7 @@ class DomainData:
             for index in parts:
                 yield gather(self.x, index), self.y.index_select(0, index)
             return
-        # A thread copies pictures into pinned memory while the accelerator computes; from there they go over without
+        # A thread copies images into pinned memory while the accelerator computes; from there they go over without
         # anybody waiting.
         with ThreadPoolExecutor(1) as pool:
             coming: deque[Future[tuple[Tensor, Tensor]]] = deque()

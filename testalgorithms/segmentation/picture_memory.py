@@ -1,4 +1,4 @@
-"""A memory of pictures with labels, shared fairly among domains."""
+"""A memory of images with labels, shared fairly among domains."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from ianvs.authoring import ReservoirMemory
 
 
 class DomainMemory:
-    """At most `capacity` pictures, as many of each domain: a uniform random subset of what the domain had.
+    """At most `capacity` images, as many of each domain: a uniform random subset of what the domain had.
 
-    When a domain comes, the others give up pictures drawn at random. Labels are outputs of the domain's head.
+    When a domain comes, the others give up images drawn at random. Labels are outputs of the domain's head.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -25,11 +25,11 @@ class DomainMemory:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the pictures and their labels."""
+        """Bytes of the images and their labels."""
         return sum(part.nbytes for part in self.parts.values())
 
     def add(self, domain: int, x: Tensor, y: Tensor, weights: Tensor, generator: torch.Generator) -> None:
-        """Offer pictures x (N, 3, H, W) with labels y (N, H, W) of `domain`; what is kept is copied."""
+        """Offer images x (N, 3, H, W) with labels y (N, H, W) of `domain`; what is kept is copied."""
         self.parts.setdefault(domain, ReservoirMemory(0))
         self.weights[domain] = weights
         for d, part in self.parts.items():

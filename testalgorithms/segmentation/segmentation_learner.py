@@ -238,7 +238,7 @@ class SegmentationLearner:
         return tasks.index(task) if task in tasks else len(tasks) - 1
 
     def data_of(self, train_data: TrainData, task: int) -> DomainData:
-        """The pictures of `train_data`, which are of the domain `task`, with labels as its head numbers them."""
+        """The images of `train_data`, which are of the domain `task`, with labels as its head numbers them."""
         x, y = train_data.tensors("cpu")
         return DomainData(x, y, self.domains[task], self.domain_of(task), self.device)
 

@@ -1,4 +1,4 @@
-"""Pictures with a label picture each (segmentation). Of answers the counts are kept, and the pictures, compressed."""
+"""Pictures with a segmentation mask each (segmentation). Of answers the counts are kept, and the images, compressed."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -26,7 +26,7 @@ from ianvs.exam.metrics.label_pictures import (
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.testenv.datasets.downloads.cityscapes import LABELS
 
-SHOWN = 3  # samples of each test set whose predicted label pictures are kept for reports
+SHOWN = 3  # samples of each test set whose predicted segmentation masks are kept for reports
 
 
 class Segmentation(DataType):
@@ -83,7 +83,7 @@ class Segmentation(DataType):
         return PictureRows(samples.y, positions)
 
     def sample_scores(self, labels: NDArray[Any], answers: Any) -> NDArray[np.float64]:
-        """Pixel accuracy of each picture, without the pixels that have no class."""
+        """Pixel accuracy of each image, without the pixels that have no class."""
 
         def score(wanted: NDArray[np.uint8], answer: NDArray[np.uint8]) -> float:
             labelled = wanted != IGNORED

@@ -1,7 +1,7 @@
 """Tables in Apache Arrow's forms: parquet, arrow and feather files, data frames, and Hugging Face datasets.
 
 They are read in blocks of rows: in memory are labels, texts, and one block. The columns are named, and chosen, as those
-of csv and json files are. What Hugging Face adds to a schema tells the names of classes; its pictures are structs of a
+of csv and json files are. What Hugging Face adds to a schema tells the names of classes; its images are structs of a
 file's bytes and its path. A folder of `Dataset.save_to_disk` is read by pyarrow alone.
 """
 
@@ -174,7 +174,7 @@ def _conversations(grid: Grid, spec: DatasetSpec) -> list[dict[str, Any]] | None
 
 
 def _values(array: Any) -> Any:
-    """(n, ...) numbers of a column, or a list: of texts, the bytes of picture files, or what json can hold."""
+    """(n, ...) numbers of a column, or a list: of texts, the bytes of image files, or what json can hold."""
     arrow, shape = _pyarrow(), [len(array)]
     types = arrow.types
     array = array.dictionary_decode() if isinstance(array, arrow.DictionaryArray) else array

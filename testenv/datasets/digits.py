@@ -13,7 +13,7 @@ from ianvs.testenv.datasets.array_source import Arrays, ArraySource, numbered
 
 
 class Digits(ArraySource):
-    """1797 pictures that ship with scikit-learn, split by class.
+    """1797 images that ship with scikit-learn, split by class.
 
     validation_ratio: for tuning. Asked is this share of the training part; the test part is left out.
     """

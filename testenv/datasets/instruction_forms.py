@@ -220,7 +220,7 @@ def _history(record: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 
 
 def _question_and_answer(record: Mapping[str, Any]) -> _Turns:
-    box = record.get("answer_bbox")  # of grounding: where in the picture, as numbers or as they are written
+    box = record.get("answer_bbox")  # of grounding: where in the image, as numbers or as they are written
     answer = text_at(record, "answer", ()) if box is None else box if isinstance(box, str) else json.dumps(box)
     question = text_at(record, "text", ())
     if record.get("image") and MARK not in question:  # the authors' evaluation puts it there

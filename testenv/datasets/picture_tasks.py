@@ -1,7 +1,7 @@
-"""The source `picture_tasks`: generated pictures, and questions about them that are asked task after task.
+"""The source `picture_tasks`: generated images, and questions about them that are asked task after task.
 
-A picture of 32 x 32 pixels shows one to three equal things in a corner: a shape, a colour, a corner and a number, drawn
-independently. Every task asks about one of these, of pictures of its own: the shape, the colour, the corner (a letter
+An image of 32 x 32 pixels shows one to three equal things in a corner: a shape, a colour, a corner and a number, drawn
+independently. Every task asks about one of these, of images of its own: the shape, the colour, the corner (a letter
 of four choices, in another order in each question, or a word), whether it has a colour, where it lies (a box), how
 many there are.
 """
@@ -18,7 +18,7 @@ from ianvs.exam.data.conversation_forms import Conversation
 from ianvs.testenv.datasets.generated_talk import GeneratedTalk
 
 VERSION = 2  # raise it when the same options make other samples
-SIDE, CELL = 32, 8  # pixels of a picture, and of the cells in one of which each thing lies
+SIDE, CELL = 32, 8  # pixels of an image, and of the cells in one of which each thing lies
 SHAPES = ("square", "disc", "triangle", "cross")
 COLOURS = {"red": (220, 50, 50), "green": (50, 190, 70), "blue": (60, 90, 230), "yellow": (230, 210, 60)}
 CORNERS = {"top left": "northwest", "top right": "northeast", "bottom left": "southwest", "bottom right": "southeast"}
@@ -38,7 +38,7 @@ _DARK = 16  # levels of red, green and blue of which the ground is drawn
 
 
 class _Thing:
-    """What a picture shows: index of shape, colour and corner; count. places: of the cells in its corner."""
+    """What an image shows: index of shape, colour and corner; count. places: of the cells in its corner."""
 
     def __init__(self, number: int, draw: np.random.Generator) -> None:
         self.shape, self.colour, self.corner = number % 4, number // 4 % 4, number // 16 % 4

@@ -1,4 +1,4 @@
-"""Zip files of class folders of pictures: `<class>/.../<picture>`, perhaps below a folder train and one test."""
+"""Zip files of class folders of pictures: `<class>/.../<image>`, perhaps below a folder train and one test."""
 
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from ianvs.exam.data.index import PICTURE_SUFFIXES
 from ianvs.exam.data.listing import Listing, SourceError
 from ianvs.exam.data.tables import table_listing
 
-_BLOCK = 256  # pictures that are in memory at a time
+_BLOCK = 256  # images that are in memory at a time
 
 
 def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
@@ -26,7 +26,7 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Li
         message = f"can't be read as a zip file ({first_line(error)}). Pack it again."
         raise SourceError.single(message, Location(path), "unreadable-data") from None
     names = sorted((name for name in names if tool_part(Path(name)) is None), key=lambda name: name.parts)
-    around = 0  # folders that all pictures lie in, as of the folder that was packed
+    around = 0  # folders that all images lie in, as of the folder that was packed
     while names and len({name.parts[: around + 1] for name in names}) == 1 and len(names[0].parts) > around + 2:
         around += 1
     split = {SPLITS.get(name.parts[around].casefold(), "") for name in names if len(name.parts) > around + 2}

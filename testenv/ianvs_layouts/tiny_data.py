@@ -21,7 +21,7 @@ _MOST = {"round": 1, "incremental_rounds": 2, "client_number": 2}
 _EPOCHS = re.compile(r"(num_|local_)?(train_)?epochs?")
 _DOMAINS = ("front_aachen", "garden_synthia_sim")  # real and simulated, or two places: examples look for these words
 _CLASSES = 8
-_WIDTH, _HEIGHT = 64, 48  # of pictures with boxes
+_WIDTH, _HEIGHT = 64, 48  # of images with boxes
 
 
 _Layout = Callable[[Path, str, str, Generator], Path]
@@ -168,7 +168,7 @@ def _arrays(folder: Path, part: str, name: str, noise: Generator, classes: int =
 
 
 def _segmentation(folder: Path, part: str, name: str, noise: Generator) -> Path:
-    """`picture label`: png of 192 x 96; the label picture has a class number in each pixel, 255 where there is none.
+    """`picture label`: png of 192 x 96; the mask has a class number in each pixel, 255 where there is none.
 
     Three in each of two rounds: examples train on crops of 768 x 768, which takes a core seconds for each.
     """
@@ -216,7 +216,7 @@ def _yolo(picture: Path, labels: Path, n: int, noise: Generator) -> tuple[Path, 
 
 
 def _frames(folder: Path, part: str, name: str, noise: Generator) -> Path:
-    """A picture a line, of one episode of a robot: labels in YOLO's form, depth in metres, and masks of its objects."""
+    """A image a line, of one episode of a robot: labels in YOLO's form, depth in metres, and masks of its objects."""
     episode = folder / "episodes" / "episode_001_ram"
 
     def frame(n: int) -> Path:
@@ -252,7 +252,7 @@ def _voc(folder: Path, part: str, name: str, noise: Generator) -> Path:
 
 
 def _coco(folder: Path, part: str, name: str, noise: Generator) -> Path:
-    """One json in COCO's form: pictures that are frames of a video, and boxes that are of one track or two."""
+    """One json in COCO's form: images that are frames of a video, and boxes that are of one track or two."""
     images: list[dict[str, Any]] = []
     boxes: list[dict[str, Any]] = []
     for n in range(_SAMPLES[part]):
@@ -269,9 +269,9 @@ def _coco(folder: Path, part: str, name: str, noise: Generator) -> Path:
 
 
 def _boxed(file: Path, n: int, noise: Generator, scale: int = 1) -> tuple[Path, list[tuple[int, int, int, int]]]:
-    """A picture with a bright spot, or two in every second, and (x, y, width, height) of each in pixels.
+    """A image with a bright spot, or two in every second, and (x, y, width, height) of each in pixels.
 
-    scale: pixels of the picture for each, in both directions.
+    scale: pixels of the image for each, in both directions.
     """
     values = noise.normal(60, 10, (_HEIGHT, _WIDTH, 3))
     boxes = [(x, int(noise.integers(4, 24)), 24, 20) for x in (4, 36)[: 1 + n % 2]]

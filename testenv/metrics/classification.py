@@ -41,7 +41,7 @@ def _right(record: EvaluationRecord) -> NDArray[np.bool_]:
     mean_of=_right,
 )
 def accuracy(record: EvaluationRecord) -> float:
-    """Share of samples (pixels of label pictures) that are predicted right."""
+    """Share of samples (pixels of segmentation masks) that are predicted right."""
     if record.counts is None:
         right = _right(record)
         hits, total = int(np.count_nonzero(right)), right.size

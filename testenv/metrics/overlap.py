@@ -1,4 +1,4 @@
-"""Intersection over union, the score of label pictures: each counted over a whole test set, never picture by picture.
+"""Intersection over union, the score of segmentation masks: each counted over a whole test set, never image by image.
 
 For class c: TP_c samples (pixels) are of it and predicted as it, FN_c are of it and predicted otherwise, FP_c are
 predicted as it and of another one. Ignored pixels are not in it; a pixel for which "ignore" was predicted is an FN of

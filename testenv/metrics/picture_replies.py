@@ -1,4 +1,4 @@
-"""Scores of replies to questions about pictures, as CoIN takes them (Chen et al. 2024, arXiv 2403.08350).
+"""Scores of replies to questions about images, as CoIN takes them (Chen et al. 2024, arXiv 2403.08350).
 
 What a question asks for is told by its right reply: a letter, a box, yes or no, a number, a word, or a text.
 A missing reply is wrong.
@@ -89,7 +89,7 @@ def right_share(reply: str, reference: str) -> float:
     source=f"{COIN}, section 3.3 and its evaluation code; VQA: Antol et al. 2015, leave one out",
 )
 def coin_accuracy(record: EvaluationRecord) -> Mapping[str, float]:
-    """Share of right replies to questions about pictures, each judged as its kind of question is in CoIN."""
+    """Share of right replies to questions about images, each judged as its kind of question is in CoIN."""
     return by_pair("CoIN_ACC", record, right_share)
 
 

@@ -14,13 +14,13 @@ from torch.nn.functional import affine_grid, avg_pool2d, grid_sample, interpolat
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ" + "abdefghmnqrty"
 """Capitals but I and O, which are digits by their looks, and the small letters that don't look like their capitals."""
 
-SIDE, BLOCK = 32, 4  # pixels of a drawing, and of its blocks, each of which becomes a pixel of the picture
+SIDE, BLOCK = 32, 4  # pixels of a drawing, and of its blocks, each of which becomes a pixel of the image
 WEIGHTS = range(4)  # pixels by which strokes are thickened, of a drawing twice as large
-TURN, SHEAR, ZOOM, SHIFT, BEND = 0.3, 0.25, (0.8, 1.25), 0.12, 0.08  # radians; shares of the picture
+TURN, SHEAR, ZOOM, SHIFT, BEND = 0.3, 0.25, (0.8, 1.25), 0.12, 0.08  # radians; shares of the image
 
 
 def printed_letters(count: int = 300, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """(x (N, 8, 8, 1) in [0, 1], y (N,)): `count` pictures of each of LETTERS, in the font that comes with Pillow.
+    """(x (N, 8, 8, 1) in [0, 1], y (N,)): `count` images of each of LETTERS, in the font that comes with Pillow.
 
     Made as the handwritten digits of scikit-learn were from scans: a black and white drawing of 32 x 32 pixels, of
     which each block of 4 x 4 becomes its share of ink, in sixteenths. Each drawing is turned, sheared, zoomed, shifted

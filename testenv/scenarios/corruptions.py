@@ -1,8 +1,8 @@
-"""Common corruptions of pictures in five severities, after Hendrycks & Dietterich 2019 (arXiv 1903.12261).
+"""Common corruptions of images in five severities, after Hendrycks & Dietterich 2019 (arXiv 1903.12261).
 
-The parameters are those of ImageNet-C; for pictures with fewer than 64 pixels on the shorter side those of CIFAR-10-C.
-Fog is a field with the spectrum of the paper's plasma fractal. What is random in a picture is drawn by (seed, task,
-content of the picture), so a picture looks the same whatever batch it is in.
+The parameters are those of ImageNet-C; for images with fewer than 64 pixels on the shorter side those of CIFAR-10-C.
+Fog is a field with the spectrum of the paper's plasma fractal. What is random in an image is drawn by (seed, task,
+content of the image), so an image looks the same whatever batch it is in.
 """
 
 import io

@@ -1,4 +1,4 @@
-"""Fixed transformations that make a new domain out of the same pictures. Frozen, so they pickle and compare."""
+"""Fixed transformations that make a new domain out of the same images. Frozen, so they pickle and compare."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Rotation:
 
 @lru_cache(maxsize=64)
 def _bilinear(degrees: float, height: int, width: int) -> csr_array:
-    """(pixels, pixels) the weight of each pixel of a picture in each pixel of the rotated one."""
+    """(pixels, pixels) the weight of each pixel of an image in each pixel of the rotated one."""
     from scipy.sparse import coo_array
     from scipy.special import cosdg, sindg
 

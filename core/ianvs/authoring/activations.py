@@ -6,12 +6,12 @@ from contextlib import ExitStack
 import torch
 from torch import Tensor, nn
 
-FEWEST, MOST = 16, 1024  # samples that are predicted at once
-NUMBERS = {"cpu": 2**21, "cuda": 2**27}  # of the widest activation: 8 MiB stay in the cache, a GPU takes more
+FEWEST, MOST = 16, 1024  # limits of the batch size in evaluation
+NUMBERS = {"cpu": 2**21, "cuda": 2**27}  # size of the widest activation: 8 MiB fit a CPU's cache
 
 
 def widest_activation(network: nn.Module, ask: Callable[[], Tensor]) -> tuple[Tensor, int]:
-    """The result of `ask`, and the size of the largest output of a layer of `network` during it."""
+    """Return the result of `ask`, and the size of the largest layer output of `network` during the call."""
     widest = 0
 
     def note(layer: nn.Module, given: object, answer: object) -> None:

@@ -1,4 +1,4 @@
-"""Small changes to pictures that preserve their class, for a whole batch at once."""
+"""Small changes to images that preserve their class, for a whole batch at once."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,23 +15,23 @@ Augmentation = Callable[[Tensor, torch.Generator], Tensor]
 
 
 def crop_flip(x: Tensor, generator: torch.Generator) -> Tensor:
-    """Random crop of the picture padded by an eighth of its size, mirrored with probability 1/2 (He et al. 2016, 4.2).
+    """Random crop of the image padded by an eighth of its size, mirrored with probability 1/2 (He et al. 2016, 4.2).
 
-    x: (B, C, H, W), prepared; the result has the same shape. The border repeats the picture's edge, so that no
-    value for "black" is needed. Offsets and flips are drawn for each picture; `generator` is on the CPU.
+    x: (B, C, H, W), prepared; the result has the same shape. The border repeats the image's edge, so that no
+    value for "black" is needed. Offsets and flips are drawn for each image; `generator` is on the CPU.
     """
     return _cropped(x, generator, "crop_flip", mirror=True)
 
 
 def crop(x: Tensor, generator: torch.Generator) -> Tensor:
-    """The same without mirroring, for pictures whose mirror image has another meaning."""
+    """Random crop without mirroring, for images whose mirror image has another meaning."""
     return _cropped(x, generator, "crop", mirror=False)
 
 
 def _cropped(x: Tensor, generator: torch.Generator, name: str, *, mirror: bool) -> Tensor:
     if x.dim() != 4:
         raise PluginError(
-            f"augment '{name}' needs pictures (channels, height, width), but a sample has shape "
+            f"augment '{name}' needs images (channels, height, width), but a sample has shape "
             f"{tuple(x.shape[1:])}. Use augment 'none' for feature vectors.",
             code="refused-arguments",
         )
@@ -40,7 +40,7 @@ def _cropped(x: Tensor, generator: torch.Generator, name: str, *, mirror: bool) 
     top = torch.randint(2 * dy + 1, (size, 1), generator=generator)
     left = torch.randint(2 * dx + 1, (size, 1), generator=generator)
     mirrored = torch.randint(2, (size, 1), generator=generator) if mirror else torch.zeros_like(left)
-    top, left, mirrored = sent(torch.stack([top, left, mirrored]), x.device)  # once, and a card is not waited for
+    top, left, mirrored = sent(torch.stack([top, left, mirrored]), x.device)  # one transfer, no wait
     rows, columns = top + torch.arange(height, device=x.device), left + torch.arange(width, device=x.device)
     if mirror:
         columns = torch.where(mirrored.bool(), columns.flip(1), columns)
@@ -51,9 +51,9 @@ def _cropped(x: Tensor, generator: torch.Generator, name: str, *, mirror: bool) 
 
 
 def find_augmentation(given: str | Mapping[str, Any]) -> Augmentation | ImageAugmentation | None:
-    """The augmentation called `given`, or made of that mapping; None for 'none' and for an empty mapping.
+    """Return the augmentation called `given`, or built from that mapping; None for 'none' and for an empty mapping.
 
-    A named one changes prepared samples. That of a mapping changes images as they are stored, as the papers' codes do.
+    A named one changes prepared samples. One from a mapping changes the stored images, as the papers' codes do.
     """
     if isinstance(given, Mapping):
         return ImageAugmentation(given) if given else None

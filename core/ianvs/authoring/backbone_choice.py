@@ -1,4 +1,4 @@
-"""The pretrained network that a learner uses: its weights, its picture size, and which part of it is trained."""
+"""The pretrained network that a learner uses: its weights, its image size, and which part of it is trained."""
 
 from __future__ import annotations
 
@@ -45,9 +45,10 @@ class BackboneChoice:
     crop: float | str | None = None
     scale: str | Mapping[str, Any] | None = None
     pooling: str | None = None
-    note: str = field(default="", init=False)  # where `scale` is not that of the weights
+    note: str = field(default="", init=False)  # a warning if `scale` is not that of the weights
     _digest: str = field(default="", init=False, repr=False)
-    _filled: frozenset[int] = field(default=frozenset(), init=False, repr=False)  # where tensors lie, just filled
+    # Addresses of the tensors that weights were loaded into.
+    _filled: frozenset[int] = field(default=frozenset(), init=False, repr=False)
 
     def __post_init__(self) -> None:
         size = self.picture_size
@@ -67,7 +68,7 @@ class BackboneChoice:
         if self.lora_rank is not None and self.lora_rank < 1:
             raise PluginError(f"lora_rank is 1 or more; it can't be {self.lora_rank}.", code="out-of-range")
 
-    # Pictures.
+    # Images.
 
     def completed(self, name: str) -> BackboneChoice:
         """Fill in what is published for images with the weights of the network `name`."""
@@ -95,19 +96,19 @@ class BackboneChoice:
         return self.resized(x.to(torch.float32), 255).round_().to(torch.uint8)
 
     def resized(self, x: Tensor, top: float | None) -> Tensor:
-        """Pictures (B, C, H, W) float32, resized and cropped as PIL does, with antialiasing; others unchanged.
+        """Resize and crop images (B, C, H, W) float32 as PIL does, with antialiasing; other samples are unchanged.
 
-        top: their largest value, which bicubic interpolation would exceed; None: any.
+        top: the largest pixel value, at which bicubic interpolation is clipped; None: no clipping.
         """
         share, size = (self.crop if isinstance(self.crop, int | float) else None), self._size
         if size is None or x.dim() != 4:
             return x
         large, sides = list(size), list(x.shape[2:])
-        if share is not None:  # their ratio stays
+        if share is not None:  # the aspect ratio is kept
             large = [int(side / share + 1e-6) for side in size]
             ratio = max(large[0] / sides[0], large[1] / sides[1])
             large = [max(large[i], int(sides[i] * ratio + 1e-6)) for i in (0, 1)]
-        if large != sides:  # where pictures grow, antialias changes nothing but that the cubic kernel is PIL's
+        if large != sides:  # for enlarged images, antialias only selects PIL's cubic kernel
             x = interpolate(x, large, mode=self.interpolation or "bilinear", antialias=True)
             x = x.clamp_(0, top) if top is not None and self.interpolation == "bicubic" else x
         y, z = (round((large[i] - size[i]) / 2) for i in (0, 1))
@@ -121,13 +122,13 @@ class BackboneChoice:
             library_weights(name, self.weights, download=False)
 
     def check_size(self, network: nn.Module, name: str, shape: Sequence[int]) -> None:
-        """Reject pictures (C, H, W) that `network`, on the meta device, can't process."""
+        """Reject images (C, H, W) that `network`, on the meta device, can't process."""
         seen = self.seen(shape)
         try:
             network(torch.empty(2, *seen, device="meta"))
         except (RuntimeError, AssertionError, ValueError) as error:
             raise PluginError(
-                f"network '{name}' can't take pictures of {seen[1]}x{seen[2]} pixels ({first_line(error)}). "
+                f"network '{name}' can't process images of {seen[1]}x{seen[2]} pixels ({first_line(error)}). "
                 "Set `picture_size` to the side that it was made for, often 224.",
                 code="refused-arguments",
             ) from error
@@ -137,7 +138,7 @@ class BackboneChoice:
     def fill(
         self, name: str, model: nn.Module, place: str, head: nn.Linear, initial: Mapping[str, Tensor] | None
     ) -> str:
-        """Load the weights into `model`, except for its head, then what fits of an `initial` model.
+        """Load the weights into `model`, except for its head, then the matching tensors of an `initial` model.
 
         The head of the initial model goes into `head` if it has as many classes.
 
@@ -152,7 +153,7 @@ class BackboneChoice:
             messages.append(incompatibilities)
         if initial is not None:
             incompatibilities, _ = fit(model, initial, "the initial model", without=place)
-            self._filled = frozenset()  # these come from no file that is there when a case is resumed
+            self._filled = frozenset()  # an initial model need not exist when a case is resumed
             messages.append(incompatibilities)
             given = {kind: initial[f"{place}.{kind}"] for kind in ("weight", "bias") if f"{place}.{kind}" in initial}
             if {kind: value.shape for kind, value in given.items()} == {k: v.shape for k, v in head.named_parameters()}:
@@ -172,7 +173,7 @@ class BackboneChoice:
         return nn.Sequential(frozen, head)
 
     def fixed(self, network: nn.Module) -> frozenset[str]:
-        """The names of what a case doesn't store: tensors of the network just built that are as in the weights."""
+        """Return names of tensors that a case need not store: those that equal the file of pretrained weights."""
         state = network.state_dict() if self._filled else {}
         names = frozenset(
             name for name in fixed_names(network) if name in state and state[name].data_ptr() in self._filled
@@ -182,7 +183,7 @@ class BackboneChoice:
         return names
 
     def described(self, name: str) -> dict[str, Any]:
-        """An identification of that part."""
+        """Identify the frozen part, for `require`."""
         return {"network": name, "weights": self.weights, "digest": self._digest}
 
     def require(self, frozen: dict[str, Any] | None, name: str) -> None:

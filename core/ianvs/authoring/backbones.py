@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ianvs.authoring.weight_files import find_weights, read_weights
 from ianvs.base.errors import PluginError, closest, one_line
 
-CLASSES = 1000  # of ImageNet: what most trained heads have
+IMAGENET_CLASSES = 1000  # outputs of most pretrained heads
 
 
 @cache
@@ -34,8 +34,8 @@ def is_hugging_face(name: str) -> bool:
     return name.startswith("hf/") or (Path(name) / "config.json").is_file()
 
 
-class Body(nn.Module):
-    """(N, C, H, W) -> (N, D): a library's network with the identity as its head.
+class HeadlessNetwork(nn.Module):
+    """A library's network with the identity in place of its head: (N, C, H, W) -> (N, D).
 
     Grey images are expanded to three equal channels.
     """
@@ -46,21 +46,27 @@ class Body(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return (N, D)."""
-        output = self.model(coloured(x))
+        output = self.model(to_three_channels(x))
         features: Tensor = getattr(output, "logits", getattr(output, "pooler_output", output))
         return features.flatten(1)
 
 
-def coloured(x: Tensor) -> Tensor:
-    """Pictures (B, 1 or 3, H, W) with three channels."""
+def to_three_channels(x: Tensor) -> Tensor:
+    """Expand images (B, 1 or 3, H, W) to three channels."""
     return x if x.shape[1] == 3 else x.expand(-1, 3, -1, -1)
 
 
 def library_model(name: str, size: tuple[int, int], download: bool, *, trained: bool) -> nn.Module:
-    """The network called `name`, with random weights and the head of its library.
+    """Build the network called `name`, with random weights and its library's head.
 
-    size: height, width of its pictures; some networks are built for one size. trained: weights will be loaded, so it
-    has to be built as they were trained. Raises PluginError for an unknown name or a missing library.
+    Args:
+        name: As in the hyperparameter `network`.
+        size: (height, width) of the input. Some networks are built for one size.
+        download: Whether the library may download the network's configuration.
+        trained: Whether pretrained weights will be loaded; some architectures depend on it.
+
+    Raises:
+        PluginError: The name is unknown, or a library is missing.
     """
     if name.startswith("timm/"):
         return _timm(name.removeprefix("timm/"), size, trained)
@@ -77,53 +83,58 @@ def library_model(name: str, size: tuple[int, int], download: bool, *, trained: 
     return model
 
 
-def from_library(model: nn.Module, name: str) -> tuple[nn.Module, str, int]:
-    """(body (N, C, H, W) -> (N, D), the name of the head in `model`, D). The body is `model` without its head.
+def split_head(model: nn.Module, name: str) -> tuple[nn.Module, str, int]:
+    """Split a library's model into body and head. The head is replaced by the identity in `model`.
 
-    A model without a head, such as DINO's and CLIP's, is the body itself; the name is then "".
-    Raises PluginError if there is a head, but not a linear one.
+    Returns:
+        (body, head_name, feature_width). `head_name` is "" for a model without a head, such as DINO's and CLIP's.
+
+    Raises:
+        PluginError: The head is not a linear layer.
     """
-    if isinstance(width := _without_head(model), int):
-        return Body(model), "", width
-    linear = [(place, module) for place, module in model.named_modules() if isinstance(module, nn.Linear)]
+    if isinstance(width := _headless_width(model), int):
+        return HeadlessNetwork(model), "", width
+    linear = [
+        (name_in_model, module) for name_in_model, module in model.named_modules() if isinstance(module, nn.Linear)
+    ]
     config = getattr(model, "config", None)
-    classes = getattr(config, "num_labels", getattr(model, "num_classes", CLASSES))
+    classes = getattr(config, "num_labels", getattr(model, "num_classes", IMAGENET_CLASSES))
     if not linear or linear[-1][1].out_features != classes:
         raise PluginError(
             f"the head of network '{name}' can't be replaced: its last layer is not linear. Take another network.",
             code="refused-arguments",
         )
-    place, head = linear[-1]
-    owner, _, attribute = place.rpartition(".")
+    name_in_model, head = linear[-1]
+    owner, _, attribute = name_in_model.rpartition(".")
     setattr(model.get_submodule(owner), attribute, nn.Identity())
-    return Body(model), place, head.in_features
+    return HeadlessNetwork(model), name_in_model, head.in_features
 
 
-def _without_head(model: nn.Module) -> int | None:
-    """D of the features of a model of timm or Hugging Face that was trained without classes; None if it has a head."""
-    if getattr(model, "num_classes", CLASSES) == 0:
+def _headless_width(model: nn.Module) -> int | None:
+    """Return the feature width of a model that was trained without classes; None if the model has a head."""
+    if getattr(model, "num_classes", IMAGENET_CLASSES) == 0:
         return getattr(model, "head_hidden_size", None) or model.num_features  # type: ignore[return-value]
     bare = type(model).__name__.endswith("Model") and not hasattr(model, "classifier")
     return getattr(getattr(model, "config", None), "hidden_size", None) if bare else None
 
 
 def library_weights(name: str, weights: str, download: bool) -> Mapping[str, Tensor]:
-    """Pretrained weights of the network `name`: from a file, or those that its library calls `weights`, from its cache.
+    """Return the pretrained weights of the network `name`, from a file or from the cache of its library.
 
-    Nothing is downloaded without `download`. Raises PluginError with a remedy.
+    Nothing is downloaded unless `download` is true. Raises PluginError with a remedy.
     """
     hugging_face = is_hugging_face(name)
     if hugging_face and (weights == "pretrained" or Path(weights).is_dir()):
-        return _of_hugging_face(name.removeprefix("hf/") if weights == "pretrained" else weights, download)
+        return _hugging_face_weights(name.removeprefix("hf/") if weights == "pretrained" else weights, download)
     path = find_weights(weights)
     if path is not None:
         return read_weights(path)
     if hugging_face:
-        raise _unknown(weights, name, ["pretrained"])
+        raise _unknown_weights_error(weights, name, ["pretrained"])
     if name.startswith("timm/"):
-        return _of_timm(name.removeprefix("timm/"), weights, download)
+        return _timm_weights(name.removeprefix("timm/"), weights, download)
     if name in torchvision_names():
-        return _of_torchvision(name, weights, download)
+        return _torchvision_weights(name, weights, download)
     raise PluginError(
         f"weights '{weights}' of network '{name}': there is no such file, and no package of that name.",
         code="missing-file",
@@ -138,17 +149,17 @@ def _timm(name: str, size: tuple[int, int], trained: bool) -> nn.Module:
     options: dict[str, Any] = {}
     if name.startswith(("vit_", "deit")):
         options = {"img_size": size}
-        if trained:  # positions are interpolated where pictures have another size than the weights were trained with
+        if trained:  # interpolate the position embeddings if the images differ in size from the training images
             config = timm.get_pretrained_cfg(name)
             options = {"dynamic_img_size": config is None or tuple(config.input_size[1:]) != tuple(size)}
     model: nn.Module = timm.create_model(name, pretrained=False, **options)
     return model
 
 
-def _of_timm(name: str, weights: str, download: bool) -> Mapping[str, Tensor]:
+def _timm_weights(name: str, weights: str, download: bool) -> Mapping[str, Tensor]:
     timm = _package("timm", "vision")
     if weights != "pretrained":
-        raise _unknown(weights, f"timm/{name}", ["pretrained"])
+        raise _unknown_weights_error(weights, f"timm/{name}", ["pretrained"])
     config = timm.get_pretrained_cfg(name)
     if config is None or not config.has_weights:
         raise PluginError(
@@ -162,15 +173,15 @@ def _of_timm(name: str, weights: str, download: bool) -> Mapping[str, Tensor]:
         state: Mapping[str, Tensor] = timm.create_model(name, pretrained=True).state_dict()
         return state
     places = f"https://huggingface.co/{config.hf_hub_id}" if config.hf_hub_id else str(config.url)
-    raise _absent(f"timm/{name}", weights, places, file if config.url else None)
+    raise _missing_weights_error(f"timm/{name}", weights, places, file if config.url else None)
 
 
-def _of_torchvision(name: str, weights: str, download: bool) -> Mapping[str, Tensor]:
+def _torchvision_weights(name: str, weights: str, download: bool) -> Mapping[str, Tensor]:
     from torchvision.models import get_model_weights
 
     choices = get_model_weights(name)
     if weights not in choices.__members__:
-        raise _unknown(weights, name, list(choices.__members__))
+        raise _unknown_weights_error(weights, name, list(choices.__members__))
     member = choices[weights]
     file = Path(torch.hub.get_dir()) / "checkpoints" / Path(member.url).name
     if file.is_file():
@@ -178,13 +189,13 @@ def _of_torchvision(name: str, weights: str, download: bool) -> Mapping[str, Ten
     if download:
         state: Mapping[str, Tensor] = member.get_state_dict(progress=False, check_hash=True)
         return state
-    raise _absent(name, weights, member.url, file)
+    raise _missing_weights_error(name, weights, member.url, file)
 
 
 def _hugging_face(name: str, download: bool) -> nn.Module:
     try:
-        made_by, config = _described(name, download)
-        model: nn.Module = made_by.from_config(config)
+        model_class, config = _class_and_config(name, download)
+        model: nn.Module = model_class.from_config(config)
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise PluginError(
@@ -195,8 +206,8 @@ def _hugging_face(name: str, download: bool) -> nn.Module:
     return model
 
 
-def _described(name: str, download: bool) -> tuple[Any, Any]:
-    """(the class that makes it, for classification or of an image tower without a head; its description)."""
+def _class_and_config(name: str, download: bool) -> tuple[Any, Any]:
+    """Return (model class, config). CLIP and headless DINOv2 have no classification head, so AutoModel builds them."""
     transformers = _package("transformers", "llm")
     config = transformers.AutoConfig.from_pretrained(name, local_files_only=not download)
     bare = not any("ForImageClassification" in name for name in config.architectures or ["ForImageClassification"])
@@ -205,17 +216,17 @@ def _described(name: str, download: bool) -> tuple[Any, Any]:
     return transformers.AutoModelForImageClassification, config
 
 
-def _of_hugging_face(name: str, download: bool) -> Mapping[str, Tensor]:
-    """By the library itself, since it gives tensors in a file other names than in the network."""
+def _hugging_face_weights(name: str, download: bool) -> Mapping[str, Tensor]:
+    """Load with transformers, because tensor names in the file differ from those in the network."""
     try:
-        made_by, config = _described(name, download)
-        model = made_by.from_pretrained(name, config=config, local_files_only=not download)
+        model_class, config = _class_and_config(name, download)
+        model = model_class.from_pretrained(name, config=config, local_files_only=not download)
     except (OSError, ValueError) as error:
         if Path(name).is_dir():
             raise PluginError(
                 f"weights '{name}' can't be read: {' '.join(str(error).split())[:200]}", code="unreadable-file"
             ) from error
-        raise _absent(f"hf/{name}", "pretrained", f"https://huggingface.co/{name}", None) from error
+        raise _missing_weights_error(f"hf/{name}", "pretrained", f"https://huggingface.co/{name}", None) from error
     state: Mapping[str, Tensor] = model.state_dict()
     return state
 
@@ -236,18 +247,18 @@ def _package(name: str, extra: str) -> ModuleType:
         ) from None
 
 
-def _unknown(weights: str, name: str, choices: Sequence[str]) -> PluginError:
+def _unknown_weights_error(weights: str, name: str, choices: Sequence[str]) -> PluginError:
     return PluginError(
-        f"weights '{weights}' of network '{name}' are not known.{closest(weights, choices)} There are: "
+        f"unknown weights '{weights}' for network '{name}'.{closest(weights, choices)} Choices: "
         f"{one_line(choices)}; or the path of a file, or an installed package that carries one.",
         code="invalid-choice",
     )
 
 
-def _absent(name: str, weights: str, source: str, file: Path | None) -> PluginError:
-    placed = "Set `weights:` to a file" if file is None else f"Put the file at {file}, set `weights:` to a file"
+def _missing_weights_error(name: str, weights: str, source: str, file: Path | None) -> PluginError:
+    advice = "Set `weights:` to a file" if file is None else f"Put the file at {file}, set `weights:` to a file"
     return PluginError(
         f"weights '{weights}' of network '{name}' are not on this machine, and `download` is false. "
-        f"{placed}, or set `download: true`. They come from {source}",
+        f"{advice}, or set `download: true`. They come from {source}",
         code="missing-file",
     )

@@ -10,7 +10,7 @@ from ianvs.authoring.networks import body_and_head
 from ianvs.authoring.round_data import RoundData
 from ianvs.authoring.torch_learner import TorchLearner
 
-NEVER = -1e9  # the bias of a class that was not taught, among others that were
+NEVER = -1e9  # bias of classes without samples
 
 
 class ClosedFormLearner(TorchLearner):
@@ -25,7 +25,7 @@ class ClosedFormLearner(TorchLearner):
         moment: (D, D) G, the sum of f f' over all classes, if a method sets `second_moment`.
     """
 
-    memory: tuple[()] = ()  # it keeps no samples
+    memory: tuple[()] = ()  # no samples are stored
     second_moment = False
 
     def __init__(self, *, network: str = "linear", **training: Any) -> None:
@@ -33,7 +33,7 @@ class ClosedFormLearner(TorchLearner):
         self.counts, self.sums, self.moment = (torch.zeros(0, dtype=torch.float64) for _ in range(3))
 
     def solve(self) -> tuple[Tensor, Tensor]:
-        """Return (weight (K, D), bias (K,)), float64, of the K classes that were taught, in their order.
+        """Return (weight (K, D), bias (K,)), float64, of the K classes seen so far, in their order.
 
         `taught` has the sums.
         """

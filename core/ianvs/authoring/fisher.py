@@ -78,7 +78,7 @@ def fisher_diagonal(
 
 
 class _Squares:
-    """Sums over samples of squared gradients, a chunk of samples at a time: by layers, where all of them are known."""
+    """Sums of squared gradients over samples, a chunk at a time: layer by layer if all layers are supported."""
 
     def __init__(self, network: nn.Module, parameters: dict[str, Tensor], mask: Tensor | None) -> None:
         self.network, self.parameters, self.mask = network, parameters, mask
@@ -95,7 +95,7 @@ class _Squares:
         return cross_entropy(self.logits(parameters, x.unsqueeze(0)), y.unsqueeze(0))
 
     def add(self, x: Tensor, labels: Tensor, weights: Tensor, total: Tensor) -> None:
-        """Adds to total (P,) the squared gradients of samples x for labels (B, L), times their weights (B, L)."""
+        """Add to total (P,) the squared gradients of samples x for labels (B, L), times their weights (B, L)."""
         if self.layers is not None and not self.tried:
             self.tried = True
             if not self.layers_do(x[:2], labels[:2], weights[:2], torch.zeros_like(total)):
@@ -105,7 +105,7 @@ class _Squares:
                 self.by_sample(x[part], labels[part], weights[part], total)
 
     def layers_do(self, x: Tensor, labels: Tensor, weights: Tensor, zero: Tensor) -> bool:
-        """Whether that gives the same as sample by sample: a layer's weight may be used elsewhere, too."""
+        """Whether `by_layer` equals `by_sample`. It does not if a layer's weight is also used elsewhere."""
         squares, expected = zero.clone(), zero
         for n in range(len(x)):  # not `by_sample`: the first vmap imports torch's compiler, more than a second
             for y, share in zip(labels[n], weights[n], strict=True):
@@ -114,7 +114,7 @@ class _Squares:
         return done and torch.allclose(squares, expected, rtol=1e-3, atol=1e-4 * float(expected.max()))
 
     def by_layer(self, x: Tensor, labels: Tensor, weights: Tensor, total: Tensor) -> bool:
-        """`add` with one backward pass for each label; False: it can't be had so."""
+        """`add` with one backward pass for each label. Returns False if a layer is not supported."""
 
         def losses(outputs: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
             logits = outputs if self.mask is None else outputs + self.mask
@@ -124,7 +124,7 @@ class _Squares:
         return self.layers is not None and self.layers.add(x, losses, total)
 
     def by_sample(self, x: Tensor, labels: Tensor, weights: Tensor, total: Tensor) -> None:
-        """`add` for any network: the gradients of some samples are there at once."""
+        """`add` for any network, with the gradients of some samples in memory at once."""
         gradients = vmap(grad(self.loss), in_dims=(None, 0, 0))
         for part in (slice(begin, begin + self.chunk) for begin in range(0, len(x), self.chunk)):
             for y, share in zip(labels[part].T, weights[part].T, strict=True):

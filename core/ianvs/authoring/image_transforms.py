@@ -30,7 +30,7 @@ def _v2() -> Any:
 def _pair(value: Any, name: str) -> tuple[float, float]:
     numbers = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
     if len(numbers) != 2 or not all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers):
-        raise ValueError(f"{name} is a pair of numbers, [least, most]; it can't be {value!r}")
+        raise ValueError(f"{name} is a pair of numbers, [min, max]; it can't be {value!r}")
     return float(numbers[0]), float(numbers[1])
 
 
@@ -74,7 +74,7 @@ def each(transform: BatchFunction) -> BatchFunction:
 
 
 class RandomResizedCrop(ImageTransform):
-    """[least, most] share of the area, resized to the input's size; or a mapping {scale, ratio, interpolation}."""
+    """[min, max] share of the area, resized to the input's size; or a mapping {scale, ratio, interpolation}."""
 
     key, order, resizes = "random_resized_crop", 0, True
 
@@ -133,7 +133,7 @@ class Flip(ImageTransform):
 
 
 class Rotate(ImageTransform):
-    """Degrees: a number for an angle of up to as many on either side, or [least, most]."""
+    """Degrees: a number for an angle of up to as many on either side, or [min, max]."""
 
     key, order = "rotate", 3
 
@@ -211,7 +211,7 @@ class ImageAugmentation:
         """
         if x.dim() != 4:
             raise PluginError(
-                f"augment needs pictures (channels, height, width), but a sample has shape {tuple(x.shape[1:])}. "
+                f"augment needs images (channels, height, width), but a sample has shape {tuple(x.shape[1:])}. "
                 "Use augment 'none' for feature vectors.",
                 code="refused-arguments",
             )
@@ -235,12 +235,12 @@ class ImageAugmentation:
 
 
 def draw_crop(x: Tensor, y: Tensor, scale: Sequence[float], generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """A random resized crop of each image and of its mask, of the same size as before.
+    """Draw a random resized crop of each image and of its mask, of the same size as before.
 
     Args:
         x: (B, C, H, W) images.
         y: (B, H, W) masks, whose values are not mixed.
-        scale: Least and most share of the area.
+        scale: Smallest and largest share of the area.
         generator: Draws the seed of this call.
     """
     v2, size = _v2(), [x.shape[2], x.shape[3]]

@@ -11,7 +11,7 @@ from ianvs.authoring.round_data import gather, sent
 from ianvs.base.errors import PluginError, closest
 
 State = dict[str, Any]
-"""What `torch.save` keeps of a method or a memory: tensors, numbers, text, and lists or dicts of these, by name."""
+"""State of a method or a memory for `torch.save`: tensors, numbers, strings, and lists or dicts of these, by name."""
 
 
 def _rows(columns: Iterable[Tensor], index: Tensor) -> tuple[Tensor, ...]:
@@ -32,7 +32,7 @@ class Memory:
             )
         self.capacity = int(capacity)
         self.seen = 0  # samples that were ever added
-        self.columns: tuple[Tensor, ...] = ()  # x, y and whatever else is stored of each sample
+        self.columns: tuple[Tensor, ...] = ()  # x, y and further columns
 
     def __len__(self) -> int:
         return len(self.columns[0]) if self.columns else 0
@@ -69,11 +69,11 @@ class Memory:
         self.seen, self.columns = state["seen"], tuple(state["columns"])
 
     def _keep(self, chosen: Tensor, columns: tuple[Tensor, ...]) -> None:
-        """Hold the `chosen` of old and new samples: increasing positions, new ones counted on after the old ones."""
+        """Keep the `chosen` of old and new samples: increasing positions, where new ones follow the old ones."""
         before = len(self)
         old, new = chosen[chosen < before], chosen[chosen >= before] - before
         if self.columns and not len(new) and len(old) == before:
-            return  # nothing goes and nothing comes: no copy of all of it
+            return  # nothing changes, so nothing is copied
         chosen_columns = _rows(columns, new)
         if self.columns:
             pairs = zip(self.columns, chosen_columns, strict=True)
@@ -97,7 +97,7 @@ class ReservoirMemory(Memory):
         super().__init__(capacity)
         self.in_place = in_place
         self._keys = torch.empty(0, dtype=torch.float64)
-        self._least: float | None = None  # of the keys; None: not looked for
+        self._least: float | None = None  # smallest key; None: not computed yet
 
     def add(
         self, x: Tensor | NDArray[Any], y: Tensor | NDArray[Any], generator: torch.Generator, *more: Tensor
@@ -125,7 +125,7 @@ class ReservoirMemory(Memory):
         self._keys = keys[chosen]
 
     def _none_stays(self, drawn: Tensor) -> bool:
-        """Whether all of these keys are below those that are kept, as mostly late in a stream: the quick answer."""
+        """Whether no new key is large enough. This quick check is mostly true late in a stream."""
         if not len(self) or len(self) < self.capacity or not len(drawn):
             return False
         if self._least is None:
@@ -133,7 +133,7 @@ class ReservoirMemory(Memory):
         return float(drawn.max()) < self._least
 
     def _replace(self, chosen: Tensor, keys: Tensor, columns: tuple[Tensor, ...]) -> None:
-        """Hold the `chosen` of old and new samples, new ones in the places of the old ones that go."""
+        """Keep the `chosen` of old and new samples; new ones overwrite the old ones that leave."""
         before = len(self)
         come = chosen[chosen >= before]
         goes = torch.ones(before, dtype=torch.bool)
@@ -158,7 +158,7 @@ class PerRoundMemory:
     """At most `samples_per_round` samples of each round, a uniform random subset (GEM)."""
 
     def __init__(self, samples_per_round: int) -> None:
-        ReservoirMemory(samples_per_round)  # refuses what can't be a number of samples
+        ReservoirMemory(samples_per_round)  # raises for an invalid number of samples
         self.samples_per_round = int(samples_per_round)
         self.parts: list[ReservoirMemory] = []  # one per round
 
@@ -239,7 +239,7 @@ class ClassBalancedMemory(PerClassMemory):
                     class_positions.append(position)
                 continue
             if self.capacity == 0 or len(class_positions) * len(slots) >= max(self.capacity, len(slots)):
-                continue  # it has its share; a class that has none always gets one
+                continue  # the class has its share; a new class always gets one
             if stored == self.capacity:
                 most = max(slots.values(), key=len)
                 most.pop(int(torch.randint(len(most), (1,), generator=generator)))
@@ -294,7 +294,7 @@ class BiasedReservoirMemory(Memory):
         room = min(self.capacity - before, len(offered))
         stored, candidates = offered[:room], offered[room:]
         accepted = candidates[torch.rand(len(candidates), generator=generator, dtype=torch.float64) < self.probability]
-        # Only old samples make room, or else a bucket would push out its own; where they are too few, those stay out.
+        # New samples replace only old ones, not samples of their own bucket; if those are too few, the rest is dropped.
         accepted = accepted[:before]
         old = torch.randperm(before, generator=generator)[len(accepted) :]
         self._keep(torch.cat([old, before + stored, before + accepted]).sort().values, (x, y))
@@ -380,7 +380,7 @@ class HerdingMemory(PerClassMemory):
 
 
 def memory_options(selection: str, total: int | None, per_class: int | None) -> dict[str, Any]:
-    """Arguments of the memory called `selection`, beside its capacity, for `memory_total` and `memory_per_class`."""
+    """Return further arguments of the memory called `selection`, for `memory_total` and `memory_per_class`."""
     if per_class is None:
         return {}
     if total is not None:
@@ -390,7 +390,7 @@ def memory_options(selection: str, total: int | None, per_class: int | None) -> 
         )
     if selection not in ("balanced", "herding"):
         raise PluginError(
-            f"memory_per_class needs a memory that knows classes: set `selection` to balanced or herding, not "
+            f"memory_per_class needs a memory with a share for each class: set `selection` to balanced or herding, not "
             f"{selection}.",
             code="conflicting-keys",
         )

@@ -1,4 +1,4 @@
-"""A network that is built for the first samples it sees, predicts, and is saved and restored."""
+"""The network of a learner: built for the first samples, used for predictions, saved and restored."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -29,7 +29,7 @@ from ianvs.base.errors import PluginError
 from ianvs.base.seeding import stream_seed
 from ianvs.plugins.contract import TestData
 
-_DATA_TYPES, _OWN = "ianvs.data_types", "classification"  # the entry points' group, and what predict() is made for
+_DATA_TYPES, _OWN = "ianvs.data_types", "classification"  # the entry-point group, and the data type of predict()
 
 
 class NetworkModule:
@@ -66,21 +66,21 @@ class NetworkModule:
         self.scaling = Scaling(self.backbone_choice.scale or "symmetric")
         self.remark = (
             self.backbone_choice.note
-        )  # what the leaderboard says beside a case: of given weights, what did not fit
-        self._shape: tuple[tuple[int, ...], int] | None = None  # (sample, classes) that the network is built for
+        )  # shown in the leaderboard, for example initial weights that did not fit
+        self._shape: tuple[tuple[int, ...], int] | None = None  # (shape of a sample, number of classes) of the network
         self._layout = torch.contiguous_format
-        self._decoder: nn.Linear | None = None  # of pre-training
+        self._decoder: nn.Linear | None = None  # for pre-training
         self._tasks = TaskMasks()
-        self._given: Mapping[str, NDArray[Any]] | None = None  # weights for a network that is still to be built
-        self._optimizer: dict[int, Any] | None = None  # what it has gathered, where a method goes on with it
-        self._initial: Mapping[str, Tensor] | None = None  # a state_dict that every new network begins with
-        self._compiled: tuple[nn.Module, Any] | None = None  # a network, and what torch made of it
-        self._fixed: frozenset[str] = frozenset()  # names of what is not saved: it comes from a file of weights
+        self._given: Mapping[str, NDArray[Any]] | None = None  # weights for a network that is not built yet
+        self._optimizer: dict[int, Any] | None = None  # state that the next round continues from
+        self._initial: Mapping[str, Tensor] | None = None  # initial state_dict of every new network
+        self._compiled: tuple[nn.Module, Any] | None = None  # (network, compiled network)
+        self._fixed: frozenset[str] = frozenset()  # names of tensors that are not saved: a file has them
 
     # What a method may override.
 
     def build_network(self, input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """A new network on the CPU: (N, *input_shape) -> (N, num_classes) logits."""
+        """Build a network on the CPU: (N, *input_shape) -> (N, num_classes) logits."""
         chosen = self.backbone_choice
         network = networks.build_network(
             self.architecture,
@@ -95,7 +95,7 @@ class NetworkModule:
     def prepare(self, x: Tensor) -> Tensor:
         """Convert raw samples (B, ...) to the network's input, with the chosen size and scale.
 
-        By default, uint8 pictures become numbers from -1 to 1.
+        By default, uint8 images become numbers from -1 to 1.
         """
         layout = self._layout if x.dim() == 4 else torch.preserve_format
         top = 255 if x.dtype == torch.uint8 else None
@@ -103,29 +103,29 @@ class NetworkModule:
         return self.scaling(values, x.dtype == torch.uint8)
 
     def answers(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """(B, num_classes) scores from which prepared test samples x (B, ...) are predicted; by default the logits.
+        """Return (B, num_classes) scores from which test samples x (B, ...) are predicted; by default the logits.
 
         mask: (num_classes,) to be added, -inf for classes that may not be predicted; None if all may.
         """
         return self.logits(x, mask)
 
     def state(self) -> State:
-        """What the method needs to continue, besides the network."""
+        """Return what the method needs to continue, besides the network."""
         return {}
 
     def restore(self, state: State) -> None:
         """Restore what `state` returned."""
 
     def grow_to(self, weights: Mapping[str, Any]) -> None:
-        """Called before the network takes `weights` (tensors or arrays by name); for one that grows with the rounds."""
+        """Enlarge the network for `weights` (tensors or arrays by name), if it grows with the rounds."""
 
     # What the benchmark calls.
 
     def check_exam(self, *, kind: str, shape: tuple[int, ...], num_classes: int) -> str:
-        """Reject an exam that our networks can't process, before anything is trained; no weights are allocated.
+        """Reject an exam that the network can't process, before anything is trained; no weights are allocated.
 
-        Labels that no class index answers, where `predict` is not a method's own, and samples of another form.
-        Returns a warning, "" for none.
+        Rejected are samples of an unsuitable shape, and labels other than class indices, unless the method overrides
+        `predict`. Returns a warning, "" for none.
         """
         method, choice = type(self), self.backbone_choice
         of_pixels = kind == "segmentation" and method.build_network is not NetworkModule.build_network
@@ -135,20 +135,20 @@ class NetworkModule:
             and not (kind == _OWN or of_pixels)
         ):
             raise PluginError(
-                f"{method.__name__} answers one class for each sample, but this exam is one of {kind}. Take a "
+                f"{method.__name__} predicts one class for each sample, but the exam's data type is {kind}. Use a "
                 "method for that (`ianvs list algorithms`), or override predict().",
                 code="refused-arguments",
             )
         choice.check(self.architecture)
         if kind != "classification" or method.prepare is not NetworkModule.prepare:
-            return ""  # what reaches the network is the method's own business
+            return ""  # the method prepares samples for the network by itself
         with torch.device("meta"):
             seen = (shape[-1], *shape[:-1]) if len(shape) == 3 else shape
             if self.architecture not in networks.OWN and is_library(self.architecture):  # it loads torchvision
                 network = NetworkModule.build_network(self, seen, num_classes)
                 choice.check_size(network.eval(), self.architecture, seen)
             with suppress(*() if method.build_network is NetworkModule.build_network else (RuntimeError,)):
-                choice.applied(self.build_network(seen, num_classes))  # a method may draw what has no meaning here
+                choice.applied(self.build_network(seen, num_classes))  # a method may draw random numbers
         return choice.note
 
     def predict(self, data: TestData, **context: Any) -> NDArray[np.int64]:
@@ -159,26 +159,26 @@ class NetworkModule:
         return self.answer_logits(data, **context).argmax(1).cpu().numpy()
 
     def probabilities(self, data: TestData, **context: Any) -> NDArray[np.float32]:
-        """(N, num_classes) the softmax over the classes among which `predict` chooses; 0 for the others."""
+        """Return (N, num_classes) the softmax over the classes among which `predict` chooses; 0 for the others."""
         return self.answer_logits(data, **context).softmax(1).cpu().numpy()
 
     def scores(self, data: TestData, **context: Any) -> NDArray[np.float32]:
         """Return (N, num_classes) the logits, for `task_scores: true`, including those of classes not taught yet.
 
-        So a caller that knows the task can compare its classes. If the exam gives the task's classes, others are -inf.
+        A caller that knows the task can compare its classes. If the exam gives the task's classes, others are -inf.
         """
         return self.answer_logits(data, **{**context, "classes_seen": ()}).cpu().numpy()
 
     def features(
         self, data: TestData, *, num_classes: int, device: str = "cpu", seed: int = 0, **context: object
     ) -> NDArray[np.float32]:
-        """(N, D) input of the head: the representation of each sample."""
+        """Return (N, D) the input of the head: the representation of each sample."""
         x = data.tensors("cpu")
         self._ready(x, num_classes, device, seed)
         return self._features(x).cpu().numpy()
 
     def get_weights(self) -> dict[str, NDArray[Any]] | None:
-        """Parameters and buffers of the network by name, copied; None before there are any."""
+        """Return copies of the network's parameters and buffers by name; None before the network is built."""
         if self._shape is None:
             return None if self._given is None else {name: np.array(values) for name, values in self._given.items()}
         return {name: values.detach().cpu().numpy().copy() for name, values in self.network.state_dict().items()}
@@ -209,7 +209,7 @@ class NetworkModule:
     def load(self, path: Path) -> None:
         """Restore what `save` wrote, bit for bit, on the CPU: the next train() or predict() moves it.
 
-        From a plain state_dict, as written by other programs, the first network takes what fits by name and shape.
+        From a plain state_dict of another program, the first network takes the tensors of matching name and shape.
         """
         if is_plain(Path(path)):
             self.reset()
@@ -220,7 +220,7 @@ class NetworkModule:
         self._initial = saved.get("initial")
         self.scaling.restore(saved.get("scaling"))
         if saved["shape"] is not None:
-            with seeded(0):  # its first weights are overwritten; the draws shall not show
+            with seeded(0):  # the initial weights are overwritten, so their draws must have no effect
                 self._build(*saved["shape"])
                 self.grow_to(saved["network"])
                 if saved["decoder"] is not None:
@@ -230,7 +230,7 @@ class NetworkModule:
             fitted = self.network.load_state_dict(saved["network"], strict=not self._fixed)
             if set(fitted.missing_keys) - self._fixed or fitted.unexpected_keys:
                 raise PluginError(
-                    f"{Path(path).name} was saved of another network than '{self.architecture}'.",
+                    f"{Path(path).name} was saved from another network than '{self.architecture}'.",
                     code="refused-arguments",
                 )
         given = saved.get("given")
@@ -259,7 +259,7 @@ class NetworkModule:
         seed: int = 0,
         **context: object,
     ) -> Tensor:
-        """(N, num_classes) scores from which classes are predicted, -inf for classes that may not be."""
+        """Return (N, num_classes) scores from which classes are predicted, -inf for excluded classes."""
         allowed = tuple(classes_seen) if task_classes is None else tuple(task_classes)
         mask = output_mask(allowed, num_classes, torch.device(device))
         x = data.tensors("cpu")
@@ -267,7 +267,7 @@ class NetworkModule:
         return self.each(x, lambda part: self.answers(part, mask))
 
     def logits(self, x: Tensor, mask: Tensor | None = None, network: nn.Module | None = None) -> Tensor:
-        """(B, num_classes) float32 logits of prepared samples, with `mask` added; by `network`, if given."""
+        """Return (B, num_classes) float32 logits of prepared samples, with `mask` added; by `network`, if given."""
         network = self._called() if network is None else network
         if self.precision == "bf16":
             with torch.autocast(x.device.type, torch.bfloat16):
@@ -278,7 +278,7 @@ class NetworkModule:
         return outputs if mask is None else outputs + mask
 
     def representation(self, x: Tensor) -> Tensor:
-        """(B, D) input of the head for prepared samples x (B, ...); differentiable."""
+        """Return (B, D) the input of the head for prepared samples x (B, ...); differentiable."""
         body, _ = networks.body_and_head(self.network)
         return self.logits(x, network=body)
 
@@ -293,8 +293,8 @@ class NetworkModule:
         with torch.inference_mode():
             if len(x) <= FEWEST:
                 return ask(x)
-            # Measured anew each time, by nothing but what is asked: in batches of other sizes last bits are others, and
-            # a network that was loaded has to answer as the one that was saved.
+            # The batch size is measured in each call, from these samples alone: it affects the last bits of the
+            # results, and a loaded network has to predict exactly what the saved one did.
             first, widest = widest_activation(self.network, lambda: ask(x[:FEWEST]))
             rest = torch.split(x[FEWEST:], samples_at_once(widest // FEWEST, place))
             return torch.cat([first, *map(ask, rest)])
@@ -316,12 +316,12 @@ class NetworkModule:
     # The network.
 
     def _set_training(self) -> None:
-        """Put the network into training mode. To look at its parts takes a quarter of what it takes to set them."""
+        """Put the network into training mode. Checking the modes of its parts is faster than setting them."""
         if not all(part.training for part in self.network.modules()):
             self.network.train()
 
     def _called(self) -> nn.Module:
-        """The network as a step calls it: compiled, if that was asked for."""
+        """Return the network as a training step calls it: compiled, if `compile` is set."""
         if not (self.compile and self.network.training):
             return self.network
         if self._compiled is None or self._compiled[0] is not self.network:
@@ -339,7 +339,7 @@ class NetworkModule:
             with seeded(stream_seed(seed, 0, "init")):
                 self._build(tuple(x.shape[1:]), num_classes)
         place = torch.device(device)
-        # To find out that all of it is there takes as long as a small step, and a job without a card moves nothing.
+        # Checking the device of all tensors takes as long as a small step, and without a GPU nothing moves.
         if place.type != "cpu" or torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
             self.network.to(place)
 
@@ -358,7 +358,7 @@ class NetworkModule:
             self.set_weights(given)
 
     def _fill(self, model: nn.Module, place: str, head: nn.Linear) -> None:
-        """Weights that were given, into a network whose head lies at `place`; `head` is what it gets instead."""
+        """Load the given weights into a network whose head is the module `place`; `head` is the replacement."""
         if not head.weight.is_meta:
             message = self.backbone_choice.fill(self.architecture, model, place, head, self._initial)
             self.remark = "; ".join(filter(None, (self.backbone_choice.note, message)))

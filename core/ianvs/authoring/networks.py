@@ -6,14 +6,14 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from ianvs.authoring.backbones import from_library, is_library, library_model, torchvision_names
+from ianvs.authoring.backbones import is_library, library_model, split_head, torchvision_names
 from ianvs.base.errors import PluginError, closest, require_known
 
 OWN = ("mlp", "linear", "resnet", "vit")
 TORCHVISION = ("resnet18", "resnet34", "resnet50", "resnet101")
 
 Fill = Callable[[nn.Module, str, nn.Linear], None]
-"""Puts weights into a network as its library names them: (it, the name of the head in it, the head that it gets)."""
+"""Loads weights into a network of a library: (the network, the name of its head, the new head)."""
 
 
 def linear(input_shape: Sequence[int], num_classes: int) -> nn.Sequential:
@@ -82,8 +82,8 @@ def resnet(
 def _shortcut(inputs: int, outputs: int, stride: int) -> list[nn.Module]:
     """A 1x1 convolution of every `stride`-th pixel.
 
-    Of fewer than 8 channels the pixels are picked first: the backward pass of the strided convolution corrupts memory
-    there (torch 2.13 and 2.15, channels_last, a CPU with AVX2 but without AVX-512).
+    With fewer than 8 channels the pixels are selected first: the backward pass of a strided convolution corrupts
+    memory there (torch 2.13 and 2.15, channels_last, a CPU with AVX2 but without AVX-512).
     """
     if stride == 1 or inputs >= 8:
         return [nn.Conv2d(inputs, outputs, 1, stride, bias=False)]
@@ -91,7 +91,7 @@ def _shortcut(inputs: int, outputs: int, stride: int) -> list[nn.Module]:
 
 
 def torchvision_resnet(name: str, input_shape: Sequence[int], num_classes: int) -> nn.Sequential:
-    """(N, C, H, W) -> (N, num_classes): the residual network of that name for large pictures, with random weights."""
+    """(N, C, H, W) -> (N, num_classes): the residual network of that name for large images, with random weights."""
     from torchvision.models import get_model
 
     _require_pictures(name, input_shape)
@@ -109,11 +109,11 @@ def library_network(
     _require_pictures(name, input_shape)
     if input_shape[0] not in (1, 3):
         raise PluginError(
-            f"network '{name}' takes pictures of 1 or 3 channels, but these have {input_shape[0]}.",
+            f"network '{name}' takes images of 1 or 3 channels, but these have {input_shape[0]}.",
             code="refused-arguments",
         )
     model = library_model(name, (input_shape[1], input_shape[2]), download, trained=fill is not None)
-    body, place, features = from_library(model, name)
+    body, place, features = split_head(model, name)
     head = nn.Linear(features, num_classes)
     if fill is not None:
         fill(model, place, head)
@@ -177,11 +177,11 @@ def build_network(
 
 
 def body_and_head(network: nn.Module) -> tuple[nn.Sequential, nn.Linear]:
-    """Return the modules that compute the features (N, D), and the linear layer on them. They are not copies."""
+    """Return the modules that compute the features (N, D), and the linear head; not copies."""
     if not isinstance(network, nn.Sequential) or not isinstance(network[-1], nn.Linear):
         raise PluginError(
-            f"the features of a {type(network).__name__} are not known. Let build_network() return an nn.Sequential "
-            "whose last module is the linear head and whose others give the features.",
+            f"the features of a {type(network).__name__} can't be found. Let build_network() return an nn.Sequential "
+            "whose last module is the linear head and whose other modules compute the features.",
             code="refused-arguments",
         )
     return network[:-1], network[-1]
@@ -190,7 +190,7 @@ def body_and_head(network: nn.Module) -> tuple[nn.Sequential, nn.Linear]:
 def _require_pictures(name: str, input_shape: Sequence[int]) -> None:
     if len(input_shape) != 3:
         raise PluginError(
-            f"network '{name}' needs pictures (channels, height, width), but a sample has shape {tuple(input_shape)}. "
+            f"network '{name}' needs images (channels, height, width), but a sample has shape {tuple(input_shape)}. "
             "Use network 'mlp' for feature vectors.",
             code="refused-arguments",
         )

@@ -14,7 +14,7 @@ OPTIMIZERS = ("sgd", "adam", "adamw")
 
 
 class SGD:
-    """torch's own functions for the step of torch.optim.SGD, without that object's overhead.
+    """SGD by torch's own step functions, without the overhead of torch.optim.SGD.
 
     Its hooks, profiler records and sorting of tensors take as long as the step of a small network, and creating
     torch's first optimiser imports torch's compiler: more than a second for every program. The same numbers, bit for
@@ -45,7 +45,7 @@ class SGD:
 
     def restart(self) -> None:
         """Forget the momentum."""
-        # Of a group's parameters either all have a momentum or none has: the fused kernel fails otherwise.
+        # Either all parameters of a group have a momentum or none: the fused kernel fails otherwise.
         self._moving: list[list[Tensor | None]] = [[None] * len(group["params"]) for group in self.param_groups]
 
     def step(self) -> None:
@@ -62,7 +62,7 @@ class SGD:
                 if not moved:
                     continue
                 options = {**self._options, "lr": group["lr"]}
-                if not group["fused"]:  # nor for each: as torch chooses on the CPU; on a card all are fused
+                if not group["fused"]:  # nor foreach: torch's choice on the CPU; on a GPU all are fused
                     sgd(moved, gradients, momenta, foreach=False, fused=False, **options)
                     continue
                 first = self._momentum != 0 and momenta[0] is None
@@ -80,7 +80,7 @@ class SGD:
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over the momentum of another one, but not its rates."""
+        """Take over the momentum of another optimiser, but not its learning rates."""
         number = 0
         for group, moving in zip(self.param_groups, self._moving, strict=True):
             stored = [state_dict["state"].get(number + i, {}).get("momentum_buffer") for i in range(len(moving))]
@@ -107,7 +107,7 @@ def build_optimizer(
     weight_decay: float = 0.0,
     nesterov: bool = False,
 ) -> Optimizer:
-    """A new optimiser of (parameters, learning rate) pairs.
+    """Build an optimiser of (parameters, learning rate) pairs.
 
     'sgd' gives the numbers of torch.optim.SGD bit for bit, faster; 'adam' and 'adamw' ignore `momentum`. In 'sgd'
     and 'adam' the decay is part of the gradient, in 'adamw' it is a separate step (Loshchilov & Hutter 2019).
@@ -160,7 +160,7 @@ class OptimizerMaker:
 
 
 def continue_from(optimizer: Optimizer, earlier: dict[int, Any] | None) -> None:
-    """Take over the momentum and moments of an earlier optimiser of the same parameters, but not its rates."""
+    """Take over the momentum and moments of an earlier optimiser of the same parameters, but not its learning rates."""
     if not earlier:
         return
     groups = optimizer.state_dict()["param_groups"]

@@ -18,7 +18,7 @@ def chosen_precision(precision: str, amp: bool) -> str:
 
 
 def use_precision(precision: str, device: torch.device | str) -> None:
-    """Set how this process multiplies float32 on a card: "tf32" rounds factors to 10 bits of mantissa, others do not.
+    """Set how this process multiplies float32 on a GPU: "tf32" rounds factors to 10 bits of mantissa, others do not.
 
     By default torch rounds in convolutions but not in matrix products. Raises PluginError for tf32 on a processor.
     """

@@ -19,21 +19,21 @@ PREPROCESS = ("resize", "crop", "interpolation", "scale")
 
 
 def preprocess_options(preprocess: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of TorchLearner that `preprocess` stands for.
+    """Return the options of TorchLearner that `preprocess` stands for.
 
     Args:
         preprocess: resize: pixels of the shorter side, or [height, width]; crop: pixels of the square that is cut out
             of the middle; interpolation; scale.
-        options: The other options; what `preprocess` says may not be in them, too.
+        options: The other options. They may not repeat what `preprocess` sets.
 
     Raises:
-        PluginError: For an unknown key, a value of a wrong type, or something that is given twice.
+        PluginError: A key is unknown, a value has a wrong type, or an option is given twice.
     """
     for key in preprocess:
         require_known("preprocess", key, PREPROCESS)
     given = {key: value for key, value in preprocess.items() if key in ("interpolation", "scale")}
     resize, crop = preprocess.get("resize"), preprocess.get("crop")
-    pair = isinstance(resize, Sequence) and not isinstance(resize, str)  # BackboneChoice looks into it
+    pair = isinstance(resize, Sequence) and not isinstance(resize, str)  # BackboneChoice checks it
     for name, value in (("crop", crop), *([] if pair else [("resize", resize)])):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             raise PluginError(
@@ -59,10 +59,10 @@ def preprocess_options(preprocess: Mapping[str, Any], options: Mapping[str, Any]
 
 @cache
 def published(network: str, weights: str, download: bool = False) -> Mapping[str, Any]:
-    """{"picture_size", "interpolation", "crop", "scale"}, as the options of TorchLearner say them; {} if not known.
+    """Return published options of TorchLearner, {"picture_size", "interpolation", "crop", "scale"}; {} if unknown.
 
-    timm's `pretrained_cfg` of the network, for weights in a file, too; torchvision's of its own weights; Hugging Face's
-    file in the folder of the weights or of the network, or in the cache.
+    Sources: timm's `pretrained_cfg` of the network, also for weights in a file; torchvision's metadata of its own
+    weights; for Hugging Face the file in the folder of the weights or of the network, or in the cache.
     """
     try:
         if network.startswith("timm/"):
@@ -76,7 +76,7 @@ def published(network: str, weights: str, download: bool = False) -> Mapping[str
             side, crop = to.crop_size[0], to.crop_size[0] / to.resize_size[0]
             return _options((side, side), to.interpolation.value, crop, to.mean, to.std)
     except (ImportError, AttributeError, LookupError, OSError, ValueError):
-        pass  # weights, network or description are not there, or of no pictures; who loads them says what is missing
+        pass  # weights or network are missing, or not of images; loading them reports what is missing
     return {}
 
 
@@ -99,7 +99,7 @@ def _of_hugging_face(network: str, weights: str, download: bool) -> Mapping[str,
 
 
 def _sides(size: Any) -> tuple[int, int]:
-    """Height and width of 224, {shortest_edge: 224}, {height: 224, width: 224}."""
+    """Return height and width of 224, {shortest_edge: 224}, {height: 224, width: 224}."""
     side = size.get("shortest_edge") if isinstance(size, Mapping) else size
     return (size["height"], size["width"]) if side is None else (side, side)
 

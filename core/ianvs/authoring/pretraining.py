@@ -6,12 +6,12 @@ from torch.nn.functional import cross_entropy
 
 from ianvs.authoring.networks import body_and_head
 
-CORRUPTED = 0.25  # share of the inputs that a denoising autoencoder does not see
-L2 = 1e-4  # of the probe's weights: enough for a unique optimum where classes can be separated
+MASKED_SHARE = 0.25  # share of the inputs that denoising sets to 0
+PROBE_WEIGHT_DECAY = 1e-4  # makes the optimum unique if the classes are separable
 
 
 def new_decoder(network: nn.Module, input_shape: tuple[int, ...]) -> nn.Linear:
-    """From the network's features (N, D) back to its input, flattened (N, prod(input_shape))."""
+    """Return a decoder from the network's features (N, D) to its flattened input (N, prod(input_shape))."""
     _, head = body_and_head(network)
     return nn.Linear(head.in_features, int(torch.Size(input_shape).numel()))
 
@@ -28,8 +28,8 @@ def denoising_loss(network: nn.Module, decoder: nn.Module, x: Tensor) -> Tensor:
         x: (B, ...) prepared samples.
     """
     body, _ = body_and_head(network)
-    seen = x * (torch.rand_like(x) >= CORRUPTED)
-    rebuilt: Tensor = decoder(body(seen))
+    masked = x * (torch.rand_like(x) >= MASKED_SHARE)
+    rebuilt: Tensor = decoder(body(masked))
     return (rebuilt - x.flatten(1)).square().mean() / x.var().clamp_min(1e-8)
 
 
@@ -40,7 +40,7 @@ def fit_probe(head: nn.Linear, features: Tensor, y: Tensor, mask: Tensor | None 
     compared. features: (N, D) float32. y: (N,). mask: (C,) added to logits.
     """
     with torch.enable_grad():
-        scale = features.std(0).clamp_min(1e-3)  # L-BFGS wants columns of like size; undone below
+        scale = features.std(0).clamp_min(1e-3)  # standardise the features for L-BFGS; reverted below
         shift = features.mean(0) if head.bias is not None else torch.zeros_like(scale)
         inputs = (features - shift) / scale
         weight = torch.zeros_like(head.weight, requires_grad=True)
@@ -51,7 +51,8 @@ def fit_probe(head: nn.Linear, features: Tensor, y: Tensor, mask: Tensor | None 
         def closure() -> Tensor:
             solver.zero_grad()
             logits = inputs @ weight.T + bias
-            loss = cross_entropy(logits if mask is None else logits + mask, y) + L2 / 2 * weight.square().sum()
+            penalty = PROBE_WEIGHT_DECAY / 2 * weight.square().sum()
+            loss = cross_entropy(logits if mask is None else logits + mask, y) + penalty
             loss.backward()  # type: ignore[no-untyped-call]
             return loss
 

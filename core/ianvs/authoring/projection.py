@@ -21,7 +21,7 @@ def agem_projection(gradient: Tensor, reference: Tensor) -> Tensor:
     if product.device.type == "cpu" and product >= 0:  # also where m is 0
         return gradient
     projected = gradient - (product / torch.dot(reference, reference)) * reference
-    return torch.where(product >= 0, gradient, projected)  # asking a card which it is would take until it gets there
+    return torch.where(product >= 0, gradient, projected)  # a comparison on the host would wait for the GPU
 
 
 def gem_projection(gradient: Tensor, references: Tensor, margin: float = 0.0) -> Tensor:
@@ -41,9 +41,9 @@ def gem_projection(gradient: Tensor, references: Tensor, margin: float = 0.0) ->
     products = G @ gradient.double()  # (K,)
     if products.device.type == "cpu" and not bool((products < 0).any()):
         return gradient
-    gram = G @ G.T  # the only work in P besides the products; all that follows is in K, on the host
+    gram = G @ G.T  # the last operation of size P; all that follows is of size K, on the host
     if products.device.type != "cpu":
-        on_cpu = torch.cat([gram, products[None]]).cpu()  # a card is waited for once
+        on_cpu = torch.cat([gram, products[None]]).cpu()  # a single wait for the GPU
         gram, products = on_cpu[:-1], on_cpu[-1]
         if not bool((products < 0).any()):
             return gradient
@@ -51,7 +51,7 @@ def gem_projection(gradient: Tensor, references: Tensor, margin: float = 0.0) ->
     # With u = v - margin >= 0 the dual is min |A u - b|^2, A = G', b = -(g + margin sum_k g_k): least squares without
     # negative values. A'A = gram and A'b = -linear are all that this needs; R'R = gram, R'd = -linear has K rows.
     values, vectors = torch.linalg.eigh(gram)
-    positive = values > values[-1] * len(values) * 1e-14  # gradients that depend on each other add nothing
+    positive = values > values[-1] * len(values) * 1e-14  # linearly dependent gradients are left out
     roots = values[positive].sqrt()
     R = roots[:, None] * vectors[:, positive].T
     d = -(vectors[:, positive].T @ linear) / roots

@@ -9,7 +9,7 @@ from ianvs.base.seeding import stream_seed
 
 
 def seeded(seed: int, device: torch.device | str = "cpu") -> AbstractContextManager[None]:
-    """A context in which torch's default generators of the CPU and of `device` start at `seed`; restored afterwards.
+    """Context manager: seed torch's default generators of the CPU and of `device`, and restore them afterwards.
 
     Other devices are left alone: torch.manual_seed() would reset the generators of all of them.
     """
@@ -27,7 +27,7 @@ def _seeded_card(seed: int, device: torch.device) -> Iterator[None]:
 
 
 class _SeededProcessor:
-    """What fork_rng() does for the CPU alone; that looks for accelerators first. For each chunk of a stream."""
+    """As fork_rng() for the CPU alone, which takes too long for each chunk of a stream: it looks for accelerators."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -41,5 +41,5 @@ class _SeededProcessor:
 
 
 def torch_generator(seed: int, round_: int, purpose: str) -> torch.Generator:
-    """A CPU generator for one stream, so that its draws are the same on every device."""
+    """Return a CPU generator for one purpose, so that its draws are the same on every device."""
     return torch.Generator().manual_seed(stream_seed(seed, round_, purpose))

@@ -29,7 +29,7 @@ _MEMORIES: dict[str, type[ReservoirMemory | ClassBalancedMemory | PerRoundMemory
     "per_round": PerRoundMemory,
     "herding": HerdingMemory,
 }
-_AHEAD = 16  # steps whose old samples are drawn at once
+_AHEAD = 16  # steps for which old samples are drawn at once
 
 
 class ReplayLearner(TorchLearner):
@@ -83,8 +83,8 @@ class ReplayLearner(TorchLearner):
         self.memory = _MEMORIES[selection](capacity if memory_total is None else memory_total, **more)
         self._draws = self._keys = torch.Generator()
         self._steps = 1  # in the round
-        self._offered = -1, -1  # epoch and batch that the memory was offered last
-        self._planned: deque[tuple[Tensor, tuple[Tensor, ...]]] = deque()  # order of a draw, and what it brings
+        self._offered = -1, -1  # epoch and batch that were added to the memory last
+        self._planned: deque[tuple[Tensor, tuple[Tensor, ...]]] = deque()  # (order of a draw, its samples)
 
     # What a method may override.
 
@@ -122,10 +122,10 @@ class ReplayLearner(TorchLearner):
         order, columns = self._planned.popleft()
         if n <= len(columns[0]) or len(columns[0]) == len(order):
             return tuple(column[:n] for column in columns)
-        return self._ready_for_use(self.memory.at(order[:n]))  # more than were asked for last
+        return self._ready_for_use(self.memory.at(order[:n]))  # more samples than were planned
 
     def _plan(self, n: int) -> None:
-        """Draw for some steps at once, while the memory stays as it is: gathered and prepared for all of them."""
+        """Draw, gather and prepare old samples for some steps at once, while the memory does not change."""
         count = len(self.memory)
         block = block_bytes(torch.device("cpu") if self.data is None else self.data.device)
         some = min(self._steps, _AHEAD, max(1, block * count // (n * self.memory.nbytes or 1)))

@@ -130,7 +130,7 @@ class RoundData:
         """
         plan = sent(torch.randperm(len(self), generator=generator), self.x.device)
         ready = self.views or self.prepare
-        if len(plan) <= batch_size:  # as a piece of a stream mostly is
+        if len(plan) <= batch_size:  # as mostly in a stream
             stored = gather(self.x, plan)
             yield ready(sent(stored, self.device)), sent(self.y.index_select(0, plan), self.device), stored
             return

@@ -8,14 +8,14 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn.functional import layer_norm, unfold
 
-NUMBERS = 2**22  # held at once for a convolution, 16 MiB: more is slower
+NUMBERS = 2**22  # size of a convolution's patches in memory, 16 MiB: more is slower
 
 Squares = Callable[[nn.Module, Tensor, Tensor, Tensor], Mapping[str, Tensor]]
-"""(layer, its input (B, ...), gradient of its output (B, ...), weights (B,)) -> of each of its parameters, the weighted
-sum over samples of the squared gradient."""
+"""(layer, its input (B, ...), gradient of its output (B, ...), weights (B,)) -> for each of its parameters, the
+weighted sum over samples of the squared gradient."""
 
 _Call = tuple[Tensor, GradientEdge]
-"""One pass of a batch through a layer: what came in, and where the gradient of what went out can be had."""
+"""One pass of a batch through a layer: its input, and the edge of its output in the autograd graph."""
 
 
 class LayerSquares:
@@ -42,7 +42,7 @@ class LayerSquares:
         self.size = begin
 
     def add(self, x: Tensor, losses: Callable[[Tensor], Iterator[tuple[Tensor, Tensor]]], total: Tensor) -> bool:
-        """Adds to total (P,), in the order of `named_parameters`, for a batch x (B, ...) in evaluation mode.
+        """Add to total (P,), in the order of `named_parameters`, for a batch x (B, ...) in evaluation mode.
 
         losses: from the network's outputs (B, C), pairs of a scalar, the sum of the samples' losses, and of their
         weights (B,). Returns whether it succeeded: not if a layer is used twice or not at all, or has its samples
@@ -68,7 +68,7 @@ class LayerSquares:
         calls: dict[nn.Module, list[_Call]] = {layer: [] for layer in self._places}
 
         def note(layer: nn.Module, given: Sequence[Tensor], answer: Tensor) -> None:
-            # The edge, not the tensor: an activation that works in place changes what the tensor stands for.
+            # The edge, not the tensor: an in-place activation changes the tensor's values.
             calls[layer].append((given[0].detach(), get_gradient_edge(answer)))
 
         with ExitStack() as stack:
@@ -78,7 +78,7 @@ class LayerSquares:
 
 
 def _is_supported(layer: nn.Module) -> bool:
-    # The very type: a subclass may do something else.
+    # The exact type: a subclass may compute something else.
     if type(layer) is nn.Conv2d:
         return layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
     if type(layer) in (nn.BatchNorm1d, nn.BatchNorm2d):
@@ -110,7 +110,7 @@ def _convolution(layer: nn.Module, given: Tensor, gradient: Tensor, weights: Ten
 
 
 def _of_products(outward: Tensor, inward: Tensor, weights: Tensor) -> dict[str, Tensor]:
-    """Of (B, G, O, T) and (B, G, I, T), whose products summed over T are the gradient of a weight (G O, I)."""
+    """Sum squares of a weight's (G O, I) gradients, the products of (B, G, O, T) and (B, G, I, T) summed over T."""
     products = torch.matmul(outward, inward.transpose(2, 3)).flatten(1)
     return {"weight": weights @ products.square_(), "bias": weights @ outward.sum(3).square_().flatten(1)}
 

@@ -8,12 +8,12 @@ from torch import Tensor
 
 from ianvs.base.errors import PluginError, closest
 
-IMAGENET = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}  # of torchvision's and most weights
-NAMES = ("symmetric", "half", "unit", "imagenet", "first_round")  # half is symmetric: mean and deviation 1/2
+IMAGENET = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}  # of most pretrained weights
+NAMES = ("symmetric", "half", "unit", "imagenet", "first_round")  # "half" is an alias of "symmetric"
 
 
 class Scaling:
-    """Converts uint8 pictures to numbers by one of the rules in docs/methods.md#pretrained-networks.
+    """Converts uint8 images to numbers by one of the rules in docs/methods.md#pretrained-networks.
 
     Floating-point samples are taken to be in 0 to 1; "symmetric" and "unit" leave them unchanged. "first_round" has a
     mean and a standard deviation for each channel, or each number of a feature vector; it is "unit" before that.
@@ -54,7 +54,7 @@ class Scaling:
         count = x.numel() // (x.shape[1] if x.dim() == 4 else x[0].numel())
         total = torch.zeros(())
         squares = torch.zeros(())
-        for part in torch.split(x, 1024):  # as float64: sums are exact enough in any order
+        for part in torch.split(x, 1024):  # float64 sums are accurate enough in any order
             values = part.double() / (255 if x.dtype == torch.uint8 else 1)
             total, squares = total + values.sum(over).cpu(), squares + values.square().sum(over).cpu()
         mean = total / count
@@ -62,7 +62,7 @@ class Scaling:
         self.std = (squares / count - mean.square()).clamp_min(0).sqrt().clamp_min(1e-3).float()
 
     def __call__(self, x: Tensor, pictures: bool) -> Tensor:
-        """x: (B, ...) float32, of its own memory if `pictures`: then from 0 to 255."""
+        """Scale x (B, ...) float32. If `pictures`, its values are from 0 to 255 and it is changed in place."""
         if self.name == "symmetric":
             return x.div_(127.5).sub_(1.0) if pictures else x
         if pictures:
@@ -80,7 +80,7 @@ class Scaling:
             ) from None
 
     def state(self) -> dict[str, Tensor] | None:
-        """The values learned from training data."""
+        """Return the values learned from training data."""
         learned = self.name == "first_round" and self.mean is not None and self.std is not None
         return {"mean": self.mean, "std": self.std} if learned else None  # type: ignore[dict-item]
 

@@ -15,7 +15,7 @@ _OBSERVED: ContextVar[list[nn.Module] | None] = ContextVar("single_values", defa
 def allow_single_values(network: nn.Module) -> None:
     """Let batch normalisation train on a single value per channel, in place; it may be called repeatedly.
 
-    A sample on its own whose map is 1x1, or that is a vector, has no variance, and torch raises an error. Such a layer
+    A single sample whose map is 1x1, or that is a vector, has no variance, and torch raises an error. Such a layer
     then normalises by its running statistics, as in testing, and leaves them unchanged. All other calls are as before,
     bit for bit. `training_loop.fit` takes no step by such a batch if the layer has seen larger ones.
     """
@@ -39,7 +39,7 @@ def observed_single_values() -> Iterator[list[nn.Module]]:
 def _use_running_statistics(layer: nn.Module, arguments: tuple[Any, ...]) -> None:
     x = arguments[0]
     if layer.training and layer.running_mean is not None and x.numel() == x.shape[1]:
-        layer.training = False  # of the layer alone: what is within it goes on
+        layer.training = False  # of the layer alone, not of its submodules
         setattr(layer, _MARK, True)
         if (layers := _OBSERVED.get()) is not None and layer.num_batches_tracked:
             layers.append(layer)

@@ -23,7 +23,7 @@ from ianvs.authoring.pretraining import denoising_loss, fit_probe
 from ianvs.authoring.projection import flat_gradient
 from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import Batch, RoundData, output_mask, own_classes_mask, resident, sent
-from ianvs.authoring.training_loop import Schedule, did_not_fall, fit, require_finite
+from ianvs.authoring.training_loop import Schedule, fit, loss_stagnated, require_finite
 from ianvs.base.errors import PluginError, require_known
 from ianvs.base.seeding import stream_seed
 from ianvs.plugins.contract import TrainData
@@ -134,7 +134,7 @@ class TorchLearner(NetworkModule):
             )
         self.batch_size = batch_size
         self.schedule = Schedule(**{field.name: options[field.name] for field in fields(Schedule)})
-        self._schedules = self.schedule.of_first_round(first_round or {}), self.schedule
+        self._schedules = self.schedule.for_first_round(first_round or {}), self.schedule
         self.keep_optimizer = keep_optimizer
         self.head_learning_rate = head_learning_rate
         self.augment = find_augmentation(augment)
@@ -142,9 +142,9 @@ class TorchLearner(NetworkModule):
         self.mask_unseen = mask_unseen
         self._changes = torch.Generator()  # draws of the augmentation
         self._make_optimizer = OptimizerMaker()
-        self._masked: tuple[object, Tensor | None] = None, None  # what the last mask on outputs was made of, and that
-        self.data: RoundData | None = None  # of the round that is being learned
-        self._round = 0  # that was learned last
+        self._masked: tuple[object, Tensor | None] = None, None  # (inputs of the last output mask, the mask)
+        self.data: RoundData | None = None  # data of the current round
+        self._round = 0  # the last trained round
 
     # What a method may override.
 
@@ -228,7 +228,7 @@ class TorchLearner(NetworkModule):
         self.scaling.learn(x)
         self._ready(x, num_classes, device, seed)
         place = torch.device(device)
-        complete = not len(y) or y.dim() > 1 or int(y.min()) >= 0  # asked before a card would have to answer
+        complete = not len(y) or y.dim() > 1 or int(y.min()) >= 0  # checked on the CPU: on a GPU it would have to wait
         if resident(x, place):
             x, y = sent(x, place), sent(y, place)
         seen = tuple(int(c) for c in classes_seen)
@@ -337,7 +337,7 @@ class TorchLearner(NetworkModule):
     # The parts of a round.
 
     def _fit(self, data: RoundData, progress: Callable[[float], object] | None, *, plainly: bool = False) -> None:
-        """plainly: without what the method adds."""
+        """Train on the round. plainly: without the hooks of the method."""
         loss = partial(TorchLearner.loss, self) if plainly else self.loss
         method = TorchLearner if plainly else type(self)
         if self.augment is not None:
@@ -348,20 +348,21 @@ class TorchLearner(NetworkModule):
                 x, y = self.extend(x, y)
             return loss(self.batch(data, self.augmented(x), y))
 
+        overrides_adjust = method.adjust_gradients is not TorchLearner.adjust_gradients
         losses: list[Tensor] = []
         made = fit(
             self._rates(data),
             data,
             self.schedule,
             loss_of,
-            adjust=self.adjust_gradients if method.adjust_gradients is not TorchLearner.adjust_gradients else None,
+            adjust_gradients=self.adjust_gradients if overrides_adjust else None,
             after_step=self.after_step if method.after_step is not TorchLearner.after_step else None,
             progress=progress,
-            earlier=self._optimizer if self.keep_optimizer else None,
-            make=build_optimizer if self.keep_optimizer else self._make_optimizer,
+            previous_state=self._optimizer if self.keep_optimizer else None,
+            optimizer_factory=build_optimizer if self.keep_optimizer else self._make_optimizer,
             losses=losses if self.schedule.epochs > 2 else None,
         )
-        if did_not_fall(losses) and _UNSTABLE not in self.remark:
+        if loss_stagnated(losses) and _UNSTABLE not in self.remark:
             self.remark = "; ".join(filter(None, (self.remark, _UNSTABLE)))
         self._optimizer = made.state_dict()["state"] if self.keep_optimizer else None
 

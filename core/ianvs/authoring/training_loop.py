@@ -17,7 +17,7 @@ from ianvs.authoring.single_values import observed_single_values
 from ianvs.base.errors import PluginError, require_known
 
 DECAYS = ("none", "cosine", "poly")
-POWER = 0.9  # of "poly", as in DeepLab
+POLY_POWER = 0.9  # of "poly", as in DeepLab
 
 
 @dataclass(frozen=True)
@@ -50,57 +50,59 @@ class Schedule:
             )
         if self.updates_per_batch < 1:
             raise PluginError(
-                f"updates_per_batch is a number of steps, 1 or more; it can't be {self.updates_per_batch}.",
+                f"updates_per_batch must be at least 1; it is {self.updates_per_batch}.",
                 code="out-of-range",
             )
         if not 0 <= self.warm_up <= 1:
             raise PluginError(
-                f"warm_up is the share of a round's steps, 0 to 1; it can't be {self.warm_up:g}.", code="out-of-range"
+                f"warm_up is a share of a round's steps, from 0 to 1; it is {self.warm_up:g}.", code="out-of-range"
             )
         if self.iterations is not None and self.iterations < 0:
             raise PluginError(
-                f"iterations are the steps of a round, 0 or more; it can't be {self.iterations}.", code="out-of-range"
+                f"iterations, the steps of a round, must be at least 0; it is {self.iterations}.", code="out-of-range"
             )
 
     def steps(self, samples: int, passes: int | None) -> int:
-        """Number of steps in a round with this many samples and permitted passes."""
-        each = math.ceil(samples / self.batch_size)
-        wanted = self.epochs * each if self.iterations is None else self.iterations
-        return min(wanted if each else 0, wanted if passes is None else passes * each)
+        """Return the number of steps in a round with this many samples and permitted passes."""
+        steps_per_pass = math.ceil(samples / self.batch_size)
+        requested_steps = self.epochs * steps_per_pass if self.iterations is None else self.iterations
+        return min(
+            requested_steps if steps_per_pass else 0, requested_steps if passes is None else passes * steps_per_pass
+        )
 
-    def stage(self, epochs: int, **changes: Any) -> "Schedule":
-        """The schedule of another stage of the round, of `epochs`; `iterations` in proportion."""
+    def for_stage(self, epochs: int, **changes: Any) -> "Schedule":
+        """Return the schedule of a further stage of the round with `epochs`; `iterations` are scaled in proportion."""
         steps = self.iterations and round(self.iterations * epochs / max(1, self.epochs))
         return replace(self, epochs=epochs, iterations=steps, **changes)
 
-    def of_first_round(self, changes: Mapping[str, Any]) -> "Schedule":
-        """The same with the values of `first_round`. Raises PluginError for what it can't take."""
+    def for_first_round(self, changes: Mapping[str, Any]) -> "Schedule":
+        """Return this schedule with the values of `first_round`. Raises PluginError for an invalid name or value."""
         names = {field.name: getattr(self, field.name) for field in fields(self)}
         for name, value in changes.items():
             require_known("option of first_round", name, names)
-            words = name in ("optimizer", "decay", "milestones")
-            if not words and (not isinstance(value, int | float) or isinstance(value, bool) != (name == "nesterov")):
+            is_text = name in ("optimizer", "decay", "milestones")
+            if not is_text and (not isinstance(value, int | float) or isinstance(value, bool) != (name == "nesterov")):
                 raise PluginError(f"first_round's {name} can't be {value!r}: write a number.", code="refused-arguments")
-        given = {**changes, "milestones": tuple(changes.get("milestones", self.milestones))}
-        return replace(self, **given)
+        options = {**changes, "milestones": tuple(changes.get("milestones", self.milestones))}
+        return replace(self, **options)
 
     @property
     def constant(self) -> bool:
         """Whether the learning rate never changes."""
         return not (self.step_every or self.milestones or self.warm_up) and self.decay == "none"
 
-    def factor(self, epoch: int, step: int, steps: int) -> float:
-        """The factor of the learning rate at a step, counted from 0, given the number of steps in the round."""
+    def lr_factor(self, epoch: int, step: int, steps: int) -> float:
+        """Return the factor of the learning rate at a step, counted from 0, given the number of steps in the round."""
         drops = epoch // self.step_every if self.step_every else 0
         drops += sum(epoch >= milestone for milestone in self.milestones)
         factor = self.step_gamma**drops if drops else 1.0
-        rising = self.warm_up * steps
-        if step < rising:
-            return factor * (step + 1) / (rising + 1)
+        warm_up_steps = self.warm_up * steps
+        if step < warm_up_steps:
+            return factor * (step + 1) / (warm_up_steps + 1)
         if self.decay == "cosine":
-            factor *= 0.5 * (1 + math.cos(math.pi * (step - rising) / max(1.0, steps - rising)))
+            factor *= 0.5 * (1 + math.cos(math.pi * (step - warm_up_steps) / max(1.0, steps - warm_up_steps)))
         elif self.decay == "poly":
-            factor *= (1 - (step - rising) / max(1.0, steps - rising)) ** POWER
+            factor *= (1 - (step - warm_up_steps) / max(1.0, steps - warm_up_steps)) ** POLY_POWER
         return factor
 
 
@@ -108,32 +110,47 @@ def fit(
     parameters: Iterable[tuple[Iterable[nn.Parameter], float]],
     data: RoundData,
     schedule: Schedule,
-    loss_of: Callable[[Tensor, Tensor], Tensor],
+    loss_fn: Callable[[Tensor, Tensor], Tensor],
     *,
-    adjust: Callable[[RoundData], None] | None = None,
+    adjust_gradients: Callable[[RoundData], None] | None = None,
     after_step: Callable[[Tensor, Tensor, int, int], None] | None = None,
     progress: Callable[[float], object] | None = None,
-    earlier: dict[int, Any] | None = None,
-    make: Callable[..., Optimizer] = build_optimizer,
+    previous_state: dict[int, Any] | None = None,
+    optimizer_factory: Callable[..., Optimizer] = build_optimizer,
     losses: list[Tensor] | None = None,
 ) -> Optimizer:
-    """Minimise `loss_of` a batch's x (B, ...), y (B,), with an optimiser of (parameters, learning rate) pairs.
+    """Minimise a loss over the data of a round.
 
-    adjust: called between the backward pass and the step. after_step: called after it with the stored samples
-    x (B, ...), y (B,), the epoch and the batch in it, counted from 0. Either is None if a method adds nothing.
-    earlier: the optimiser state of another round, to continue from. make: `build_optimizer`, or an equivalent.
-    losses: receives the mean loss of each epoch, on the device; None saves its computation.
-    A loss without a gradient takes no step, nor does a batch of one sample that batch normalisation can't normalise
-    by itself (one value per channel), if it has learned from larger batches.
+    The step is skipped if the loss has no gradient, and for a batch of one sample if batch normalisation has one value
+    per channel and has seen larger batches.
+
+    Args:
+        parameters: (parameters, learning rate) pairs.
+        data: The data of the round.
+        schedule: The optimiser, the steps and the learning rate.
+        loss_fn: Returns the loss of a batch x (B, ...), y (B,).
+        adjust_gradients: Called between the backward pass and the step.
+        after_step: Called after the step with the stored samples x (B, ...), y (B,), the epoch and the batch in it,
+            both counted from 0.
+        progress: Called after each epoch with the share of the steps that are done.
+        previous_state: The state of an earlier round's optimiser, to continue from.
+        optimizer_factory: `build_optimizer`, or an equivalent.
+        losses: Receives the mean loss of each epoch, on the device; None: it is not computed.
+
+    Returns:
+        The optimiser.
+
+    Raises:
+        PluginError: A weight is infinite or nan after the last step.
     """
-    optimizer = make(
+    optimizer = optimizer_factory(
         schedule.optimizer,
-        [(list(some), rate) for some, rate in parameters],
+        [(list(params), rate) for params, rate in parameters],
         momentum=schedule.momentum,
         weight_decay=schedule.weight_decay,
         nesterov=schedule.nesterov,
     )
-    continue_from(optimizer, earlier)
+    continue_from(optimizer, previous_state)
     groups = [(group, group["lr"]) for group in optimizer.param_groups]
     trainable = [p for group, _ in groups for p in group["params"]]
     order = data.generator("order")
@@ -147,7 +164,7 @@ def fit(
             if done >= steps:
                 break
             if not schedule.constant:
-                factor = schedule.factor(epoch, done, steps)
+                factor = schedule.lr_factor(epoch, done, steps)
                 for group, rate in groups:
                     group["lr"] = rate * factor
             done += 1
@@ -155,15 +172,15 @@ def fit(
                 if update and data.views is not None:
                     x = data.views(sent(stored, data.device))
                 with observed_single_values() if len(y) == 1 else nullcontext() as single:
-                    loss = loss_of(x, y)
-                if single:  # weights learned with statistics of batches: running ones spoil them, or it diverges
+                    loss = loss_fn(x, y)
+                if single:  # one value per channel can't be normalised, and running statistics would spoil the weights
                     loss = loss.detach()
-                if loss.requires_grad:  # else a batch without any label, and a method that wants nothing of it
-                    for parameter in trainable:  # what optimizer.zero_grad() does, without its 7 microseconds
+                if loss.requires_grad:  # not for a batch without labels, if the method has no unsupervised loss
+                    for parameter in trainable:  # as optimizer.zero_grad(), without its overhead of 7 us
                         parameter.grad = None
                     loss.backward()  # type: ignore[no-untyped-call]
-                    if adjust is not None:
-                        adjust(data)
+                    if adjust_gradients is not None:
+                        adjust_gradients(data)
                     if schedule.clip_norm is not None:
                         clip_grad_norm_(trainable, schedule.clip_norm)
                     if schedule.clip_value is not None:
@@ -177,28 +194,28 @@ def fit(
             losses.append(torch.stack(epoch_losses).mean())
         if progress is not None:
             progress(done / steps)
-    if steps > 1:  # a stream takes one at a time, and is looked at when it is saved
+    if steps > 1:  # rounds of a stream have one step each; their weights are checked when they are saved
         require_finite(trainable, data.round, schedule.learning_rate)
     return optimizer
 
 
 @torch.no_grad()
 def require_finite(parameters: Sequence[Tensor], round_: int, learning_rate: float) -> None:
-    """Raises PluginError if any weight is infinite or nan. One synchronisation with the device."""
+    """Raise PluginError if any weight is infinite or nan. One synchronisation with the device."""
     sums = [p.sum(dtype=torch.float32 if p.element_size() < 4 else None) for p in parameters]
-    if sums and not math.isfinite(torch.stack(sums).sum().item()):  # of anything infinite, and of giants
+    if sums and not math.isfinite(torch.stack(sums).sum().item()):  # a sum of huge values overflows, too
         raise PluginError(
-            f"the weights became infinite or nan in round {round_}. A smaller learning_rate "
-            f"(now {learning_rate:g}) or a weaker penalty keeps them finite.",
+            f"the weights became infinite or nan in round {round_}. Try a smaller learning_rate "
+            f"(now {learning_rate:g}) or a weaker penalty.",
             code="refused-arguments",
         )
 
 
-def did_not_fall(losses: Sequence[Tensor]) -> bool:
+def loss_stagnated(losses: Sequence[Tensor]) -> bool:
     """Whether the mean loss of the last epoch is no lower than that of the first, and still large.
 
-    Fewer than three epochs say nothing. A loss below log 2, that of guessing between two classes, has little room to
-    fall. One synchronisation with the device.
+    False for fewer than three epochs, and for a loss below log 2, that of guessing between two classes, which has
+    little room to fall. One synchronisation with the device.
     """
     if len(losses) < 3:
         return False

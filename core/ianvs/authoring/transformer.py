@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ianvs.authoring.backbones import Body, coloured
+from ianvs.authoring.backbones import HeadlessNetwork, to_three_channels
 from ianvs.authoring.networks import DEPTH, body_and_head
 from ianvs.authoring.transformer_block import Adapter, Block, Prefix
 from ianvs.base.errors import PluginError, require_known
@@ -74,7 +74,7 @@ class Transformer(nn.Module):
         root = self._root
         if self._layout == "ianvs":
             return root.tokens(x)  # type: ignore[no-any-return]
-        x = coloured(x)
+        x = to_three_channels(x)
         if self._layout == "timm":
             return root.norm_pre(root.patch_drop(root._pos_embed(root.patch_embed(x))))  # type: ignore[no-any-return]
         if self._layout == "torchvision":
@@ -142,6 +142,6 @@ def transformer_of(network: nn.Module, features: str | None = None) -> tuple[Tra
     body, head = body_and_head(network)
     inner = body[0] if len(body) == 1 else body
     if not isinstance(inner, Transformer):
-        inner = Transformer(inner.model if isinstance(inner, Body) else inner, features)
+        inner = Transformer(inner.model if isinstance(inner, HeadlessNetwork) else inner, features)
     narrower = features is not None and head.in_features != inner.width
     return inner, nn.Linear(inner.width, head.out_features) if narrower else head

@@ -1,5 +1,5 @@
-"""What all of ianvs stands on, and what imports nothing of it but itself.
+"""Basic modules that every other package may import. They import nothing else of ianvs.
 
-`types` (the vocabulary of results), `errors`, `digests` (what was stored is as it was), `seeding` (random streams by
+`types` (the vocabulary of results), `errors`, `digests` (checksums of stored files), `seeding` (random streams by
 purpose), `garbage`, `package` and `shipped` (our own files), `secrets`, `visible_text`.
 """

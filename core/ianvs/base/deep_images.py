@@ -1,4 +1,4 @@
-"""Images of more than 8 bits a channel, which Pillow alone would clip at 255 or cut to their upper byte."""
+"""Reads images of more than 8 bits a channel, whose values Pillow would clip at 255 or cut to their upper byte."""
 
 from io import BytesIO
 from typing import Any
@@ -18,10 +18,10 @@ def is_deep(image: Any) -> bool:
 
 
 def deep_values(image: Any) -> NDArray[Any]:
-    """The values of an image that `is_deep`: (height, width), or (height, width, 3) without transparency.
+    """Return the values of an image that `is_deep`: (height, width), or (height, width, 3) without transparency.
 
-    Pillow reads 16-bit colour as 8 bits, the upper byte of each value. Read with the bytes of a value in the other
-    order, it takes the lower byte. Raises ValueError for a form that can't be read so.
+    Pillow reads only the upper byte of each value of 16-bit colour. With the opposite byte order it reads the lower
+    byte, so both are combined. Raises ValueError for a format that can't be read.
     """
     if not any(";16" in raw and not raw.startswith("I") for raw in _raw_modes(image)):
         return np.asarray(image)
@@ -36,7 +36,7 @@ def deep_values(image: Any) -> NDArray[Any]:
 
 
 def eight_bits(values: NDArray[Any], value_range: ValueRange) -> NDArray[np.uint8]:
-    """(height, width, 3) RGB: the range becomes 0 to 255; what is outside of it becomes 0 or 255, and nan 0."""
+    """Return (height, width, 3) RGB: the range is scaled to 0 to 255, values outside are clipped, and nan becomes 0."""
     low, high = value_range
     scaled = np.nan_to_num((values.astype(np.float64) - low) * (255 / (high - low)), posinf=255, neginf=0)
     grey_or_rgb = np.rint(scaled.clip(0, 255)).astype(np.uint8)
@@ -44,7 +44,7 @@ def eight_bits(values: NDArray[Any], value_range: ValueRange) -> NDArray[np.uint
 
 
 def lacks_range(low: float, high: float) -> str:
-    """What is wrong with deep images whose range nobody gave. low, high: the values that were seen in them."""
+    """Return the message for deep images without a given range. low, high: their lowest and highest value."""
     full = next((value for value in _FULL if value >= high), None)
     if low < 0 or full is None:
         suggested = f"[{low:g}, {high:g}]"
@@ -58,13 +58,13 @@ def lacks_range(low: float, high: float) -> str:
 
 
 def finite_range(values: NDArray[Any]) -> ValueRange:
-    """The lowest and the highest number of an image; nan and infinite ones do not count."""
+    """Return the lowest and the highest finite number of an image."""
     finite = values[np.isfinite(values)]
     return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
 
 
 def _raw_modes(image: Any) -> list[str]:
-    """How the bytes of a file that is not loaded yet are laid out; [] of other images."""
+    """Return Pillow's raw modes (byte layouts) of a file that is not loaded yet; [] for other images."""
     return [_raw_mode(tile[3]) for tile in getattr(image, "tile", None) or ()]
 
 
@@ -73,7 +73,7 @@ def _raw_mode(arguments: Any) -> str:
 
 
 def _with_order(held: bytes, order: str) -> NDArray[np.uint8]:
-    """The image in a file, with the bytes of its 16-bit values taken to be in big ("B") or little ("L") order."""
+    """Decode an image file with the bytes of 16-bit values in big ("B") or little ("L") endian order."""
     from PIL import Image
 
     with Image.open(BytesIO(held)) as image:

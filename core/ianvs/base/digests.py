@@ -9,37 +9,37 @@ from typing import IO, Any
 
 from ianvs.base.errors import DamagedError, IanvsError, shown_path
 
-CHANGED = "is gone, or was changed after it was stored"
+CHANGED_MESSAGE = "is missing, or was changed after it was stored"
 _CHECKSUM = '{"checksum": "'
-_BLOCK = 1 << 18  # bytes that are read at a time
+_BLOCK = 1 << 18  # bytes read at a time
 
 
-def noted(path: Path) -> list[int | str]:
-    """[size, modification time in ns, digest] of a file, for `differs`; ready for json."""
+def file_state(path: Path) -> list[int | str]:
+    """Return [size, modification time in ns, digest] of a file, for `has_changed`. json can represent it."""
     stat = path.stat()
     return [stat.st_size, stat.st_mtime_ns, _file_digest(path, stat.st_size)]
 
 
-def differs(path: Path | str, before: Sequence[int | str], *, thoroughly: bool = False) -> bool:
-    """Whether a file is gone, or has another content than when it was `noted`.
+def has_changed(path: Path | str, before: Sequence[int | str], *, thoroughly: bool = False) -> bool:
+    """Whether a file is missing, or its content differs from its `file_state` before.
 
-    It is read only if its size or modification time is another one, or `thoroughly`. Raises IanvsError where it may not
-    be looked at.
+    Its content is read only if the modification time changed, or if `thoroughly`; another size suffices. Raises
+    IanvsError if the file may not be read.
     """
     size, modified, digest = before
     try:
-        stat = os.stat(path)  # noqa: PTH116 - for thousands of names, of which hardly any has to become a Path
+        stat = os.stat(path)  # noqa: PTH116 - faster than Path for thousands of names
         if stat.st_size != size:
             return True
         return (thoroughly or stat.st_mtime_ns != modified) and _file_digest(Path(path), stat.st_size) != digest
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return True
     except OSError as error:
-        raise unreadable(Path(path), error) from error
+        raise unreadable_error(Path(path), error) from error
 
 
-def doubt(path: Path) -> bool:
-    """Have `differs` read a file although its size and time are those that were noted; whether that could be done."""
+def force_reread(path: Path) -> bool:
+    """Make `has_changed` read a file, by changing its modification time. Returns whether that succeeded."""
     try:
         os.utime(path)
     except OSError:
@@ -47,26 +47,26 @@ def doubt(path: Path) -> bool:
     return True
 
 
-def content(path: Path | str) -> bytes | None:
-    """Content of a file; None: it is not there. Raises DamagedError for a folder, IanvsError for what can't be read."""
+def read_bytes(path: Path | str) -> bytes | None:
+    """Return a file's content, None if it is missing. Raises DamagedError for a folder, IanvsError if unreadable."""
     try:
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - as in `differs`
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - as in `has_changed`
             return file.readall()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except IsADirectoryError:
         raise DamagedError(Path(path), "is a folder") from None
     except OSError as error:
-        raise unreadable(Path(path), error) from error
+        raise unreadable_error(Path(path), error) from error
 
 
 def checksummed_text(value: Mapping[str, object], name: str) -> str:
-    """Serialise `value` as JSON that begins with the checksum of all that follows the first line.
+    """Serialise `value` as JSON whose first line is the checksum of the rest.
 
     Args:
-        value: What to serialise; each of its keys becomes a line.
-        name: What the file is, for example "<case>/result.json". It is part of the content: a file that was copied to
-            the place of another one is not taken for it.
+        value: The mapping; each key becomes a line.
+        name: The name of the file, for example "<case>/result.json". It is part of the content, so that a file that was
+            copied over another one is detected.
     """
     entries = {"file": name, **value}
     lines = ",\n".join(
@@ -77,7 +77,7 @@ def checksummed_text(value: Mapping[str, object], name: str) -> str:
 
 
 def parse_checksummed(text: bytes, name: str) -> dict[str, Any] | None:
-    """What `checksummed_text` was given; None if the text was damaged, or is of another name."""
+    """Return the value given to `checksummed_text`; None if the text is damaged, or is that of another file."""
     head, _, rest = text.partition(b"\n")
     if head != f'{_CHECKSUM}{_digest_of(rest)}",'.encode():
         return None
@@ -90,7 +90,7 @@ def parse_checksummed(text: bytes, name: str) -> dict[str, Any] | None:
 
 
 def checksum(file: IO[bytes]) -> list[int | str]:
-    """[size, digest] of an open file, which is read from the beginning and left there."""
+    """Return [size, digest] of an open file. Its position is the beginning afterwards."""
     digest, size = hashlib.blake2b(digest_size=20), 0
     file.seek(0)
     while block := file.read(_BLOCK):
@@ -105,7 +105,7 @@ def _digest_of(text: bytes) -> str:
 
 
 def _file_digest(path: Path, size: int) -> str:
-    """Of the first `size` bytes: a file that grows meanwhile is not read without end."""
+    """Digest the first `size` bytes: a file that grows meanwhile is not read without end."""
     hasher = hashlib.blake2b(digest_size=20)
     with path.open("rb", buffering=0) as file:
         while size > 0 and (block := file.read(min(size, _BLOCK))):
@@ -114,9 +114,9 @@ def _file_digest(path: Path, size: int) -> str:
     return hasher.hexdigest()
 
 
-def unreadable(path: Path, error: OSError) -> IanvsError:
+def unreadable_error(path: Path, error: OSError) -> IanvsError:
     return IanvsError(
         f"{shown_path(path)} can't be read: {error.strerror}. Nothing was written. "
-        "Make it readable, or remove it if it is yours: the next run makes it again.",
+        "Make it readable, or remove it: the next run writes it again.",
         code="unreadable-file",
     )

@@ -1,4 +1,4 @@
-"""What installed packages bring, by the entry points that they declare; nothing is imported."""
+"""Entry points of installed packages; nothing is imported."""
 
 import os
 import sys
@@ -10,15 +10,15 @@ from ianvs.base.package import PACKAGE
 
 
 def entries(group: str) -> tuple[EntryPoint, ...]:
-    """All entry points of `group`: ianvs's own, then what is installed beside it."""
+    """Return all entry points of `group`: those of ianvs first, then those of other packages."""
     return _of_group(tuple(filter(_has_packages, sys.path)), group)
 
 
 @lru_cache(maxsize=512)
 def _has_packages(folder: str) -> bool:
-    """Whether packages are installed there: the folders of plugins, which come and go, have none.
+    """Whether a folder of sys.path has installed packages. Folders of plugins, which differ from case to case, do not.
 
-    With the same packages, the entry points are the same: to look at all of them takes a case 20 milliseconds.
+    Entry points are cached by the folders with packages, because reading all of them takes 20 ms.
     """
     try:
         return any(name.endswith((".dist-info", ".egg-info")) for name in os.listdir(folder or "."))  # noqa: PTH208
@@ -30,26 +30,26 @@ def _has_packages(folder: str) -> bool:
 
 @lru_cache(maxsize=512)
 def _of_group(path: tuple[str, ...], group: str) -> tuple[EntryPoint, ...]:
-    """To select them takes two milliseconds, and a case asks for a dozen groups.
+    """Select and cache a group, which takes two milliseconds; a case needs a dozen groups.
 
-    Equal ones count once: ours may be installed under the name of an earlier version, too.
+    Equal entry points count once: ianvs may also be installed under the name of an earlier version.
     """
     return tuple(sorted(dict.fromkeys(_entries(path).select(group=group)), key=is_ours, reverse=True))
 
 
 @lru_cache(maxsize=64)
 def _entries(path: tuple[str, ...]) -> EntryPoints:
-    """Of the packages on `path`, the part of sys.path that has any."""
+    """Read the entry points of the packages on `path`, the part of sys.path that has packages."""
     return cast("EntryPoints", entry_points())
 
 
 def is_ours(point: EntryPoint) -> bool:
-    """Whether it names something of ianvs itself."""
+    """Whether an entry point is one of ianvs itself."""
     return point.module.partition(".")[0] == PACKAGE.name
 
 
 def installed(group: str) -> dict[str, EntryPoint]:
-    """The entry points of `group` by name; of several with one name ianvs's own, else the first."""
+    """Return the entry points of `group` by name. If several have one name, ianvs's own wins, else the first."""
     points: dict[str, EntryPoint] = {}
     for point in entries(group):
         points.setdefault(point.name, point)
@@ -57,6 +57,6 @@ def installed(group: str) -> dict[str, EntryPoint]:
 
 
 def origin_text(point: EntryPoint) -> str:
-    """What an entry point names, and the package that it is of."""
+    """Describe an entry point: its target and its package."""
     package = "" if point.dist is None else f" of the package {point.dist.name}"
     return f"{point.value}{package}"

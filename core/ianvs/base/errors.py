@@ -192,7 +192,7 @@ def shown_path(path: Path | str) -> str:
 
 
 def author_place(error: BaseException) -> str:
-    """Return "method.py:14: ", the last line of the traceback in neither our code nor a library; "" without one."""
+    """Return "method.py:14: ", the last line of the traceback that is in neither ianvs nor a library; "" if none is."""
     library_folders = tuple({*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))})
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
@@ -221,7 +221,7 @@ def shortened(message: str) -> str:
 def first_line(error: BaseException) -> str:
     """Return a library's message for one of ours, without terminal colours and addresses of objects."""
     line = (str(error).splitlines() or [""])[0]
-    if "Weights only load failed" in line:  # torch goes on to advise to run whatever code the file holds
+    if "Weights only load failed" in line:  # torch's further text advises to load it unsafely
         return "it holds other objects than tensors, or no tensors at all"
     line = re.sub(r"\x1b\[[0-9;]*m", "", line)
     return re.sub(r" ?<(?:\w+\.)*\w+ object at 0x[0-9a-fA-F]+>", "", line).strip() or type(error).__name__

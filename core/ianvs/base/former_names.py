@@ -13,7 +13,7 @@ _NAMES = "__former_names__"
 
 
 class _FormerName:
-    """An attribute that reads, calls and sets the one that has replaced it."""
+    """Descriptor that forwards access to the attribute with the new name, with a warning."""
 
     def __init__(self, owner: type, former: str, name: str) -> None:
         self._owner, self._former, self._name = owner, former, name
@@ -33,7 +33,7 @@ class _FormerName:
 
 
 def former_names(**names: str) -> Callable[[type[T]], type[T]]:
-    """Class decorator: what was called `former` is called `name` now, given as former="name".
+    """Class decorator for renamed attributes, methods and arguments, given as former="name".
 
     Instances and the class still have the former attribute; a subclass may still override a method under its former
     name; a dataclass still takes the former argument; and `as_record` still reads the former field of a stored file.
@@ -53,7 +53,7 @@ def former_names(**names: str) -> Callable[[type[T]], type[T]]:
 
 
 def names_of_today(cls: type) -> Mapping[str, str]:
-    """By the former names of attributes of a class, those that they have now."""
+    """Return the mapping from former to present names of a class's attributes."""
     names: Mapping[str, str] = getattr(cls, _NAMES, {})
     return names
 

@@ -1,4 +1,4 @@
-"""Pictures that stay as they were written until somebody looks at them."""
+"""Images that stay encoded until their pixels are read."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -13,14 +13,14 @@ from numpy.typing import DTypeLike, NDArray
 from ianvs.base.deep_images import is_deep
 from ianvs.base.errors import DataError, first_line, shown_path
 
-MARK = "<image>"  # where in a text a picture belongs (Liu et al. 2023, LLaVA)
-_ARRAY = b"\x93NUMPY"  # what a file of numpy begins with
+MARK = "<image>"  # position of an image in a text (Liu et al. 2023, LLaVA)
+_NPY_MAGIC = b"\x93NUMPY"
 
 
 class Picture:
-    """What a picture file holds, or the file itself, which is read when it is needed; or an array as numpy writes it.
+    """An encoded image: the bytes of a file, the path of a file that is read on access, or an array in numpy's format.
 
-    sha256: of its bytes, in hexadecimal. What a file holds has to be what it was when that was known. Raises DataError.
+    `sha256` is the hexadecimal digest of the bytes. If a file's content no longer has it, DataError is raised.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Picture:
 
     @classmethod
     def from_value(cls, picture: Any) -> "Picture":
-        """Of what answers to an (H, W, 3) uint8 array."""
+        """Convert an (H, W, 3) uint8 array, or anything that numpy can convert to one."""
         if isinstance(picture, Picture):
             return picture
         buffer = BytesIO()
@@ -61,7 +61,7 @@ class Picture:
 
     @property
     def size(self) -> tuple[int, int]:
-        """(height, width), by the head of what is held."""
+        """(height, width), from the header of the file."""
         if self._size is not None:
             return self._size
         held = self._held if self._held is not None else self._read()
@@ -70,7 +70,7 @@ class Picture:
 
     @property
     def pixels(self) -> NDArray[np.uint8]:
-        """(H, W, 3) RGB, decoded anew each time."""
+        """(H, W, 3) RGB, decoded at each access."""
 
         def decoded(image: Any) -> NDArray[np.uint8]:
             return np.array(_shallow(image).convert("RGB"), np.uint8)
@@ -79,18 +79,18 @@ class Picture:
         return pixels
 
     def named(self) -> "Picture":
-        """The same without what it holds: a file is read when it is needed, of others the size is known."""
+        """Return a copy without the bytes, to be stored by digest; a file is read on access."""
         return Picture(None if self.file else b"", self.file, self.sha256, None if self.file else self.size)
 
     def apart(self) -> "Picture":
-        """The same, which keeps nothing else in memory."""
+        """Return a copy with bytes of its own, so that no larger buffer stays in memory."""
         return Picture(self.held, None, self.sha256)
 
     def _opened(self, held: bytes | memoryview, look: Any) -> Any:
         from PIL import Image
 
         try:
-            if bytes(held[: len(_ARRAY)]) == _ARRAY:
+            if bytes(held[: len(_NPY_MAGIC)]) == _NPY_MAGIC:
                 return look(Image.fromarray(np.load(BytesIO(held), allow_pickle=False)))
             with Image.open(BytesIO(held)) as image:
                 return look(image)
@@ -111,7 +111,7 @@ class Picture:
     def __str__(self) -> str:
         return f"picture {self.sha256[:12]}" if self.file is None else shown_path(self.file)
 
-    def __repr__(self) -> str:  # goes into digests of samples: by content, not by place
+    def __repr__(self) -> str:  # part of the digests of samples, so it depends on the content alone
         return f"Picture({self.sha256})"
 
     def __eq__(self, other: object) -> bool:
@@ -121,7 +121,7 @@ class Picture:
         return hash(self.sha256)
 
     def __deepcopy__(self, memo: object) -> Self:
-        return self  # nothing in it changes
+        return self  # it is immutable
 
     def __getstate__(self) -> dict[str, Any]:
         held = self._held if self._held is None else bytes(self._held)
@@ -129,14 +129,14 @@ class Picture:
 
 
 def _shallow(image: Any) -> Any:
-    """A PIL image of 8 bits a channel. Raises ValueError for one with more, which Pillow would clip."""
+    """Return a PIL image of 8 bits a channel. Raises ValueError for more bits, which Pillow would clip."""
     if is_deep(image):
         raise ValueError("it has more than 8 bits a channel; save it with 8")
     return image
 
 
 class Pictures(Sequence[NDArray[np.uint8]]):
-    """(H, W, 3) uint8 pictures of a conversation, each decoded when it is read. encoded: the files they come from."""
+    """(H, W, 3) uint8 images of a conversation, each decoded when it is read. encoded: the files they come from."""
 
     def __init__(self, encoded: Iterable[Picture]) -> None:
         self.encoded = tuple(encoded)
@@ -152,7 +152,7 @@ class Pictures(Sequence[NDArray[np.uint8]]):
         return len(self.encoded)
 
     def named(self) -> "Pictures":
-        """The same without what is in them."""
+        """Return the images without their bytes."""
         return Pictures(picture.named() for picture in self.encoded)
 
     def __eq__(self, other: object) -> bool:

@@ -33,14 +33,14 @@ ALIASES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "SeqFT": ("Sequential", "Wang et al. 2023, arXiv 2310.06762 (TRACE)"),
     }
 )
-"""Names that papers use, with what they are called here and where they stand.
+"""Names in papers, with the name of the method here and the paper that uses it.
 
 Case, hyphens, underscores and blanks make no difference, here and in the built-in names: `iCaRL`, `O-LoRA`, `SD-LoRA`.
 """
 
 
 def built_in(name: str) -> tuple[str, str | None] | None:
-    """What a yaml's `name` without `url` stands for.
+    """Resolve a yaml's `name` without `url`.
 
     Args:
         name: A built-in name, in any spelling; one of ALIASES; or, of a method in a folder of its kind, that folder
@@ -62,7 +62,7 @@ def built_in(name: str) -> tuple[str, str | None] | None:
 
 
 def qualified(value: str) -> str:
-    """The shortest name of `built_in` for the class at `value`, "package.module:Class"; "" if it has none."""
+    """Return the shortest name of `built_in` for the class at `value`, "package.module:Class"; "" if it has none."""
     names = [key for key, other in carried() if other == value]
     short = [name.partition(".")[2] for name in names]
     return next((name for name in (*short, *names) if (loaded := built_in(name)) and _loaded(value) == loaded), "")
@@ -70,7 +70,7 @@ def qualified(value: str) -> str:
 
 @lru_cache(maxsize=1)
 def carried() -> tuple[tuple[str, str], ...]:
-    """(kind.Class, "package.module:Class") of the methods in folders of a kind, such as language/ewc/basemodel.py."""
+    """Return (folder.Class, "package.module:Class") of the methods in subfolders, such as language/ewc/basemodel.py."""
     home = PACKAGE / "testalgorithms"
     methods = []
     for file in sorted(home.glob("*/*/basemodel.py")):

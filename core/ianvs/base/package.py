@@ -1,6 +1,6 @@
-"""Where ianvs's own files lie: the package, and the folders that it carries, which are links in a checkout.
+"""Paths of ianvs's own files: the package, and the folders in it, which are links in a checkout.
 
-Also the jobs that come with it, and what other installed packages carry, such as the weights of a model.
+Also the jobs that come with it, and files of other installed packages, such as the weights of a model.
 """
 
 import os
@@ -13,17 +13,17 @@ from ianvs.base.errors import ConfigError, ValidationError, closest
 
 PACKAGE = Path(__file__).resolve().parents[1]
 DISTRIBUTION = "ianvs-bench"
-"""What pip calls us; `ianvs` is the distribution of KubeEdge Ianvs, which has the package `core`."""
+"""The name for pip; `ianvs` is the distribution of KubeEdge Ianvs, which has the package `core`."""
 JOB_FILE = "benchmarkingjob.yaml"
 CONFIGS = (PACKAGE / "configs").resolve()
-GGUF = ".gguf"  # what files end in that hold a language model with its tokenizer, its chat template and its settings
+GGUF = ".gguf"  # suffix of files with a language model, its tokenizer, chat template and settings
 _CARRIED = ("testalgorithms", "testenv", "configs")
 # (real folder, its name as a wheel installs it), the inner ones first.
 _HOMES = tuple(((PACKAGE / name).resolve(), Path(PACKAGE.name, name)) for name in (*_CARRIED, ""))
 
 
 def own_name(path: Path) -> Path | None:
-    """`path` (resolved) as "ianvs/...", the same in a checkout and in a wheel; None for a file that is not ours."""
+    """Return `path` (resolved) as "ianvs/...", the same in a checkout and in a wheel; None for a file of others."""
     for home, name in _HOMES:
         if path.is_relative_to(home):
             return name / path.relative_to(home)
@@ -31,7 +31,7 @@ def own_name(path: Path) -> Path | None:
 
 
 def own_version() -> str:
-    """The version that is installed; "unknown" where only the source is there."""
+    """Return the installed version; "unknown" if only the source is there."""
     try:
         return distribution(DISTRIBUTION).version
     except PackageNotFoundError:
@@ -39,7 +39,7 @@ def own_version() -> str:
 
 
 def kubeedge_ianvs() -> str | None:
-    """The version of KubeEdge Ianvs that is installed beside us, whose command is `ianvs`, too; None: it is not."""
+    """Return the version of KubeEdge Ianvs, if it is installed, too. Its command is also `ianvs`."""
     with suppress(PackageNotFoundError):
         other = distribution("ianvs")
         commands = other.entry_points.select(group="console_scripts", name="ianvs")
@@ -49,9 +49,9 @@ def kubeedge_ianvs() -> str | None:
 
 
 def own_files() -> Iterator[tuple[Path, Path]]:
-    """(file, its own_name) of all that ianvs is made of, without what is hidden or compiled.
+    """Yield (file, its own_name) of all files of ianvs, except for hidden and compiled ones.
 
-    What is known of the installed package belongs to it: its entry points say which algorithms and datasets there are.
+    The metadata of the installed package are included, since its entry points name the algorithms and datasets.
     """
     with suppress(PackageNotFoundError):
         for file in distribution(DISTRIBUTION).files or ():
@@ -66,14 +66,14 @@ def own_files() -> Iterator[tuple[Path, Path]]:
 
 
 def shipped_jobs() -> dict[str, Path]:
-    """{name: its benchmarkingjob.yaml} of the jobs that come with ianvs."""
+    """Return {name: its benchmarkingjob.yaml} of the jobs that come with ianvs."""
     return {file.parent.name: file for file in sorted(CONFIGS.glob(f"*/{JOB_FILE}"))}
 
 
 def job_path(given: Path) -> Path:
-    """The file that `given` means, which `-f` was given: a file, a folder with a job in it, or the name of a job.
+    """Resolve the argument of `-f`: a file, a folder with a job in it, or the name of a job that comes with ianvs.
 
-    Anything else stays as it is. Raises ConfigError for a bare word that is no job of ours either.
+    Other paths are returned unchanged. Raises ConfigError for a word that is neither a path nor such a job.
     """
     if given.is_file():
         return given
@@ -95,7 +95,7 @@ def job_path(given: Path) -> Path:
 
 
 def files_of(name: str) -> tuple[str, list[Path]] | None:
-    """("name version", its files) of the installed package that `name` means; None: there is none."""
+    """Return ("name version", its files) of an installed package; None: there is none of that name."""
     try:
         package = distribution(name)
     except (PackageNotFoundError, ValueError):
@@ -104,7 +104,7 @@ def files_of(name: str) -> tuple[str, list[Path]] | None:
 
 
 def find_gguf(model: str) -> list[Path]:
-    """The GGUF files that `model` means: a file, those in a folder without a config.json, or those in a package."""
+    """Find GGUF files: `model` itself, those in a folder without a config.json, or those in a package."""
     path = Path(model).expanduser()
     if path.is_file():
         return [path] if path.suffix.lower() == GGUF else []

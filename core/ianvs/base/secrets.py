@@ -1,6 +1,6 @@
-"""Which names and texts are secrets, and texts without them.
+"""Recognises secrets by names and by patterns, and removes them from texts.
 
-A value is a secret by its name (`api_key`, `db.password`), a text by its looks wherever it stands: tokens of the usual
+A value is a secret by its name (`api_key`, `db.password`); in any text, patterns find tokens of the usual
 services, JSON web tokens, PEM blocks, passwords in URLs and connection strings.
 """
 
@@ -14,11 +14,11 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 HIDDEN = "***"
-"""What stands in every output instead of the value of a secret."""
+"""Replaces the value of a secret in every output."""
 
 _SHORTEST_SECRET = 4  # hiding every "1" of a message because of `token: 1` would hide the message
-_SHORTEST_LINE = 8  # of a secret of several lines
-# Settings, whatever they are called, and kinds of ranges.
+_SHORTEST_LINE = 8  # of a secret with several lines, in characters
+# Values that are settings or types of ranges, whatever their name.
 _WORDS = frozenset(["auto", "basic", "choice", "default", "false", "log_uniform", "none", "null", "true", "uniform"])
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _ALWAYS = re.compile(
@@ -34,9 +34,9 @@ _OF_SERVICE = re.compile(_SERVICE)  # `wandb: KEY`
 _PLURAL = re.compile(
     rf"^tokens$|\b(api|access|private|secret|auth|bearer|refresh|user|login|{_SERVICE}) (keys|tokens)\b"
 )
-_LOOKS_RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~+=-]{20,}")  # as keys of services are, and names of models not
+_LOOKS_RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~+=-]{20,}")  # as keys of services, but not names of models
 _OFTEN = re.compile(r"key|token|pass|session|signature")
-# A name that counts or measures keys and tokens is nobody's secret.
+# A name that counts or measures keys and tokens is no secret.
 _MEASURES = re.compile(
     r"size|dims?|dimension|length|len|counts?|num|number|n|max|min|ratio|rate|dropout|heads?|layers?|limit|budget"
 )
@@ -93,7 +93,7 @@ def _shown_name(name: str) -> str:
 
 
 def without_secrets(values: Mapping[str, object]) -> dict[str, object]:
-    """The same, with `***` for values of keys, tokens and passwords, and for what looks like one; nested ones too.
+    """Return the values with `***` for keys, tokens, passwords and texts that look like one; also nested ones.
 
     A value that a file gives as `${NAME}` is shown so: the variable's name is no secret, a default beside it may be.
     """
@@ -101,13 +101,13 @@ def without_secrets(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def without_secret(argument: str) -> str:
-    """A word of a command line: of NAME=VALUE the value may be a secret by its name."""
+    """Hide secrets in a word of a command line. In NAME=VALUE, the name may make the value a secret."""
     name, equals, value = argument.partition("=")
     return f"{name}={HIDDEN}" if equals and _hides(name, value) else hide_secrets(argument)
 
 
 def _named(values: Mapping[str, object]) -> Iterator[tuple[str, str, object]]:
-    """(key, what tells whether it is a secret, value): that is, of {name: api_key, value: ...}, the name beside it."""
+    """Yield (key, name that decides on secrecy, value). In {name: api_key, value: ...} that is the name beside it."""
     beside = values.get("name") if "value" in values else None
     for key, value in values.items():
         yield key, beside if key == "value" and isinstance(beside, str) else str(key), value
@@ -133,9 +133,9 @@ def _is_variable(value: object) -> bool:
 def hide_secrets(
     text: str, *given: Mapping[str, object], environment: Mapping[str, str] = _NOTHING, others: Iterable[str] = ()
 ) -> str:
-    """`text` without what looks like a secret, and without those of `given` in any form: messages like to quote them.
+    """Hide whatever looks like a secret in `text`, and the secrets of `given` in any form: messages often quote them.
 
-    given, environment: as of `secrets_of`. others: further secrets.
+    given, environment: as in `secrets_of`. others: further secrets.
     """
     return replaced(text, secret_spans(text, forms_of(secrets_of(*given, environment=environment).union(others))))
 
@@ -154,7 +154,7 @@ class Redactor:
         self._forms = forms_of(secrets)
 
     def __call__(self, value: Any) -> Any:
-        """The same text, or the same record with each of its texts, without secrets."""
+        """Return the text, or the record with all of its texts, without secrets."""
         if isinstance(value, str):
             spans = secret_spans(value, self._forms)
             return replaced(value, spans) if spans else value
@@ -166,7 +166,7 @@ class Redactor:
 
 
 def secrets_of(*given: Mapping[str, object], environment: Mapping[str, str] = _NOTHING) -> frozenset[str]:
-    """Values that are secrets by their names, and parts of others that look like one.
+    """Return values that are secrets by their names, and parts of others that look like one.
 
     given: hyperparameters or options. environment: variables; of these not paths, nor what a desktop calls its session,
     but those that `given` names (`api_key_env: MINE`).
@@ -195,8 +195,8 @@ def _secrets(value: object, environment: Mapping[str, str], name: str = "", secr
 
 
 def forms_of(secrets: Iterable[str]) -> tuple[str, ...]:
-    """Each secret as it may stand in a text: plain, escaped as in repr() or JSON, quoted for a URL, in base 64; the
-    lines of a longer one by themselves, too."""
+    """Return the forms of secrets in texts: plain, escaped as in repr() or JSON, quoted for a URL, in base 64; also the
+    single lines of a longer one."""
     forms = set()
     for secret in secrets:
         lines = [line.strip() for line in secret.splitlines()]
@@ -209,7 +209,7 @@ def forms_of(secrets: Iterable[str]) -> tuple[str, ...]:
 
 
 def secret_spans(text: str, secrets: Iterable[str] = ()) -> list[tuple[int, int]]:
-    """[from, to) of all that is to be hidden, in order and apart. secrets: in the forms that are looked for."""
+    """Return [start, end) of all secrets in a text, in order, not overlapping. secrets: as from `forms_of`."""
     present = (secret for secret in secrets if secret in text)
     spans = [match.span() for secret in present for match in re.finditer(re.escape(secret), text)]
     lowered = text.lower()
@@ -273,4 +273,4 @@ _LOOKS = tuple(
         (("bearer ", "basic "), r"\b(?i:bearer|basic) (?P<secret>[\w.~+/-]{8,}=*)", _DIGIT),
     )
 )
-"""(one of these is there in lower case, how it looks, what it has). Time grows with the length of the text."""
+"""(lower-case words, one of which is needed; the pattern; a further condition). Time is linear in the text's length."""

@@ -12,8 +12,8 @@ import numpy as np
 def stream_seed(seed: int, round_: int, purpose: str) -> int:
     """Return a 63-bit seed for one stream, the same on every platform and in every process."""
     large = [round_ >> 32] if round_ >> 32 else []
-    words = [seed & 0xFFFF_FFFF, round_ & 0xFFFF_FFFF, *large, zlib.crc32(purpose.encode())]
-    sequence = np.random.SeedSequence(np.array(words, np.uint32))  # words are taken as they are: half the time
+    entropy = [seed & 0xFFFF_FFFF, round_ & 0xFFFF_FFFF, *large, zlib.crc32(purpose.encode())]
+    sequence = np.random.SeedSequence(np.array(entropy, np.uint32))  # for uint32, SeedSequence skips its conversion
     return int(sequence.generate_state(1, np.uint64)[0]) >> 1
 
 

@@ -15,10 +15,10 @@ from ianvs.base.former_names import former_names
 
 Status = Literal["finished", "failed", "unfinished"]
 FailureKind = Literal["exception", "killed", "timeout", "memory", "interrupted", "lost"]
-REPEAT = "repeat"
+REPEAT_ROLE = "repeat"
 """The role of a case that repeats another one with the same seed."""
-POOLED = "all test sets"
-"""The one test set in the matrix of a score that is of the samples of all of them."""
+POOLED_TEST_SET = "all test sets"
+"""Name of the single column of a score that is computed over the samples of all test sets together."""
 
 
 @dataclass(frozen=True)
@@ -27,18 +27,18 @@ class TestCase:
 
     __test__ = False  # the name is not an invitation to pytest
 
-    id: str  # hash of everything that determines the result
+    id: str  # hash of everything that affects the result
     row: str  # the same without the seed: cases of one row are repetitions
     algorithm: str
     paradigm: str
     modules: tuple[tuple[str, str], ...]  # (module type, class name)
     hyperparameters: Mapping[str, Any]
     seed: int
-    testenv: str = ""  # which of the job's testenvs, where it has several
-    role: str = ""  # of a reference run: "joint" or "single_task"; such a case is no competitor
+    testenv: str = ""  # name of its testenv, if the job has several
+    role: str = ""  # "joint" or "single_task" for a reference run, which is not ranked
 
-    def typed(self, name: str) -> str:
-        """Return a hyperparameter's name with the type of its module. Only names of later modules have it already."""
+    def with_module_type(self, name: str) -> str:
+        """Return a hyperparameter's name with the type of its module; names of later modules have it already."""
         first, *others = (kind for kind, _ in self.modules)
         return name if name.startswith(tuple(f"{kind}-" for kind in others)) else f"{first}-{name}"
 
@@ -60,7 +60,7 @@ class Predictions:
     """The predictions for a test set.
 
     Attributes:
-        labels: One for each sample, such as (N,) class indices. Stored ones have the form of their data type: for
+        labels: One for each sample, such as (N,) class indices. Stored ones have the format of their data type: for
             masks, the (C, C+1) counts of ianvs.exam.metrics.picture_confusion.
         extras: (N, ...) each, further values for each sample, by name.
     """
@@ -196,43 +196,43 @@ class RoundResult:
     eval_seconds: float = 0.0
     train_cpu_seconds: float | None = None  # user and system, with threads and child processes
     eval_cpu_seconds: float | None = None
-    build_seconds: float | None = None  # making the author's objects, before the first round
+    build_seconds: float | None = None  # creating the plugin's objects, before the first round
     save_seconds: float | None = None
-    measure_seconds: float | None = None  # all else that the case took since the round before: our own bookkeeping
+    measure_seconds: float | None = None  # overhead of ianvs since the previous round
     build_cpu_seconds: float | None = None
     save_cpu_seconds: float | None = None
     measure_cpu_seconds: float | None = None
-    peak_memory_bytes: int | None = None  # host: so far, above that before the plugin was built
+    peak_memory_bytes: int | None = None  # peak host memory so far, minus the level before the plugin was created
     peak_gpu_bytes: int | None = None
-    model_bytes: int | None = None  # what the plugin's save() wrote
+    model_bytes: int | None = None  # size of the files that save() wrote
     memory_samples: int | None = None  # size of the plugin's replay memory
     memory_bytes: int | None = None
-    parameters: int | None = None  # of the networks that predict() calls, after the last round
+    parameters: int | None = None  # of the networks that predict() uses, after the last round
     trainable_parameters: int | None = None
-    flops: int | None = None  # of predicting one sample
-    adopted: bool = True  # False: model_eval kept the model of the round before
-    gate_scores: tuple[float, float] | None = None  # (current, new) on the held-out part
-    remark: str = ""  # what the plugin says of how it went so far
-    passes: int | None = None  # over the round's data, as far as the objects that were handed out can tell
-    examined: tuple[tuple[int, int, int], ...] = ()  # (samples so far, rounds begun, rounds ended); the last is its end
-    measures: Mapping[str, float] = field(default_factory=dict)  # what its paradigm measured, by name
-    bound: bool = False  # saw past rounds by declaration, or because its paradigm asked for them
-    unscored: str = ""  # what the learner was not asked, where the exam asks for it, and why
-    cut_answers: int = 0  # texts that were longer than is kept of one
-    changed: str = ""  # what of the learner's state its examination has changed, by the name of an attribute
-    unsaved: str = ""  # of the last round: what objects that load what was saved do not bring back, in words
-    curves: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)  # told: (share of it, value)
-    revealed_samples: int | None = (
-        None  # of a stream, those whose labels came by its end; None: labels come with samples
-    )
-    answer_seconds: float = 0.0  # of such a stream, before labels were told: not in train_seconds, but in eval_seconds
-    feedback_seconds: float = 0.0  # of such a stream, after they were told
-    stream_cpu_seconds: float = 0.0  # of processors, for both
+    flops: int | None = None  # for predicting one sample
+    adopted: bool = True  # False: model_eval kept the model of the previous round
+    gate_scores: tuple[float, float] | None = None  # (current model, new model) on the held-out part
+    remark: str = ""  # message of the plugin about the training so far
+    passes: int | None = None  # over the round's data, as counted by the objects that the plugin got
+    examined: tuple[tuple[int, int, int], ...] = ()  # (samples so far, rounds begun, rounds ended); the last at its end
+    measures: Mapping[str, float] = field(default_factory=dict)  # measured by its paradigm, by name
+    bound: bool = False  # an upper bound: it or its paradigm used past rounds
+    unscored: str = ""  # evaluations of the exam that were skipped, and why
+    cut_answers: int = 0  # replies that were truncated for storage
+    changed: str = ""  # name of an attribute of the learner that an evaluation changed
+    unsaved: str = ""  # after the last round: how the predictions differ after save() and load(), in words
+    # Values that the learner reported during training: (share of the round, value).
+    curves: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
+    # Of a prequential stream: samples whose labels were revealed by the end; None: labels come with the samples.
+    revealed_samples: int | None = None
+    answer_seconds: float = 0.0  # predicting a stream, before its labels are revealed; included in eval_seconds
+    feedback_seconds: float = 0.0  # learning from a stream, after its labels were revealed
+    stream_cpu_seconds: float = 0.0  # CPU time of both
 
 
 Doubt = Literal["", "changed", "unsaved", "untrained"]
-"""Why answers may not be those of the model that was trained and saved: an examination has changed the learner, what
-its save() wrote answers otherwise, or nothing was trained."""
+"""Why predictions may not be those of the trained and saved model: an evaluation changed the learner, the model
+predicts differently after save() and load(), or nothing was trained."""
 
 
 @dataclass(frozen=True)
@@ -245,24 +245,24 @@ class CaseResult:
     round_names: tuple[str, ...]
     directory: Path
     failure: Failure | None = None
-    notes: tuple[str, ...] = ()  # what a reader must know of the data
-    remark: str = ""  # what the plugin says of how it went
-    bound: bool = False  # saw past rounds by declaration: a reference, not a competitor
-    basemodel: str = ""  # what the plugin calls its network, where it says so
+    notes: tuple[str, ...] = ()  # messages about the data
+    remark: str = ""  # message of the plugin about the training
+    bound: bool = False  # an upper bound that used past rounds; it is not ranked
+    basemodel: str = ""  # the plugin's name of its network, "" if it has none
     rounds: tuple[RoundResult, ...] = ()
     matrices: Mapping[str, ScoreMatrix] = field(default_factory=dict)  # by score name
-    over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
-    warnings: tuple[str, ...] = ()  # what else a reader must know of how it was examined
+    over_budget: tuple[str, ...] = ()  # messages about exceeded budgets of the exam
+    warnings: tuple[str, ...] = ()  # messages about its evaluation
     details: Mapping[str, Any] = field(default_factory=dict)  # by score name: [k][j] -> {part: value}, e.g. per class
     metrics: Mapping[str, float | None] = field(default_factory=dict)  # by column name, one number each
-    texts: Mapping[str, str] = field(default_factory=dict)  # by column name, what a metric said that is no number
-    measures: Mapping[str, Measure] = field(default_factory=dict)  # what its paradigm measures, by name
-    # By score name, (G,): what each of G groups of the test samples says of the score after the last round.
+    texts: Mapping[str, str] = field(default_factory=dict)  # by column name, values of metrics that are not numbers
+    measures: Mapping[str, Measure] = field(default_factory=dict)  # measures of its paradigm, by name
+    # By score name, (G,): the score of each of G groups of test samples after the last round.
     samples: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     doubt: Doubt = ""
-    damaged: tuple[str, ...] = ()  # files below the workspace that are gone or were changed: they are not believed
-    # Of a stream that was answered before it was told, (N,) by name: "scores", "gains" over the stateless reference.
+    damaged: tuple[str, ...] = ()  # stored files that are missing or were changed, so they are not used
+    # Of a prequential stream, (N,) by name: "scores", and "gains" over the stateless reference.
     stream: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    waiting: tuple[str, ...] = ()  # metrics whose reference run has still to come
+    waiting: tuple[str, ...] = ()  # metrics whose reference run is not finished
     finished_at: str | None = None  # ISO 8601, UTC
     provenance: Mapping[str, Any] = field(default_factory=dict)

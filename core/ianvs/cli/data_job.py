@@ -17,8 +17,8 @@ from ianvs.exam.data.folders import domain_folders
 from ianvs.exam.data.listing import Listing
 from ianvs.exam.data.sources import read_parts
 
-_MOST_OPENED = 200  # pictures whose sizes are looked at
-_LARGE = 64  # pixels from which on the template's network wants smaller pictures
+_MOST_OPENED = 200  # images whose sizes are looked at
+_LARGE = 64  # pixels from which on the template's network wants smaller images
 _TESTENV = "testenv.yaml"
 
 
@@ -143,7 +143,7 @@ def _split(samples: _Found) -> str:
 
 
 def _sizes(listing: Listing) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """The smallest and the largest (height, width); None of samples that are no picture files."""
+    """The smallest and the largest (height, width); None of samples that are no image files."""
     from PIL import Image
 
     if listing.form != "files":

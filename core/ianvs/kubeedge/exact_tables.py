@@ -69,7 +69,7 @@ def exact_tables(results: Iterable[CaseResult], rank: RankSpec) -> dict[str, str
         case, metrics = result.case, _remembered(result.directory / "files")
         if not metrics:  # scored by an earlier version
             metrics = {name: result.texts.get(name, value) for name, value in result.metrics.items()}
-        settings = {case.typed(name): str(value) for name, value in case.hyperparameters.items()}
+        settings = {case.with_module_type(name): str(value) for name, value in case.hyperparameters.items()}
         ended = datetime.fromisoformat(result.finished_at or "1970-01-01T00:00:00+00:00").astimezone(UTC)
         identity = {"algorithm": case.algorithm, "paradigm": case.paradigm}
         place = {"time": f"{ended:%Y-%m-%d %H:%M:%S}", "url": str(result.directory / "files")}

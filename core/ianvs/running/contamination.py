@@ -1,4 +1,4 @@
-"""What a backbone has seen of an exam before the exam: the same pictures, or other pictures of the same classes."""
+"""What a backbone has seen of an exam before the exam: the same images, or other images of the same classes."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -78,7 +78,7 @@ def stored_results_of(
         earlier_too: Also cases from before a change, in rows of their own.
 
     Raises:
-        ConfigError: If label pictures of the data are needed and gone.
+        ConfigError: If segmentation masks of the data are needed and gone.
         IanvsError: If nothing is stored.
     """
     earlier = {case.id: case_before for case, case_before in plan.earlier_cases()}

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from ianvs.base.digests import CHANGED
+from ianvs.base.digests import CHANGED_MESSAGE
 from ianvs.base.errors import one_line
 from ianvs.base.secrets import without_secrets
-from ianvs.base.types import REPEAT, Failure, Status
+from ianvs.base.types import REPEAT_ROLE, Failure, Status
 from ianvs.base.visible_text import visible
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.results.report.trials import drawn_text
@@ -53,7 +53,7 @@ def describe(planned: PlannedCase) -> str:
     varied = _varied(planned.algorithm)
     shown = without_secrets(planned.case.hyperparameters)
     choice = ", ".join(f"{name}={value}" for name, value in shown.items() if name in varied)
-    again = " again" if planned.case.role == REPEAT else ""
+    again = " again" if planned.case.role == REPEAT_ROLE else ""
     name = method_name(planned.case.algorithm, planned.case.testenv, choice)
     return f"{name}, seed {planned.case.seed}{again}"
 
@@ -108,7 +108,7 @@ class _Progress(Listener):
         for warning in plan.job.warnings:
             self._say(f"warning: {warning}", "yellow")
         if damaged:
-            self._say(f"warning: {one_line(damaged, 5)} {CHANGED}; made again", "yellow")
+            self._say(f"warning: {one_line(damaged, 5)} {CHANGED_MESSAGE}; made again", "yellow")
         self._say(_opening(plan, to_do))
 
     def noticed(self, message: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import IanvsError, PluginError, ValidationError, one_line
-from ianvs.base.types import POOLED, Asked, Predictions, RoundResult, ScoreMatrix
+from ianvs.base.types import POOLED_TEST_SET, Asked, Predictions, RoundResult, ScoreMatrix
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.data_types import DataType, data_type
 from ianvs.exam.metrics.label_pictures import LabelPictures, lacks_pictures
@@ -66,7 +66,7 @@ def score_case(request: CaseRequest) -> None:
             stored.values,
             score.name,
             tuple(round_.name for round_ in rounds[1:]),
-            record.tests if stored.values.shape[1] == len(record.tests) else (POOLED,),
+            record.tests if stored.values.shape[1] == len(record.tests) else (POOLED_TEST_SET,),
             curve=score_curve(stored, rounds),
             higher_is_better=resolve(score).higher_is_better,
         )
@@ -219,7 +219,7 @@ def _by_group(rounds: Sequence[Numbers]) -> Numbers | None:
 
 
 def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord | None:
-    """`cell` as `metric` sees it: label pictures only if it reads them."""
+    """`cell` as `metric` sees it: segmentation masks only if it reads them."""
     if cell is None or metric.pictures or not isinstance(cell.y_true, LabelPictures):
         return cell
     return replace(cell, y_true=None, y_pred=None)
@@ -337,7 +337,7 @@ def without_groups(row: Sequence[EvaluationRecord | None], groups: int) -> Itera
     """[j] test set j without the g-th of its groups of samples, which are drawn at random and equally large.
 
     There are `groups` of them, or as many as the smallest test set has samples. None where samples are not kept (of
-    label pictures only counts are), or where a test set has a single one.
+    segmentation masks only counts are), or where a test set has a single one.
     """
     groups, drawn = _grouped(row, groups)
     for group in range(groups):
@@ -369,7 +369,7 @@ def _drawn(samples: int, groups: int) -> NDArray[np.int64]:
 
 
 def missing_pictures(plan: Plan, inspector: Inspector) -> list[ValidationError]:
-    """Finished cases whose predicted label pictures a metric reads, and that kept none.
+    """Finished cases whose predicted segmentation masks a metric reads, and that kept none.
 
     A problem for each metric, which names the cases that have to be run again for it.
     """

@@ -23,7 +23,7 @@ from typing import Any
 
 from filelock import Timeout
 
-from ianvs.base.digests import CHANGED, content, noted
+from ianvs.base.digests import CHANGED_MESSAGE, file_state, read_bytes
 from ianvs.base.errors import DamagedError
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import Failure, Status, TestCase
@@ -184,7 +184,7 @@ class CaseStore(RoundStore):
         """(the content of each round.json, that of scores.json by key) of a finished case. Raises DamagedError."""
         rounds, scores = self._read(case_id, ROUNDS), self._read(case_id, SCORES)
         if rounds is None or scores is None:
-            raise DamagedError(self.folder(case_id) / (ROUNDS if rounds is None else SCORES), CHANGED)
+            raise DamagedError(self.folder(case_id) / (ROUNDS if rounds is None else SCORES), CHANGED_MESSAGE)
         return rounds["rounds"], scores["scores"]
 
     def _scores(self, case_id: str) -> dict[str, Any]:
@@ -203,7 +203,7 @@ class CaseStore(RoundStore):
     def running(self, case_id: str) -> dict[str, Any] | None:
         """What the case is doing right now; None if no process holds its lock."""
         try:
-            facts: dict[str, Any] = json.loads(content(self.folder(case_id) / "running.json") or b"")
+            facts: dict[str, Any] = json.loads(read_bytes(self.folder(case_id) / "running.json") or b"")
         except (ValueError, DamagedError):
             return None
         try:
@@ -242,7 +242,7 @@ class CaseStore(RoundStore):
         It lists them, so that one file and the sizes and times of the others tell that the case is as it was stored.
         """
         rounds, folder = self._read(case_id, ROUNDS), self.folder(case_id)
-        files = {name: noted(folder / name) for name in _LISTED if (folder / name).is_file()}
+        files = {name: file_state(folder / name) for name in _LISTED if (folder / name).is_file()}
         files |= {} if rounds is None else rounds["files"]
         stored = {"files": files, "exam_id": self.exam_id(case_id), "scores": list(self._scores(case_id)["scores"])}
         return {"status": "finished", "failure": None, **facts, _STORED: stored}

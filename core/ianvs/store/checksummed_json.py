@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ianvs.base.digests import CHANGED, checksummed_text, content, differs, parse_checksummed
+from ianvs.base.digests import CHANGED_MESSAGE, checksummed_text, has_changed, parse_checksummed, read_bytes
 from ianvs.base.errors import DamagedError
 from ianvs.base.former_names import names_of_today
 from ianvs.store.earlier import parse_earlier
@@ -31,14 +31,14 @@ def read_checksummed(path: Path | str, name: str) -> dict[str, Any] | None:
         DamagedError: The checksum is wrong, or the file was written under another name.
         IanvsError: The file may not be read.
     """
-    text = content(path)
+    text = read_bytes(path)
     if text is None:
         return None
     value = parse_checksummed(text, name)
     if value is None:
         value = parse_earlier(text, name)
     if value is None:
-        raise DamagedError(Path(path), CHANGED)
+        raise DamagedError(Path(path), CHANGED_MESSAGE)
     return value
 
 
@@ -56,8 +56,8 @@ def write_checksummed(path: Path, name: str, value: Mapping[str, object], *, dur
 
 def checked(path: Path, record: Mapping[str, Any] | None) -> Path:
     """Return `path` if its content is as `record`, which lists the files beside it, has it. Raises DamagedError."""
-    if record is None or differs(path, record["files"][path.name], thoroughly=True):
-        raise DamagedError(path, CHANGED)
+    if record is None or has_changed(path, record["files"][path.name], thoroughly=True):
+        raise DamagedError(path, CHANGED_MESSAGE)
     return path
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from ianvs.base.digests import CHANGED
+from ianvs.base.digests import CHANGED_MESSAGE
 from ianvs.base.errors import DamagedError
 from ianvs.store.files import replace_folder
 from ianvs.store.keys import digest
@@ -39,7 +39,7 @@ class CodeStore:
         if not files:
             raise FileNotFoundError(f"{self.folder(key)} is gone: run the job again to make it anew")
         if _key(files) != key:
-            raise DamagedError(self.folder(key), CHANGED)
+            raise DamagedError(self.folder(key), CHANGED_MESSAGE)
         return files
 
     def _read(self, key: str) -> dict[str, bytes]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ianvs.base.digests import CHANGED, content
+from ianvs.base.digests import CHANGED_MESSAGE, read_bytes
 from ianvs.base.errors import DamagedError
 
 _ANSWERS = "answers.zip"  # contains rounds/<k>/predictions.npz
@@ -93,7 +93,7 @@ def _rounds(folder: Path, result: Mapping[str, Any], records: Mapping[str, Any])
 def _required(folder: Path, name: str, records: Mapping[str, Any]) -> dict[str, Any]:
     record = records.get(name) or _read(folder, name)
     if record is None:
-        raise DamagedError(folder / name, CHANGED)
+        raise DamagedError(folder / name, CHANGED_MESSAGE)
     return record
 
 
@@ -107,12 +107,12 @@ def _translated(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read(folder: Path, name: str) -> dict[str, Any] | None:
-    text = content(f"{folder}/{name}")
+    text = read_bytes(f"{folder}/{name}")
     if text is None or text.startswith(_PRESENT):
         return None
     value = parse_earlier(text, f"{folder.name}/{name}")
     if value is None:
-        raise DamagedError(folder / name, CHANGED)
+        raise DamagedError(folder / name, CHANGED_MESSAGE)
     return value
 
 

@@ -1,6 +1,6 @@
 """What is kept of an exam, once for all cases that take it: names, rules, true labels, and the manifest of samples.
 
-Of label pictures, which are large, the first few of each test set are kept, with their pictures, for reports; of
+Of segmentation masks, which are large, the first few of each test set are kept, with their images, for reports; of
 conversations what the user said.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from ianvs.base.digests import differs, noted
+from ianvs.base.digests import file_state, has_changed
 from ianvs.base.errors import DamagedError
 from ianvs.store.checksummed_json import as_record, checked, read_checksummed, write_checksummed
 from ianvs.store.files import replace_folder, write_json
@@ -78,7 +78,7 @@ class ExamStore:
             return "exam.json"
         folder = self.folder(exam_id)
         files = stored["files"].items()
-        return next((name for name, before in files if differs(folder / name, before, thoroughly=thoroughly)), None)
+        return next((name for name, before in files if has_changed(folder / name, before, thoroughly=thoroughly)), None)
 
     def write(
         self,
@@ -90,9 +90,9 @@ class ExamStore:
         rows: Mapping[int, NDArray[np.int64] | None] | None = None,
         columns: Sequence[Mapping[str, NDArray[Any]]] = (),
     ) -> None:
-        """truth[i]: labels of sheet i; of label pictures those of pictures[i], the first few of it.
+        """truth[i]: labels of sheet i; of segmentation masks those of images[i], the first few of it.
 
-        pictures[i]: what its data type shows of it in reports (ianvs.exam.data_types.DataType.shown). rows: by test
+        images[i]: what its data type shows of it in reports (ianvs.exam.data_types.DataType.shown). rows: by test
         set, where its samples are on its sheet, if it is not all of them. columns[i]: further columns of sheet i.
         """
         with replace_folder(self.folder(exam_id)) as folder:
@@ -106,7 +106,7 @@ class ExamStore:
             }:
                 np.savez(folder / "columns.npz", **named)  # type: ignore[arg-type]
             write_json(folder / "manifest.json", dict(manifest))
-            files = {path.name: noted(path) for path in sorted(folder.iterdir())}
+            files = {path.name: file_state(path) for path in sorted(folder.iterdir())}
             write_checksummed(
                 folder / "exam.json", exam_id, {**vars(record), "rules": dict(record.rules), "files": files}
             )
@@ -123,7 +123,7 @@ class ExamStore:
         return as_record(ExamRecord, {**stored, **lists}, self.folder(exam_id) / "exam.json")
 
     def truth(self, exam_id: str) -> list[NDArray[Any]]:
-        """[i] the labels of sheet i, which nobody was handed; label pictures only of its first few samples.
+        """[i] the labels of sheet i, which nobody was handed; segmentation masks only of its first few samples.
 
         Raises DamagedError where they are not those that were stored.
         """
@@ -150,7 +150,7 @@ class ExamStore:
         return by_sheet
 
     def pictures(self, exam_id: str) -> list[NDArray[Any]]:
-        """[i] (n, height, width, 3) uint8: the pictures that `truth` labels; of conversations what users said.
+        """[i] (n, height, width, 3) uint8: the images that `truth` labels; of conversations what users said.
 
         [] where nothing was kept.
         """

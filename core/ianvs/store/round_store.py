@@ -13,7 +13,15 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from ianvs.base.digests import CHANGED, checksum, content, differs, noted, parse_checksummed, unreadable
+from ianvs.base.digests import (
+    CHANGED_MESSAGE,
+    checksum,
+    file_state,
+    has_changed,
+    parse_checksummed,
+    read_bytes,
+    unreadable_error,
+)
 from ianvs.base.errors import DamagedError
 from ianvs.base.secrets import Redactor
 from ianvs.base.types import Asked, Predictions, RoundResult
@@ -156,7 +164,7 @@ class RoundStore:
             return None
         for name, stored in record["files"].items():
             if _differs(folder / name, stored):
-                raise DamagedError(folder / name, CHANGED)
+                raise DamagedError(folder / name, CHANGED_MESSAGE)
         return self.module_names(case_id, index)
 
     def module_names(self, case_id: str, index: int) -> tuple[StoredModule, ...]:
@@ -210,21 +218,21 @@ class RoundStore:
             try:
                 file: IO[bytes] = stack.enter_context(path.open("rb"))
             except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-                raise DamagedError(path, CHANGED) from error
+                raise DamagedError(path, CHANGED_MESSAGE) from error
             except OSError as error:
-                raise unreadable(path, error) from error
+                raise unreadable_error(path, error) from error
             try:
                 if archives:
                     file = stack.enter_context(stack.enter_context(ZipFile(file)).open(name))
                 same = record is not None and checksum(file) == record.get("predictions")
             except Exception as error:  # a damaged archive raises a dozen kinds
-                raise DamagedError(path, CHANGED) from error
+                raise DamagedError(path, CHANGED_MESSAGE) from error
             if not same:
-                raise DamagedError(path, CHANGED)
+                raise DamagedError(path, CHANGED_MESSAGE)
             try:
                 yield file
             except Exception as error:  # of a reader: the archive around it may be damaged all the same
-                raise DamagedError(path, CHANGED) from error
+                raise DamagedError(path, CHANGED_MESSAGE) from error
 
     def _round(self, case_id: str, index: int) -> Record | None:
         """Content of one round.json, evaluated or not. Raises DamagedError."""
@@ -252,7 +260,7 @@ class RoundStore:
     ) -> list[str]:
         """Those of the noted `files` that are gone or changed."""
         path = f"{self._root}/{case_id}"
-        return [name for name, stored in files.items() if differs(f"{path}/{name}", stored, thoroughly=thoroughly)]
+        return [name for name, stored in files.items() if has_changed(f"{path}/{name}", stored, thoroughly=thoroughly)]
 
     def _drop_results_of_rounds(self, case_id: str, first: int) -> None:
         """Delete what belongs to round `first` and later ones, but for round `first` itself."""
@@ -278,7 +286,7 @@ class RoundStore:
                         source = (folder / info.filename).open("rb")
                         with source, archive.open(info, "w", force_zip64=True) as member:
                             shutil.copyfileobj(source, member)
-                files[path.name] = noted(path)
+                files[path.name] = file_state(path)
             self._write(case_id, ROUNDS, {"rounds": records, "files": files})
         for path in (*folder.glob("rounds/*/round.json"), *folder.glob(f"rounds/*/{PREDICTIONS}")):
             path.unlink()
@@ -289,14 +297,14 @@ class RoundStore:
     def _read(self, case_id: str, name: str) -> dict[str, Any] | None:
         # As text: a report reads tens of thousands of files, and to make a Path takes as long as to open one.
         path = f"{self._root}/{case_id}/{name}"
-        text = content(path)
+        text = read_bytes(path)
         if text is not None and (value := parse_checksummed(text, f"{case_id}/{name}")) is not None:
             return value
         value = earlier.read_earlier(self.folder(case_id), name) if name in (CASE, RESULT, ROUNDS, SCORES) else None
         if value is not None:
             return value
         if text is not None:
-            raise DamagedError(Path(path), CHANGED)
+            raise DamagedError(Path(path), CHANGED_MESSAGE)
         return None
 
     def _write(self, case_id: str, name: str, value: Mapping[str, object], *, durable: bool = True) -> None:

@@ -4,9 +4,9 @@ from ianvs.testalgorithms.detection import DetectionLearner
 
 
 class DetectionFinetune(DetectionLearner):
-    """Trains on each round's pictures alone, from the weights of the round before.
+    """Trains on each round's images alone, from the weights of the round before.
 
-    Objects of earlier classes are in the pictures without a label, and so are learned as background.
+    Objects of earlier classes are in the images without a label, and so are learned as background.
     """
 
     memory = ()  # it keeps no samples

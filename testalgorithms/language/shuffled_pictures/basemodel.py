@@ -1,4 +1,4 @@
-"""A control: what can be learnt of questions about pictures without seeing which picture belongs to which."""
+"""A control: what can be learnt of questions about images without seeing which image belongs to which."""
 
 from types import SimpleNamespace
 
@@ -9,9 +9,9 @@ from ianvs.testalgorithms.language import LanguageLearner
 
 
 class ShuffledPictures(LanguageLearner):
-    """Plain tuning, for which the pictures of each round are dealt out to its conversations anew, and again in testing.
+    """Plain tuning, for which the images of each round are dealt out to its conversations anew, and again in testing.
 
-    Whoever does better than it has seen something. Conversations exchange the pictures of those that have as many.
+    Whoever does better than it has seen something. Conversations exchange the images of those that have as many.
     """
 
     def train(self, train_data, valid_data=None, *, round=1, seed=0, **context):
@@ -24,7 +24,7 @@ class ShuffledPictures(LanguageLearner):
 
 
 def shuffled(x, seed):
-    """Conversations with the pictures of others."""
+    """Conversations with the images of others."""
     draw, samples = np.random.default_rng(seed), list(x)
     counts = np.array([len(sample.get("pictures", ())) for sample in x])
     for count in sorted(set(counts.tolist()) - {0}):

@@ -9,7 +9,7 @@ class LwF(SegmentationLearner):
     """Learning without forgetting (Li & Hoiem 2017, fig. 3), with a shared encoder and a decoder for each domain.
 
     L = L_CE(new) + alpha sum over earlier domains j of T^2 KL(softmax(z_j,old / T) || softmax(z_j / T)), mean over
-    pixels; z_j,old is what the network from before the round says of the new pictures. Encoder and all decoders learn.
+    pixels; z_j,old is what the network from before the round says of the new images. Encoder and all decoders learn.
 
     alpha: weight of what was known. temperature: T, higher looks more at improbable classes.
     """

@@ -1,4 +1,4 @@
-"""Experience replay of pictures."""
+"""Experience replay of images."""
 
 from ianvs.authoring.round_data import sent
 from ianvs.testalgorithms.segmentation import Batch, SegmentationLearner
@@ -11,7 +11,7 @@ class Replay(SegmentationLearner):
 
     L = L_CE(new) + L_CE(old), each in its own branch; the earlier domains take turns.
 
-    capacity: pictures that are kept, with their labels, as many of each domain.
+    capacity: images that are kept, with their labels, as many of each domain.
     """
 
     trains_old_branches = True

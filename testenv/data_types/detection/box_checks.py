@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ianvs.base.errors import InvalidValue, PluginError, closest, one_line
 from ianvs.testenv.data_types.detection.box_overlaps import Boxes, box_areas
 
-MAX_DETECTIONS = 100  # of a picture and class, as COCO's evaluation
+MAX_DETECTIONS = 100  # of an image and class, as COCO's evaluation
 FLAGS = ("iscrowd", "difficult")
 _OPTIONAL = (*FLAGS, "area")
 _COLUMNS = 6  # x1 y1 x2 y2 score label
@@ -20,7 +20,7 @@ Lists = dict[str, list[Any]]
 
 
 def checked_labels(y: Sequence[Any], num_classes: int | None) -> list[Lists]:
-    """The truths of pictures, each a mapping of `boxes` (n, 4) and `labels` (n,), maybe `iscrowd`, `difficult`, `area`.
+    """The truths of images, each a mapping of `boxes` (n, 4) and `labels` (n,), maybe `iscrowd`, `difficult`, `area`.
 
     num_classes: None: as many as the highest label needs. Raises ValueError, which names the sample.
     """
@@ -29,9 +29,9 @@ def checked_labels(y: Sequence[Any], num_classes: int | None) -> list[Lists]:
 
 
 def checked_answers(answers: Any, count: int, num_classes: int, where: str, most: int = MAX_DETECTIONS) -> list[Boxes]:
-    """Answers to `count` pictures, each a mapping of `boxes`, `labels` and `scores`, or (m, 6) x1 y1 x2 y2 score label.
+    """Answers to `count` images, each a mapping of `boxes`, `labels` and `scores`, or (m, 6) x1 y1 x2 y2 score label.
 
-    Of each picture and class the `most` with the highest scores are kept, of equal ones the first. where: who gave
+    Of each image and class the `most` with the highest scores are kept, of equal ones the first. where: who gave
     them. Raises PluginError.
     """
     if isinstance(answers, (Mapping, str)) or not hasattr(answers, "__len__"):
@@ -83,13 +83,13 @@ def _column(row: Boxes, key: str) -> NDArray[Any]:
 
 
 def by_picture(offsets: NDArray[np.int64], columns: Boxes) -> list[Boxes]:
-    """Views of the rows of each picture. offsets: (N+1,) where they begin."""
+    """Views of the rows of each image. offsets: (N+1,) where they begin."""
     ends = pairwise(offsets.tolist())
     return [{key: values[start:end] for key, values in columns.items()} for start, end in ends]
 
 
 def _arrays(item: Any, required: Sequence[str], optional: Sequence[str]) -> Boxes:
-    """Of one picture; `boxes` (n, 4), others (n,). Raises ValueError."""
+    """Of one image; `boxes` (n, 4), others (n,). Raises ValueError."""
     expected = f"expected {', '.join(required)}" + (f", and maybe {', '.join(optional)}" if optional else "")
     if not isinstance(item, Mapping):
         if "scores" not in required:

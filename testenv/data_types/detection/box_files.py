@@ -15,11 +15,11 @@ SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff")
 Size = tuple[float, float]  # width, height, in pixels
 
 _ORIENTATION = 0x0112  # EXIF's tag: 1 is upright, 5 to 8 swap width and height
-_STORED_AS_IS = ("JPEG", "MPO", "PNG", "WEBP")  # formats whose pictures Pillow does not turn by itself
+_STORED_AS_IS = ("JPEG", "MPO", "PNG", "WEBP")  # formats whose images Pillow does not turn by itself
 
 
 class PictureHead(NamedTuple):
-    """What the head of a picture file says. size: (width, height) of the pixels as they are stored."""
+    """What the head of an image file says. size: (width, height) of the pixels as they are stored."""
 
     size: Size
     orientation: int
@@ -31,10 +31,8 @@ class BoxFiles(NamedTuple):
     pictures: list[Path]
     labels: Sequence[Mapping[str, Any]]
     classes: tuple[str, ...]
-    sizes: Sequence[Size | None] = ()  # (width, height) that the files of boxes say of each picture; (): nothing
-    place: Callable[[int, int | None], Location] = lambda picture, box: Location(
-        Path()
-    )  # of a box; None: of its picture
+    sizes: Sequence[Size | None] = ()  # (width, height) that the files of boxes say of each image; (): nothing
+    place: Callable[[int, int | None], Location] = lambda picture, box: Location(Path())  # of a box; None: of its image
 
 
 def refusal(file: Path, line: int, message: str, code: ErrorCode = "invalid-record") -> SourceError:
@@ -54,7 +52,7 @@ def text_of(file: Path) -> str:
 
 
 def picture_head(path: Path) -> PictureHead:
-    """Raises DataError for what is no picture."""
+    """Raises DataError for what is no image."""
     from PIL import Image
 
     try:

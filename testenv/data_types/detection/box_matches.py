@@ -1,4 +1,4 @@
-"""Which answers are right, class by class: what is costly of a score, and stays when pictures are left out."""
+"""Which answers are right, class by class: what is costly of a score, and stays when images are left out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MISS, HIT, IGNORED = 0, 1, 2
 class ClassMatches(NamedTuple):
     """Of one class: D answers from the highest score down, and G truths, judged in A x T ways.
 
-    pictures: (D,) of the answers. places: (D,) of each among the answers to its picture, from 0. judged: (A, T, D)
+    pictures: (D,) of the answers. places: (D,) of each among the answers to its image, from 0. judged: (A, T, D)
     MISS, HIT or IGNORED. truth_pictures: (G,). counted: (A, G) whether a truth has to be found.
     """
 
@@ -25,7 +25,7 @@ class ClassMatches(NamedTuple):
 
 
 class BoxMatches:
-    """Of `pictures` pictures, all of them or those at `positions`, a ClassMatches for each class."""
+    """Of `pictures` images, all of them or those at `positions`, a ClassMatches for each class."""
 
     def __init__(self, of_class: list[ClassMatches], pictures: int, positions: NDArray[np.int64] | None = None) -> None:
         self._of_class, self._pictures = of_class, pictures
@@ -35,7 +35,7 @@ class BoxMatches:
         return len(self._positions)
 
     def __getitem__(self, rows: Any) -> BoxMatches:
-        """Without some of the pictures. rows: a mask over those that are there, or positions."""
+        """Without some of the images. rows: a mask over those that are there, or positions."""
         return BoxMatches(self._of_class, self._pictures, self._positions[rows])
 
     def of_class(self, index: int, area: int, thresholds: slice) -> ClassMatches:

@@ -1,4 +1,4 @@
-"""Whether boxes lie where their pictures are: sizes that files of boxes write down, EXIF orientations, the edges."""
+"""Whether boxes lie where their images are: sizes that files of boxes write down, EXIF orientations, the edges."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ _IGNORE = "`written_sizes: ignore` in the dataset takes boxes as they are, in pi
 
 
 def check_box_files(files: BoxFiles, *, ignore_sizes: bool) -> tuple[ValidationError, ...]:
-    """Hold boxes against the heads of their picture files.
+    """Hold boxes against the heads of their image files.
 
     A box that is partly outside is left as it is, as pycocotools does.
 
@@ -32,7 +32,7 @@ def check_box_files(files: BoxFiles, *, ignore_sizes: bool) -> tuple[ValidationE
         Warnings, each at the first entry that it is about.
 
     Raises:
-        SourceError: A size that is written down is not that of the picture, so boxes are of another one.
+        SourceError: A size that is written down is not that of the image, so boxes are of another one.
     """
     heads = [picture_head(path) for path in files.pictures]
     refused, turned = [], []
@@ -79,12 +79,12 @@ def box_warnings(
     sizes: NDArray[Any],
     place: Callable[[int, int], Location | None],
 ) -> list[ValidationError]:
-    """Warn of boxes that no answer can match: wholly outside of their picture, or without area.
+    """Warn of boxes that no answer can match: wholly outside of their image, or without area.
 
     Args:
         labels: N labels with `boxes` (n, 4), x1 y1 x2 y2 in pixels.
-        sizes: (N, 2) height and width of the pictures.
-        place: Of a box, by the positions of its picture and of the box in it.
+        sizes: (N, 2) height and width of the images.
+        place: Of a box, by the positions of its image and of the box in it.
 
     Returns:
         No warning, or one, at the first box that it is about.
@@ -111,7 +111,7 @@ def box_warnings(
 
 
 def _first_share(labels: Sequence[Mapping[str, Any]] | NDArray[Any]) -> tuple[int, int] | None:
-    """(picture, box) of the first box, if all boxes have corners from 0 to 1 and some are fractions; else None."""
+    """(image, box) of the first box, if all boxes have corners from 0 to 1 and some are fractions; else None."""
     first, fractions = None, False
     for row, label in enumerate(labels):
         boxes = np.asarray(label["boxes"], dtype=np.float64)
@@ -123,7 +123,7 @@ def _first_share(labels: Sequence[Mapping[str, Any]] | NDArray[Any]) -> tuple[in
 
 
 def _unmatchable(labels: Sequence[Mapping[str, Any]] | NDArray[Any], sizes: NDArray[Any]) -> Iterator[tuple[int, int]]:
-    """(picture, box) of each."""
+    """(image, box) of each."""
     for row, (label, (height, width)) in enumerate(zip(labels, sizes, strict=True)):
         x1, y1, x2, y2 = np.asarray(label["boxes"], dtype=np.float64).reshape(-1, 4).T
         outside = (np.minimum(x2, width) <= np.maximum(x1, 0)) | (np.minimum(y2, height) <= np.maximum(y1, 0))

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_SIDE, _DASH, _GAP = 180, 5, 3  # pixels, the longer side of a picture, a dash and what is between two
+_SIDE, _DASH, _GAP = 180, 5, 3  # pixels, the longer side of an image, a dash and what is between two
 _MOST = 10  # answers that are drawn, those with the highest scores
-_OF_BEST = 0.3  # of the highest score in the picture, below which none is: detectors answer many boxes of no weight
+_OF_BEST = 0.3  # of the highest score in the image, below which none is: detectors answer many boxes of no weight
 
 
 def with_boxes(
     picture: NDArray[np.uint8], boxes: Mapping[str, NDArray[Any]], palette: NDArray[np.uint8]
 ) -> NDArray[np.uint8]:
-    """(H, W, 3) the picture enlarged, with its boxes in the colours of their classes.
+    """(H, W, 3) the image enlarged, with its boxes in the colours of their classes.
 
     boxes: `boxes` (n, 4) x1 y1 x2 y2 in pixels, `labels` (n,), and of answers `scores` (n,), which are written beside
     them, those of weight. Truths are solid, answers dashed.

@@ -1,4 +1,4 @@
-"""The sources `coco`, `yolo` and `voc`: pictures with boxes in the layouts that they are shared in."""
+"""The sources `coco`, `yolo` and `voc`: images with boxes in the layouts that they are shared in."""
 
 import os
 from abc import abstractmethod
@@ -27,7 +27,7 @@ VERSION = 1  # part of every fingerprint: raise it when the same files give othe
 
 
 class BoxSource(Source):
-    """Pictures with boxes; paths are relative to `root`. `image_size` resizes pictures and moves the boxes along.
+    """Pictures with boxes; paths are relative to `root`. `image_size` resizes images and moves the boxes along.
 
     written_sizes: what is done about sizes that files of boxes write down, and EXIF orientations. check: a size that is
     not the picture's is refused. ignore: boxes are taken in pixels of the file.
@@ -52,11 +52,11 @@ class BoxSource(Source):
             return [ValidationError.from_exception(error, spec.places.get("name", spec.place), "unreadable-data")]
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        """Of pictures, boxes and settings."""
+        """Of images, boxes and settings."""
         return self._fingerprint(self._parts(spec), spec, cache_dir)
 
     def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
-        """Memory maps of the pictures, or what stays encoded of them."""
+        """Memory maps of the images, or what stays encoded of them."""
         parts = self._parts(spec)
         return load_listed(parts, spec, self._fingerprint(parts, spec, cache_dir), cache_dir, progress)
 
@@ -86,7 +86,7 @@ class BoxSource(Source):
 
 
 class Coco(BoxSource):
-    """train_annotations, test_annotations: json files. train_pictures, test_pictures: the folders of their pictures."""
+    """train_annotations, test_annotations: json files. train_pictures, test_pictures: the folders of their images."""
 
     summary: ClassVar[str] = "pictures with boxes in COCO's layout: a json file of annotations for each part"
 
@@ -108,7 +108,7 @@ class Coco(BoxSource):
 
 
 class Yolo(BoxSource):
-    """data: the file data.yaml. train_part, test_part: its keys of the training and the test pictures."""
+    """data: the file data.yaml. train_part, test_part: its keys of the training and the test images."""
 
     summary: ClassVar[str] = "pictures with boxes in YOLO's layout: data.yaml, and a txt file for each picture"
 

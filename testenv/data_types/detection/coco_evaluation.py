@@ -1,7 +1,7 @@
 """Average precision and recall as COCO has them (Lin et al. 2014; pycocotools 2.0.11, which the tests compare with).
 
-Class by class, over all pictures at once. An answer's turn is its place among the answers of its picture that overlap
-any truth enough; all answers with one turn, of all pictures, thresholds and ranges of area, are matched together.
+Class by class, over all images at once. An answer's turn is its place among the answers of its image that overlap
+any truth enough; all answers with one turn, of all images, thresholds and ranges of area, are matched together.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from ianvs.testenv.data_types.detection.box_overlaps import Boxes, Pairs, box_ar
 Array = NDArray[np.float64]
 THRESHOLDS = np.linspace(0.5, 0.95, 10)
 AREAS = ("all", "small", "medium", "large")
-MOST = 100  # answers of a picture and class
+MOST = 100  # answers of an image and class
 _RECALLS = np.linspace(0, 1, 101)
 _BOUNDS = np.array([[0, 1e10], [0, 32**2], [32**2, 96**2], [96**2, 1e10]])  # both inside
 
 
 def coco_matches(truths: Boxes, answers: Boxes, classes: Sequence[int], pictures: int) -> BoxMatches:
-    """Of answers to so many pictures, by range of area (4) and IoU threshold (10). Of each picture and class the first
+    """Of answers to so many images, by range of area (4) and IoU threshold (10). Of each image and class the first
     100 answers count. `area` of a truth is what it is sized by (COCO's is that of a mask)."""
     pairs = zip(by_class(truths, classes), by_class(answers, classes), strict=True)
     return BoxMatches([_of_class(truth, answer) for truth, answer in pairs], pictures)
@@ -38,7 +38,7 @@ def coco_precision(matches: BoxMatches, area: int = 0, thresholds: slice = slice
 
 
 def coco_recall(matches: BoxMatches, limit: int = MOST) -> Array:
-    """(C,) the largest recall by class, the mean over thresholds, of the first `limit` answers of each picture."""
+    """(C,) the largest recall by class, the mean over thresholds, of the first `limit` answers of each image."""
     recalls = np.full(len(matches.classes), np.nan)
     for index in matches.classes:
         matched = matches.of_class(index, 0, slice(None))

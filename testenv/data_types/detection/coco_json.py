@@ -30,7 +30,7 @@ def read_coco(annotations: Path, pictures: Path) -> BoxFiles:
     """annotations: the json file. pictures: the folder from which its `file_name` count.
 
     Classes are in the order of their ids. Labels have iscrowd, and `area` of the file: COCO's are areas of masks.
-    Pictures without annotations stay. Raises DataError.
+    Images without annotations stay. Raises DataError.
     """
     return _Reader(annotations).read(pictures)
 
@@ -97,7 +97,7 @@ class _Reader:
         return BoxFiles(paths, [*targets], class_names([names[i] for i in order], self.file, 0), sizes, place)
 
     def rows_of(self, key: str, ids: array[int], rows: dict[int, int], starts: array[int]) -> NDArray[np.int64]:
-        """Of each annotation the position of its picture or category."""
+        """Of each annotation the position of its image or category."""
         at = np.array([rows.get(each, -1) for each in ids], dtype=np.int64)
         if (lost := at < 0).any():
             row = int(np.argmax(lost))

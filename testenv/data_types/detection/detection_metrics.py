@@ -51,7 +51,7 @@ def _tested(record: EvaluationRecord) -> list[int]:
 
 
 def _matches(record: EvaluationRecord, compute: Callable[..., BoxMatches], **options: Any) -> BoxMatches:
-    """Once for all metrics that match alike, also where pictures are left out."""
+    """Once for all metrics that match alike, also where images are left out."""
 
     def matched(whole: EvaluationRecord) -> Any:
         truth, answers = whole.y_true, whole.y_pred

@@ -20,7 +20,7 @@ from ianvs.testenv.data_types.detection.box_overlaps import ANSWER, TRUTH, Boxes
 from ianvs.testenv.data_types.detection.box_places import box_warnings
 from ianvs.testenv.data_types.detection.box_scenes import with_boxes
 
-SHOWN = 3  # pictures of each sheet that reports draw
+SHOWN = 3  # images of each sheet that reports draw
 
 
 class Detection(DataType):
@@ -115,7 +115,7 @@ class Detection(DataType):
 
 
 def _flat(labels: NDArray[Any]) -> tuple[NDArray[np.int64], Boxes]:
-    """(offsets (N+1,), the columns of all pictures)."""
+    """(offsets (N+1,), the columns of all images)."""
     arrays = [_arrays(label) for label in labels]
     offsets = np.cumsum([0, *(len(boxes["labels"]) for boxes in arrays)], dtype=np.int64)
     keys = arrays[0] if arrays else ("boxes", "labels")

@@ -59,7 +59,7 @@ def f1_matches(
     score: float = 0.5,
     pixels: Pixels = "real",
 ) -> BoxMatches:
-    """For `f1_scores`, over all pictures, of the answers with at least this score."""
+    """For `f1_scores`, over all images, of the answers with at least this score."""
     sure = {key: values[answers["scores"] >= score] for key, values in answers.items()}
     return BoxMatches([_judged(*pair, iou, pixels) for pair in _pairs(truths, sure, classes)], pictures)
 
@@ -67,8 +67,8 @@ def f1_matches(
 def pcb_matches(truths: Boxes, answers: Boxes, classes: Sequence[int], pictures: int) -> BoxMatches:
     """As `f1_scores` takes it for what KubeEdge Ianvs's pcb-aoi example calls F1.
 
-    IoU above .3 with inclusive pixels, whatever the score. Truths of pictures in which a class was not answered are
-    not counted as missed, so a model that answers one picture in ten can have 1.0: use `f1_at_iou` to compare.
+    IoU above .3 with inclusive pixels, whatever the score. Truths of images in which a class was not answered are
+    not counted as missed, so a model that answers one image in ten can have 1.0: use `f1_at_iou` to compare.
     """
     above = float(np.nextafter(0.3, 1.0))
     pairs = _pairs(truths, answers, classes)

@@ -99,7 +99,7 @@ def _label(file: Path, objects: Sequence[_Object], indices: dict[str, int]) -> d
 
 
 def _annotation(file: Path) -> tuple[list[_Object], Size | None]:
-    """(what each object says, by the names of its elements, bndbox taken apart; the size of the picture)."""
+    """(what each object says, by the names of its elements, bndbox taken apart; the size of the image)."""
     objects: list[_Object] = []
     size: dict[str, str] = {}
     path: list[str] = []

@@ -21,12 +21,12 @@ from ianvs.testenv.data_types.detection.box_files import (
 )
 
 _NO_PATH = ("", "None", "null", "~")  # ways to leave `path` out
-_WORDS = 5  # class cx cy w h, all but the first relative to the picture
+_WORDS = 5  # class cx cy w h, all but the first relative to the image
 
 
 def read_yolo(file: Path, part: str) -> BoxFiles:
-    """file: data.yaml. part: its key `train`, `val` or `test`: a folder of pictures, a txt file that lists some, or a
-    list of these. A missing or empty txt means that the picture has no boxes. Raises DataError.
+    """file: data.yaml. part: its key `train`, `val` or `test`: a folder of images, a txt file that lists some, or a
+    list of these. A missing or empty txt means that the image has no boxes. Raises DataError.
     """
     document = _document(file)
     data: dict[str, Any] = document.data  # type: ignore[assignment]  # _document has looked

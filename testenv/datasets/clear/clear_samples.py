@@ -1,4 +1,4 @@
-"""The samples of a CLEAR release: pictures, cut to squares, or the features that were released with them."""
+"""The samples of a CLEAR release: images, cut to squares, or the features that were released with them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from ianvs.testenv.datasets.clear.clear_tree import METADATA, Labelled, Tree, re
 def square(path: str, size: int) -> NDArray[np.uint8]:
     """(size, size, 3) RGB: the shorter side is resized to `size`, bilinearly with antialiasing, then the centre is cut.
 
-    What torchvision's Resize(size) and CenterCrop(size) give. Raises SourceError for a file that is no picture.
+    What torchvision's Resize(size) and CenterCrop(size) give. Raises SourceError for a file that is no image.
     """
     from PIL import Image
 
@@ -35,7 +35,7 @@ def square(path: str, size: int) -> NDArray[np.uint8]:
 def cached_squares(
     paths: Sequence[str], digests: Sequence[str], size: int, cache_dir: Path, progress: Progress | None = None
 ) -> NDArray[np.uint8]:
-    """The pictures as one read-only memory map (N, size, size, 3), decoded at the first call only.
+    """The images as one read-only memory map (N, size, size, 3), decoded at the first call only.
 
     Raises SourceError that names the broken ones.
     """
@@ -80,7 +80,7 @@ def feature_files(tree: Tree, folder: Path, features: str, labelled: Labelled) -
 
 
 def read_features(tree: Tree, folder: Path, labelled: Labelled, features: str) -> NDArray[np.float32]:
-    """(N, D) float32, one row for each picture of `labelled`. Raises SourceError."""
+    """(N, D) float32, one row for each image of `labelled`. Raises SourceError."""
     files = feature_files(tree, folder, features, labelled)
     by_name: dict[str, Any] = {}
     everything = read_lists(tree, "all") if tree.layout != METADATA else None

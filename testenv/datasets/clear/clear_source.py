@@ -28,7 +28,7 @@ VERSION = 1  # part of every fingerprint: raise it when the same files give othe
 SIZE = 224  # pixels, of the authors' training
 TEST_SHARE = 0.3  # of the protocol iid
 
-Parts = tuple[tuple[Path, Labelled], ...]  # (folder, pictures) of the training and of the test part
+Parts = tuple[tuple[Path, Labelled], ...]  # (folder, images) of the training and of the test part
 
 
 class _Clear(Source):
@@ -36,9 +36,9 @@ class _Clear(Source):
 
     protocol: "heldout" trains on the released training part and tests on the released test set. "iid" cuts each bucket
     of the training part, 70 % to 30 %, by `split` 0 to 4: the authors' lists where the release has them, else
-    class by class, seeded by `split`. "streaming" trains and tests on all labelled pictures of the training part; it
+    class by class, seeded by `split`. "streaming" trains and tests on all labelled images of the training part; it
     is fair only for test sets of buckets to come.
-    features: train on these released feature vectors instead of pictures.
+    features: train on these released feature vectors instead of images.
     """
 
     takes: ClassVar[tuple[str, ...]] = ("using", "image_size")
@@ -55,7 +55,7 @@ class _Clear(Source):
         return self
 
     def check(self, spec: DatasetSpec) -> list[ValidationError]:
-        """What is wrong with the files and can be found without opening a picture."""
+        """What is wrong with the files and can be found without opening an image."""
         place = spec.places.get("root", spec.place)
         if spec.root is None:
             message = f"{spec.name} needs `root`, the folder into which {self._archives()} were unpacked."
@@ -82,7 +82,7 @@ class _Clear(Source):
         return problems
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        """Hash of the samples: which pictures are in which part, and their content."""
+        """Hash of the samples: which images are in which part, and their content."""
         tree, parts = self._parts(spec)
         return self._fingerprint(spec, tree, parts, cache_dir)
 
@@ -191,7 +191,7 @@ def _size(spec: DatasetSpec) -> int:
 
 
 def _digests(parts: Parts, cache_dir: Path) -> list[list[str]]:
-    """Content hashes of the pictures of each part. Asked for together, so that all splits share one memo."""
+    """Content hashes of the images of each part. Asked for together, so that all splits share one memo."""
     paths = sorted({path for _, labelled in parts for path in labelled.paths.tolist()})
     digest_of = dict(zip(paths, file_digests(paths, cache_dir), strict=True))
     return [[digest_of[path] for path in labelled.paths.tolist()] for _, labelled in parts]

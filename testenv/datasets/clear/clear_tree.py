@@ -1,11 +1,11 @@
-"""What the files of a CLEAR release name (Lin et al. 2021, arXiv 2201.06289), without opening a picture.
+"""What the files of a CLEAR release name (Lin et al. 2021, arXiv 2201.06289), without opening an image.
 
 Two layouts were released. "metadata": the folders train_image_only (or train) and test, each with class_names.txt,
-labeled_metadata.json, which names for each bucket and class a json of {flickr id: {"IMG_PATH": ...}}, and pictures.
-"lists": class_names.txt, and training_folder/filelists/{bucket}/all.txt with a line "path label" per picture, and the
+labeled_metadata.json, which names for each bucket and class a json of {flickr id: {"IMG_PATH": ...}}, and images.
+"lists": class_names.txt, and training_folder/filelists/{bucket}/all.txt with a line "path label" per image, and the
 authors' five splits in training_folder/testset_ratio_0.3/split_{0..4}/{bucket}/{train,test}.txt. It has no test set.
 
-Bucket 0 was released for pre-training, without labels: a bucket that names no picture is none of ours.
+Bucket 0 was released for pre-training, without labels: a bucket that names no image is none of ours.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class Labelled:
-    """N labelled pictures, bucket by bucket.
+    """N labelled images, bucket by bucket.
 
     paths: (N,) files. ids: (N,) "bucket/class/flickr id". y: (N,) int64, index of the class. buckets: (N,) "1", ...
     """
@@ -57,7 +57,7 @@ class Labelled:
         return len(self.ids)
 
     def take(self, keep: NDArray[Any]) -> Labelled:
-        """The pictures at `keep` (positions or a mask), in that order."""
+        """The images at `keep` (positions or a mask), in that order."""
         return Labelled(self.paths[keep], self.ids[keep], self.y[keep], self.buckets[keep])
 
 
@@ -87,7 +87,7 @@ def find_tree(root: Path, archives: str, features: str | None = None) -> Tree:
 
 
 def read_metadata(folder: Path, classes: Sequence[str]) -> Labelled:
-    """What labeled_metadata.json of a training or test folder names. Each bucket's list holds its own pictures only."""
+    """What labeled_metadata.json of a training or test folder names. Each bucket's list holds its own images only."""
     overview = folder / "labeled_metadata.json"
     problems: list[ValidationError] = []
     rows: list[tuple[str, str, int, str]] = []

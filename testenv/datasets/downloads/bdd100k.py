@@ -1,6 +1,6 @@
-"""BDD100K, semantic segmentation (Yu et al. 2020): 7000 training and 1000 validation pictures of 1280x720.
+"""BDD100K, semantic segmentation (Yu et al. 2020): 7000 training and 1000 validation images of 1280x720.
 
-Its label pictures hold the trainIds of Cityscapes.
+Its segmentation masks hold the trainIds of Cityscapes.
 """
 
 from collections.abc import Sequence

@@ -23,7 +23,7 @@ LABELS = LabelSet(
         }
     )
 )
-"""In the order of SegNet's label pictures, where 11 is void: len(classes), which is read as "ignore"."""
+"""In the order of SegNet's segmentation masks, where 11 is void: len(classes), which is read as "ignore"."""
 
 _SUFFIX = "_TrainIds.png"
 

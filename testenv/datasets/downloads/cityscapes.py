@@ -1,4 +1,4 @@
-"""Cityscapes, fine annotations (Cordts et al. 2016): 2975 training and 500 validation pictures of 2048x1024."""
+"""Cityscapes, fine annotations (Cordts et al. 2016): 2975 training and 500 validation images of 2048x1024."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -50,13 +50,13 @@ _OF_TRAIN_ID = (7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31
 LABEL_IDS: Mapping[int, int] = MappingProxyType(
     dict.fromkeys((*range(34), IGNORED), IGNORED) | {label: train for train, label in enumerate(_OF_TRAIN_ID)}
 )
-"""From the labelId of a `labelIds` picture to the trainId; the classes that are not evaluated are ignored."""
+"""From the labelId of a `labelIds` image to the trainId; the classes that are not evaluated are ignored."""
 
 _TRAIN_IDS, _LABEL_IDS = "_gtFine_labelTrainIds.png", "_gtFine_labelIds.png"
 
 
 def find(request: PrepareRequest) -> tuple[RawDomain, ...]:
-    """`labelTrainIds` pictures where the official tool has written them, else `labelIds` ones, to be mapped."""
+    """`labelTrainIds` images where the official tool has written them, else `labelIds` ones, to be mapped."""
     pictures_in, labels_in = folder_of(request.root, "leftImg8bit"), folder_of(request.root, "gtFine")
 
     def pairs_of(split: str, warnings: list[str]) -> list[Pair]:

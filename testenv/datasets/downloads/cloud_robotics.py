@@ -1,4 +1,4 @@
-"""Cloud-Robotics (KubeEdge): about 2600 pictures from a robot dog, 30 classes in 7 groups."""
+"""Cloud-Robotics (KubeEdge): about 2600 images from a robot dog, 30 classes in 7 groups."""
 
 from collections.abc import Sequence
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""India Driving Dataset, part 1 (Varma et al. 2019): 6993 training and 981 validation pictures, 26 level-3 classes."""
+"""India Driving Dataset, part 1 (Varma et al. 2019): 6993 training and 981 validation images, 26 level-3 classes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -79,7 +79,7 @@ _SUFFIX = "_gtFine_labellevel3Ids.png"
 
 
 def find(request: PrepareRequest) -> tuple[RawDomain, ...]:
-    """`leftImg8bit/{split}/{drive}/*` with the `labellevel3Ids` pictures that AutoNUE's tool makes of the polygons."""
+    """`leftImg8bit/{split}/{drive}/*` with the `labellevel3Ids` images that AutoNUE's tool makes of the polygons."""
     pictures_in, labels_in = folder_of(request.root, "leftImg8bit"), folder_of(request.root, "gtFine")
     mapping = TO_CITYSCAPES if request.classes == "cityscapes" else None
 

@@ -1,4 +1,4 @@
-"""Label pictures as downloaded: read, checked, and mapped to the ids that an exam uses."""
+"""Segmentation masks as downloaded: read, checked, and mapped to the ids that an exam uses."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from ianvs.exam.data.labels import IGNORED
 
 
 def read_ids(path: Path, *, first_channel: bool = False) -> NDArray[Any]:
-    """(height, width) integers of a label picture of 8 or 16 bits; the first channel of several if so asked."""
+    """(height, width) integers of a segmentation mask of 8 or 16 bits; the first channel of several if so asked."""
     from PIL import Image
 
     try:
@@ -34,7 +34,7 @@ def read_ids(path: Path, *, first_channel: bool = False) -> NDArray[Any]:
 
 
 def check_size(picture: Path, label: Path, shape: tuple[int, ...]) -> None:
-    """Raises DataError if the picture is not of the (height, width) of its labels. Reads only its head."""
+    """Raises DataError if the image is not of the (height, width) of its labels. Reads only its head."""
     height, width = picture_size(str(picture))
     if (height, width) != shape:
         raise DataError(

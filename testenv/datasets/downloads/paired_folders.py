@@ -1,4 +1,4 @@
-"""Pictures and their label pictures in folders."""
+"""Pictures and their segmentation masks in folders."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ianvs.base.tool_files import is_of_tool, tool_part
 
 @dataclass(frozen=True)
 class Pair:
-    """A picture and its labels. `key` names both: the path below their split's folder without suffixes."""
+    """A image and its labels. `key` names both: the path below their split's folder without suffixes."""
 
     key: str
     picture: Path
@@ -63,7 +63,7 @@ def pair_up(
 
 
 def unused_splits(folder: Path, used: Collection[str]) -> list[str]:
-    """A warning for each folder of pictures that goes into neither part."""
+    """A warning for each folder of images that goes into neither part."""
     folders = (entry.name for entry in folder.iterdir() if entry.is_dir() and not is_of_tool(entry.name))
     others = sorted(name for name in folders if name not in used)
     return [f"the pictures of '{name}' are in neither index" for name in others]

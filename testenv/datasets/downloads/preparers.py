@@ -30,9 +30,9 @@ def prepare(
 ) -> tuple[Prepared, ...]:
     """Write train-index.txt, test-index.txt, classes.yaml and provenance.json of a dataset in `root` to `out`.
 
-    Pictures stay where they are; label pictures too, except those whose ids have to be mapped: they are written below
+    Images stay where they are; segmentation masks too, except those whose ids have to be mapped: they are written below
     `out`. A dataset of several domains (camvid) gets a folder for each below `out`, and index files of all in `out`.
-    options: the fields of PrepareRequest that the preparer heeds. check: open every label picture (mapped ones
+    options: the fields of PrepareRequest that the preparer heeds. check: open every segmentation mask (mapped ones
     always are).
     Raises DataError that names the file that is wrong.
     """

@@ -29,12 +29,12 @@ class PrepareRequest:
     test_split: str | None = None  # the folder that becomes the test part
     test_ratio: float = 0.2
     seed: int = 0
-    skip_missing: bool = False  # leave pictures without labels out, with a warning
+    skip_missing: bool = False  # leave images without labels out, with a warning
 
 
 @dataclass(frozen=True)
 class RawDomain:
-    """One domain as it lies on the disk; no picture has been opened yet."""
+    """One domain as it lies on the disk; no image has been opened yet."""
 
     domain: str
     labels: LabelSet
@@ -65,7 +65,7 @@ def domain_of_splits(
     pairs_of: Callable[[str, list[str]], Sequence[Pair]],
     mapping: Mapping[int, int] | None = None,
 ) -> tuple[RawDomain, ...]:
-    """The one domain of a dataset whose pictures lie in folders below `pictures`, one for each split.
+    """The one domain of a dataset whose images lie in folders below `pictures`, one for each split.
 
     domain, test_split: what they are where the request names no other. pairs_of: the pairs of a split; it may add to a
     list of warnings. mapping: for those that are to be mapped.

@@ -1,4 +1,4 @@
-"""SYNTHIA-RAND-CITYSCAPES (Ros et al. 2016): 9400 rendered pictures of 1280x760, no official split."""
+"""SYNTHIA-RAND-CITYSCAPES (Ros et al. 2016): 9400 rendered images of 1280x760, no official split."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

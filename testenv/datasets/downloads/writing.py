@@ -21,7 +21,7 @@ from ianvs.testenv.datasets.downloads.raw_domain import RawDomain
 PARTS = ("train", "test")
 PROVENANCE = "provenance.json"
 
-Progress = Callable[[int, int], None]  # (pictures done, pictures in all)
+Progress = Callable[[int, int], None]  # (images done, images in all)
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,16 @@ class Prepared:
     domain: str
     folder: Path
     classes: tuple[str, ...]
-    counts: Mapping[str, int]  # of pictures, by "train" and "test"
+    counts: Mapping[str, int]  # of images, by "train" and "test"
     warnings: tuple[str, ...]
 
 
 def write_domain(
     raw: RawDomain, folder: Path, origin: Mapping[str, Any], *, check: bool = True, progress: Progress | None = None
 ) -> Prepared:
-    """Check every pair, write mapped label pictures, then the lists. Raises DataError that names the first bad file.
+    """Check every pair, write mapped masks, then the lists. Raises DataError that names the first bad file.
 
-    origin: what `provenance.json` says of where the data come from. check: open label pictures that are used as they
+    origin: what `provenance.json` says of where the data come from. check: open masks that are used as they
     are; those that are mapped are always checked.
     """
     refuse_strange_index(folder)
@@ -107,7 +107,7 @@ def refuse_strange_index(folder: Path) -> None:
 
 
 def _settle(raw: RawDomain, folder: Path, check: bool, pair: Pair) -> tuple[Pair, NDArray[np.int64]]:
-    """The pair to list, its label picture mapped if need be, and how often each id occurs in it."""
+    """The pair to list, its segmentation mask mapped if need be, and how often each id occurs in it."""
     if not (check or pair.mapped):
         return pair, np.zeros(IGNORED + 1, dtype=np.int64)
     ids = read_ids(pair.label, first_channel=raw.first_channel)

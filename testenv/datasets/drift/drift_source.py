@@ -1,4 +1,4 @@
-"""The source `clear_drift`: generated pictures that drift over ten buckets, a stand-in for CLEAR."""
+"""The source `clear_drift`: generated images that drift over ten buckets, a stand-in for CLEAR."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -12,7 +12,7 @@ from ianvs.testenv.datasets.drift.make_drift import VERSION, flickr_id
 
 
 class ClearDrift(GeneratedSource):
-    """train, test: pictures of each class in each bucket. size: height and width in pixels."""
+    """train, test: images of each class in each bucket. size: height and width in pixels."""
 
     summary: ClassVar[str] = (
         "generated pictures of 8 classes that drift over 10 buckets, a stand-in for CLEAR; made in seconds"

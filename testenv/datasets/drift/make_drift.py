@@ -20,9 +20,9 @@ FOLDERS = {"train": "train_image_only", "test": "test"}  # names of the release
 def make_drift(
     bucket: int, count: int, size: int = 32, seed: int = 0, part: str = "train"
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """`count` pictures of each class in a bucket, 1 to 10: x (classes * count, size, size, 3), y (classes * count,).
+    """`count` images of each class in a bucket, 1 to 10: x (classes * count, size, size, 3), y (classes * count,).
 
-    Class by class. Picture i of a class depends on (bucket, class, part, seed, i) only, not on `count`.
+    Class by class. Image i of a class depends on (bucket, class, part, seed, i) only, not on `count`.
     Raises DataError for another bucket or a size below 8 pixels.
     """
     if not 1 <= bucket <= BUCKETS:
@@ -43,7 +43,7 @@ def write_drift(
 ) -> None:
     """A tree that the source `clear10` reads: the layout of the release of 2022, with train_image_only/ and test/.
 
-    train, test: pictures of each class in each bucket. Pictures are png files, so they hold what `make_drift` gives.
+    train, test: images of each class in each bucket. Images are png files, so they hold what `make_drift` gives.
     Raises DataError where `folder` holds something else already.
     """
     from PIL import Image
@@ -80,5 +80,5 @@ def write_drift(
 
 
 def flickr_id(bucket: int, index: int, part: str, number: int) -> str:
-    """A number that looks like those of Flickr, one for each picture."""
+    """A number that looks like those of Flickr, one for each image."""
     return f"{bucket:02d}{index:02d}{int(part == 'test')}{number:06d}"

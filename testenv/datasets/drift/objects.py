@@ -47,7 +47,7 @@ def _box(left: float, right: float, top: float, bottom: float, colour: Colour) -
 
 
 def _mixed(start: float, end: float, time: float, rng: np.random.Generator) -> float:
-    """A proportion that goes from `start` to `end`, a little different on every picture."""
+    """A proportion that goes from `start` to `end`, a little different on every image."""
     return (start + (end - start) * time) * between(rng, 0.9, 1.1)
 
 

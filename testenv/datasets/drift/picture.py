@@ -1,7 +1,7 @@
 """One picture: an object before a background, taken by the camera of its time.
 
 As in the street scenes only operations are used that IEEE 754 rounds in one way, and uniform and integer draws: a seed
-gives one picture on every platform.
+gives one image on every platform.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Many scenes as arrays: the pictures, and the boxes and classes of the shapes in them."""
+"""Many scenes as arrays: the images, and the boxes and classes of the shapes in them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from ianvs.testenv.datasets.shapes.outlines import OUTLINES
 from ianvs.testenv.datasets.streets.canvas import between, speckle, summed
 
 VERSION = 1  # raise it when a seed gives other pictures: it belongs in a dataset's fingerprint
-MOST = 4  # shapes in a picture
+MOST = 4  # shapes in an image
 HIDDEN = 0.2  # largest share of a shape that later ones cover
 FINE = 2  # points per pixel and direction, whose mean is the pixel
 TRIALS = 8  # places that are tried for a shape before it is left out

@@ -1,6 +1,6 @@
 """The shapes, each within a circle of radius 1 around the origin.
 
-As in the street scenes only operations are used that IEEE 754 rounds in one way: a seed gives one picture on every
+As in the street scenes only operations are used that IEEE 754 rounds in one way: a seed gives one image on every
 platform.
 """
 

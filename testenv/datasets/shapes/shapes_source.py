@@ -14,7 +14,7 @@ from ianvs.testenv.datasets.shapes.outlines import OUTLINES
 
 
 class Shapes(GeneratedSource):
-    """train, test: pictures on each texture, of which each is a domain. size: height and width in pixels.
+    """train, test: images on each texture, of which each is a domain. size: height and width in pixels.
 
     frequencies: how often each class is drawn for training, relative to the others; equally by default, as in testing.
     """
@@ -32,7 +32,7 @@ class Shapes(GeneratedSource):
     frequencies: list[int] = Field([], max_length=len(OUTLINES))
 
     def made(self, domain: str, part: str, domains: Sequence[str]) -> Arrays:
-        """x uint8 (N, size, size, 3); boxes (M, 4) and y (M,) of the shapes in all pictures, counts (N,) in each."""
+        """x uint8 (N, size, size, 3); boxes (M, 4) and y (M,) of the shapes in all images, counts (N,) in each."""
         count, often = (self.train, self.frequencies) if part == "train" else (self.test, ())
         x, targets = make_shapes(domain, count, self.size, self.seed, part, often)
         return {
@@ -44,18 +44,18 @@ class Shapes(GeneratedSource):
         }
 
     def labels(self, arrays: Arrays, part: str) -> NDArray[Any]:
-        """(N,) objects: of each picture a mapping of lists, boxes (n, 4) and labels (n,)."""
+        """(N,) objects: of each image a mapping of lists, boxes (n, 4) and labels (n,)."""
         ends = np.cumsum(arrays[f"counts_{part}"])[:-1]
         boxes, labels = (np.split(np.array(arrays[f"{name}_{part}"]), ends) for name in ("boxes", "y"))
         return column([{"boxes": b.tolist(), "labels": c.tolist()} for b, c in zip(boxes, labels, strict=True)])
 
 
 class ShapesMultilabel(Shapes):
-    """As `shapes`, the same pictures, with the classes that each holds."""
+    """As `shapes`, the same images, with the classes that each holds."""
 
     summary: ClassVar[str] = "generated scenes of 1 to 4 shapes on 4 textures, with their classes; made in seconds"
     kind: ClassVar[str] = "multilabel"
 
     def labels(self, arrays: Arrays, part: str) -> NDArray[Any]:
-        """(N, 8) uint8: whether a picture holds a shape of the class."""
+        """(N, 8) uint8: whether an image holds a shape of the class."""
         return multi_hot(super().labels(arrays, part))

@@ -1,11 +1,11 @@
-"""A picture and its labels, drawn through a pinhole camera.
+"""A image and its labels, drawn through a pinhole camera.
 
-Positions in a picture are given as the tangents of their viewing ray: (x, y) = ((u - cx) / f, (v - cy) / f), with y
+Positions in an image are given as the tangents of their viewing ray: (x, y) = ((u - cx) / f, (v - cy) / f), with y
 growing downwards from the horizon. A point (X right, Y up, Z ahead), in metres from the ground below the camera, is
-seen at (X / Z, (camera height - Y) / Z). This makes every drawing independent of the size of the picture.
+seen at (X / Z, (camera height - Y) / Z). This makes every drawing independent of the size of the image.
 
 Only +, -, *, /, %, floor and comparisons are used, which IEEE 754 rounds in one way (no sine, no power, no logarithm,
-whose last bits depend on the C library), and uniform and integer draws: a seed gives one picture on every platform.
+whose last bits depend on the C library), and uniform and integer draws: a seed gives one image on every platform.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class Camera:
         return self.see(left, low, Z), self.see(right, low, Z), self.see(right, high, Z), self.see(left, high, Z)
 
     def along(self, X: float, low: float, high: float, near: float, far: float) -> tuple[Point, ...]:
-        """A rectangle that runs into the picture."""
+        """A rectangle that runs into the image."""
         return self.see(X, low, near), self.see(X, low, far), self.see(X, high, far), self.see(X, high, near)
 
     def flat(self, left: float, right: float, Y: float, near: float, far: float) -> tuple[Point, ...]:

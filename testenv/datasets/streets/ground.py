@@ -1,6 +1,6 @@
 """What is everywhere in a street scene: sky, the end of the street, walls on both sides, and the ground.
 
-Each is a plane: for every point of the picture its place on the plane follows from the viewing ray, and what is painted
+Each is a plane: for every point of the image its place on the plane follows from the viewing ray, and what is painted
 there is a function of that place. So textures, windows and lines have the right perspective.
 """
 

@@ -36,12 +36,12 @@ CLASSES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
     }
 )
-"""Class names of each domain; a label picture holds positions in its domain's tuple, and 255 for "ignore"."""
+"""Class names of each domain; a segmentation mask holds positions in its domain's tuple, and 255 for "ignore"."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """Ranges are drawn anew for every picture. Lengths in metres, colours RGB 0..255."""
+    """Ranges are drawn anew for every image. Lengths in metres, colours RGB 0..255."""
 
     camera_height: Range
     focal: Range  # fraction of the picture's height

@@ -32,7 +32,7 @@ _BINS: tuple[Colour, ...] = ((34, 96, 60), (36, 70, 132), (70, 74, 78))
 def draw_scene(
     domain: str, size: tuple[int, int], rng: np.random.Generator
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """A picture (height, width, 3) and its labels (height, width): positions in CLASSES[domain], 255 ignored."""
+    """A image (height, width, 3) and its labels (height, width): positions in CLASSES[domain], 255 ignored."""
     look, ids = LOOKS[domain], {name: index for index, name in enumerate(CLASSES[domain])}
     camera = Camera(
         between(rng, *look.camera_height),
@@ -79,7 +79,7 @@ def _things(
 ) -> list[tuple[float, Callable[[], None]]]:
     """(distance, how to draw it) of everything that stands in the street."""
     camera, items = canvas.camera, []
-    near = camera.height * 2.2  # what is nearer is below the picture
+    near = camera.height * 2.2  # what is nearer is below the image
 
     def put(name: str, Z: float, shapes: list[Shape], shadow: Shape | None = None) -> None:
         fade, border = ground.haze(look, Z), name != "pole" and Z < 25 and rng.random() < 0.7

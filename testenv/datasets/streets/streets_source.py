@@ -14,7 +14,7 @@ from ianvs.testenv.datasets.streets.make_streets import VERSION
 
 
 class Streets(GeneratedSource):
-    """train, test: pictures of each domain. size: height and width in pixels."""
+    """train, test: images of each domain. size: height and width in pixels."""
 
     summary: ClassVar[str] = (
         "generated street scenes in the domains CS, SYN and CR, labelled pixel by pixel; made in seconds"

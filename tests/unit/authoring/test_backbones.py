@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from ianvs.authoring import TorchLearner, body_and_head
-from ianvs.authoring.backbones import from_library, library_model
+from ianvs.authoring.backbones import library_model, split_head
 from ianvs.authoring.networks import build_network
 from ianvs.authoring.weight_files import find_weights, fit, read_weights
 from tests.errors import errors_of, printed
@@ -71,7 +71,7 @@ def test_the_body_is_the_librarys_network_without_its_last_layer():
     model = library_model("shufflenet_v2_x0_5", (64, 64), False, trained=False).eval()
     x = torch.rand(2, 3, 64, 64)
     expected, head = model(x), model.fc
-    body, place, features = from_library(model, "shufflenet_v2_x0_5")
+    body, place, features = split_head(model, "shufflenet_v2_x0_5")
     assert (place, features) == ("fc", 1024)
     torch.testing.assert_close(head(body(x)), expected)
 

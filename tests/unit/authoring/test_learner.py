@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from ianvs.authoring import TorchLearner
-from ianvs.authoring.training_loop import did_not_fall
+from ianvs.authoring.training_loop import loss_stagnated
 from tests.errors import errors_of
 
 
@@ -274,4 +274,4 @@ def test_a_loss_that_does_not_fall_is_said_once_of_the_learner():
     [([8.0, 5.0, 8.5], True), ([4.7, 3.0, 1.6], False), ([0.01, 0.02, 0.012], False), ([2.0, 3.0], False), ([], False)],
 )
 def test_a_loss_did_not_fall_if_it_ends_where_it_began_and_is_large(losses, noted):
-    assert did_not_fall([torch.tensor(value) for value in losses]) is noted
+    assert loss_stagnated([torch.tensor(value) for value in losses]) is noted

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 from ianvs.authoring import TorchLearner, body_and_head, linear, mlp
 from ianvs.authoring.augmentation import crop_flip
 from ianvs.authoring.networks import TORCHVISION, build_network
-from ianvs.authoring.pretraining import L2, denoising_loss, fit_probe, new_decoder
+from ianvs.authoring.pretraining import PROBE_WEIGHT_DECAY, denoising_loss, fit_probe, new_decoder
 from ianvs.authoring.round_data import TaskMasks
 from tests.errors import errors_of
 from tests.unit.authoring.test_learner import CONTEXT, Vectors, flat, taught
@@ -119,7 +119,7 @@ def test_a_probe_is_the_optimum_of_logistic_regression():
     head = nn.Linear(4, 3)
     fit_probe(head, x, y)
     standard = ((x - x.mean(0)) / x.std(0)).numpy()
-    theirs = sklearn.LogisticRegression(C=1 / (L2 * len(y)), max_iter=1000, tol=1e-8).fit(standard, y)
+    theirs = sklearn.LogisticRegression(C=1 / (PROBE_WEIGHT_DECAY * len(y)), max_iter=1000, tol=1e-8).fit(standard, y)
     with torch.no_grad():
         ours = head(x).softmax(1).numpy()
     np.testing.assert_allclose(ours, theirs.predict_proba(standard), atol=2e-3)

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn.functional import linear
 
 from ianvs.authoring import FrozenBody, LowRank, TorchLearner, resnet, transformer_of
-from ianvs.authoring.backbones import from_library, library_model
+from ianvs.authoring.backbones import library_model, split_head
 from ianvs.authoring.networks import build_network, small_vit
 from ianvs.authoring.weight_files import fit
 from tests.errors import errors_of
@@ -88,7 +88,7 @@ def made(request):
         features.load_state_dict(model.state_dict(), strict=False)
         features.eval()
     model.eval()
-    body, _, width = from_library(model, request.param)
+    body, _, width = split_head(model, request.param)
     transformer, _ = transformer_of(nn.Sequential(body, nn.Linear(width, 5)))
     return transformer, features, SPECIAL.get(request.param, 1)
 
@@ -202,11 +202,11 @@ def test_the_inputs_of_attention_are_what_the_projections_are_given(made):
 @torch.no_grad()
 def test_the_position_of_the_class_token_is_what_it_gets_beside_itself():
     model, _ = of_timm()
-    transformer, _ = transformer_of(nn.Sequential(from_library(model, "timm")[0], nn.Linear(16, 5)))
+    transformer, _ = transformer_of(nn.Sequential(split_head(model, "timm")[0], nn.Linear(16, 5)))
     expected = transformer.tokens(pictures())[:, :1] - model.cls_token
     torch.testing.assert_close(transformer.class_position().expand(2, -1, -1), expected)
     model, _ = of_timm(no_embed_class=True)
-    transformer, _ = transformer_of(nn.Sequential(from_library(model, "timm")[0], nn.Linear(16, 5)))
+    transformer, _ = transformer_of(nn.Sequential(split_head(model, "timm")[0], nn.Linear(16, 5)))
     assert not transformer.class_position().any()
 
 
@@ -243,7 +243,7 @@ def test_a_copy_of_a_transformer_is_of_its_own(made):
 def test_other_networks_are_refused_with_a_remedy():
     assert errors_of(transformer_of, resnet((3, 32, 32), 5)) == [("refused-arguments", "")]
     model, _ = of_timm(block_fn=pytest.importorskip("timm").models.vision_transformer.ResPostBlock)
-    assert errors_of(transformer_of, nn.Sequential(from_library(model, "timm")[0], nn.Linear(16, 5))) == [
+    assert errors_of(transformer_of, nn.Sequential(split_head(model, "timm")[0], nn.Linear(16, 5))) == [
         ("refused-arguments", "")
     ]
     transformer, _ = transformer_of(small_vit((1, 8, 8), 2))
@@ -314,7 +314,7 @@ def test_a_transformer_in_its_real_size_has_the_librarys_features_and_changes_on
     transformer, _ = transformer_of(learner.build_network((3, 224, 224), 5).eval())
     x = torch.rand(1, 3, 224, 224) * 2 - 1
     plain = transformer(x)
-    assert torch.equal(plain, from_library(model, name)[0](x))
+    assert torch.equal(plain, split_head(model, name)[0](x))
     tokens = transformer.tokens(x)
     inputs = list(transformer.attention_inputs(tokens))
     last, entered = len(transformer.blocks) - 1, []

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import pytest
 
-from ianvs.base.digests import differs, noted
+from ianvs.base.digests import file_state, has_changed
 from ianvs.base.errors import DamagedError, IanvsError
 from ianvs.store.checksummed_json import as_record, read_checksummed, write_checksummed
 from tests.edits import edited
@@ -71,13 +71,13 @@ def test_a_field_of_a_later_version_is_left_out_and_a_lacking_one_is_refused(tmp
 def test_a_file_is_read_again_only_where_it_looks_different(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.npz"
     path.write_bytes(b"12345")
-    before = json.loads(json.dumps(noted(path)))
+    before = json.loads(json.dumps(file_state(path)))
     monkeypatch.setattr(Path, "open", None)
-    assert not differs(path, before)
+    assert not has_changed(path, before)
     monkeypatch.undo()
     path.touch()
-    assert not differs(path, before)  # another time, the same content
+    assert not has_changed(path, before)  # another time, the same content
     path.write_bytes(b"12745")
-    assert differs(path, before)
+    assert has_changed(path, before)
     path.unlink()
-    assert differs(path, before)
+    assert has_changed(path, before)

@@ -205,8 +205,8 @@ class DatasetSpec(PlacedSpec):
     image_size: ImageSize | None = None  # height, width in pixels; None keeps each picture's own (all equal)
     value_range: ValueRange | None = None  # of images of more than 8 bits; None: there are none
     mask_values: MaskValues | None = None  # by class name; None: masks hold positions in the class list
-    layout: Literal["NHWC", "NCHW"] | None = None  # of arrays of pictures; None: told by their shape
-    # Picture files are decoded once into the cache, or whenever they are read; None: by their size (docs/data.md).
+    layout: Literal["NHWC", "NCHW"] | None = None  # of arrays of images; None: told by their shape
+    # Image files are decoded once into the cache, or whenever they are read; None: by their size (docs/data.md).
     storage: Literal["decoded", "encoded"] | None = None
     # Class names in the order of their index, for all domains or for each one; None: found in the labels.
     classes: ClassNames | None = None
@@ -223,7 +223,7 @@ class DatasetSpec(PlacedSpec):
     input: ColumnNames = None  # the samples' column in a table, or the columns of numbers that are its features
     # What parts several labels in one cell of a table, "none" where they are not parted; None: told by the labels.
     label_separator: Name | None = None
-    # The folder of the pictures of conversations, None: beside their file; or "ignore" leaves them out.
+    # The folder of the images of conversations, None: beside their file; or "ignore" leaves them out.
     pictures: Annotated[Path | Literal["ignore"] | None, BeforeValidator(_pictures)] = None
     # What the fields of conversations are called in the files, by what they are: {prompt: question, reply: answer}.
     columns: Annotated[dict[ConversationPart, Name], AfterValidator(_with_reply)] | None = None
@@ -236,7 +236,7 @@ class DatasetSpec(PlacedSpec):
     # The share of the training data that becomes the test part, class by class, and the seed by which it is drawn.
     test_share: Annotated[float, Field(gt=0, lt=1)] | None = None
     test_seed: Annotated[int, Field(ge=0)] = 0
-    backbone: BackboneSpec | None = None  # features of this network in place of pictures
+    backbone: BackboneSpec | None = None  # features of this network in place of images
     made_of: Collections = field(default=(), repr=False)  # what its samples were taken from; no part of what they are
     hierarchy: Annotated[  # a tree, or the path of a yaml file with one: the loader reads it, who knows all places
         ClassTree | None, ReadAs(text=Name, mapping=dict[str, object]), AfterValidator(lambda given: None)

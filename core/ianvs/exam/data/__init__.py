@@ -131,10 +131,10 @@ def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None, 
 def load(
     spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None, fingerprint: str | None = None
 ) -> Dataset:
-    """The samples. Pictures are decoded into `cache_dir` at the first call only. Raises DataError or ConfigError.
+    """The samples. Images are decoded into `cache_dir` at the first call only. Raises DataError or ConfigError.
 
     So are the features of a `backbone`. progress is told how much of that is done, 0 to 1. fingerprint: that of
-    the samples, as it was planned: files of pictures are not looked at again. Those that stay encoded are held against
+    the samples, as it was planned: files of images are not looked at again. Those that stay encoded are held against
     it as they are read.
     """
     share = 1.0 if spec.backbone is None else 0.2

@@ -74,7 +74,7 @@ def arrays_listing(
 ) -> Listing:
     """Samples of the arrays of COLUMNS. called: by what name where they come from, which is `place`.
 
-    x: (N, ...) numbers; uint8 are pictures, (N, height, width) becomes (N, height, width, 1); others become float32.
+    x: (N, ...) numbers; uint8 are images, (N, height, width) becomes (N, height, width, 1); others become float32.
     Of four axes the channels become the last. layout: which they were; None: what the shape tells, else `usual`.
     y: (N,) integers or names; or masks, (N, height, width) integers 0 to 255 or (N, height, width, 3) colours.
     data_type: of labels that it reads; None: told by their form.
@@ -201,7 +201,7 @@ def _features(x: NDArray[Any], name: str, place: Location) -> NDArray[Any]:
 
 
 def _told_layout(shape: tuple[int, ...], labelled: tuple[int, ...]) -> Layout | None:
-    """The layout of (N, ., ., .) pictures whose label pictures, if any, are `labelled`; None where two make sense."""
+    """The layout of (N, ., ., .) images whose segmentation masks, if any, are `labelled`; None where two make sense."""
     readings: dict[Layout, tuple[int, tuple[int, ...]]] = {
         "NHWC": (shape[3], shape[1:3]),
         "NCHW": (shape[1], shape[2:]),

@@ -2,7 +2,7 @@
 
 An entry is a folder named by what determines its content. It is written under a lock to a temporary name and renamed
 when it is complete, so neither a second process nor a kill leaves half an entry. It holds the digests of its files: an
-entry that was damaged is made again. Pictures are decoded a shard at a time, with a record of what is done: who is
+entry that was damaged is made again. Images are decoded a shard at a time, with a record of what is done: who is
 killed meanwhile goes on there.
 """
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.deep_images import ValueRange
-from ianvs.base.digests import checksummed_text, content, differs, noted, parse_checksummed
+from ianvs.base.digests import checksummed_text, file_state, has_changed, parse_checksummed, read_bytes
 from ianvs.base.errors import DamagedError, DataError, ValidationError, shown_path
 from ianvs.exam.data.decode import decode_labels, decode_picture, require_one_shape
 from ianvs.exam.data.encoded_pictures import unlike
@@ -35,7 +35,7 @@ Progress = Callable[[float | str], None]  # told how much is done, 0 to 1, and w
 
 FORMAT = 2  # part of every key: raise it when decoding gives other values
 _DIGESTS = "digests.json"
-CHUNK = 256  # pictures between two progress reports
+CHUNK = 256  # images between two progress reports
 UNFINISHED = ".unfinished"
 SHARD = 1 << 28  # bytes that are decoded before they are noted as done
 _RESERVE = 1 << 28  # bytes of a disk that are left free
@@ -87,11 +87,11 @@ def is_whole(folder: Path) -> bool:
     """
     notes = folder / _DIGESTS
     try:
-        record = parse_checksummed(content(notes) or b"", folder.name)
+        record = parse_checksummed(read_bytes(notes) or b"", folder.name)
     except DamagedError:
         return False
     files = {} if record is None else record["files"]
-    if not isinstance(files, dict) or any(differs(folder / name, before) for name, before in files.items()):
+    if not isinstance(files, dict) or any(has_changed(folder / name, before) for name, before in files.items()):
         return False
     with suppress(OSError):  # a cache that is only read; another process may be making the entry again
         if any((folder / name).stat().st_mtime_ns != before[1] for name, before in files.items()):
@@ -107,7 +107,7 @@ def forget(folder: Path) -> None:
 def _note(folder: Path, key: str) -> None:
     """Keep the digests of all files of the entry `key`, whole or not at all."""
     files = {
-        path.relative_to(folder).as_posix(): noted(path)
+        path.relative_to(folder).as_posix(): file_state(path)
         for path in sorted(folder.rglob("*"))
         if path.is_file() and not path.name.startswith(_DIGESTS)
     }
@@ -136,7 +136,7 @@ def cached_pictures(
 ) -> NDArray[np.uint8]:
     """Picture files as one read-only memory map (N, height, width, 3), decoded and resized at the first call only.
 
-    size: (height, width), or None if all pictures have one size. value_range: of images of more than 8 bits.
+    size: (height, width), or None if all images have one size. value_range: of images of more than 8 bits.
     """
     content = [size, value_range, file_digests(paths, cache_dir)]
 
@@ -154,7 +154,7 @@ def cached_labels(
     cache_dir: Path,
     progress: Progress | None = None,
 ) -> NDArray[np.uint8]:
-    """Label pictures as one read-only memory map (N, height, width) of class indices, 255 where ignored.
+    """Segmentation masks as one read-only memory map (N, height, width) of class indices, 255 where ignored.
 
     numberings: how each file numbers classes. pictures: what each file is the label of; the two have to fit.
     """
@@ -241,10 +241,10 @@ def decoded_once(
 
 
 def _done(record: Path, file: Path) -> int:
-    """How many pictures of an unfinished entry are complete."""
+    """How many images of an unfinished entry are complete."""
     with suppress(OSError):
-        noted = parse_checksummed(record.read_bytes(), record.name)
-        return int(str(noted["done"])) if noted is not None and file.is_file() else 0
+        record_data = parse_checksummed(record.read_bytes(), record.name)
+        return int(str(record_data["done"])) if record_data is not None and file.is_file() else 0
     return 0
 
 

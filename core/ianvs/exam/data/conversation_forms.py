@@ -49,7 +49,7 @@ class Form:
     """A form by the fields that tell it from the others; one with more of them goes before one with less.
 
     turns: what a record holds, (system prompt, what the user says, what the assistant replies), and perhaps the names
-    of pictures in the order of their marks <image>; without these they are those of `image`, `images`, and the parts
+    of images in the order of their marks <image>; without these they are those of `image`, `images`, and the parts
     of messages. topic: the field that names a conversation's topic. replies: the field that may list several right ones
     (or hold {"text": such a list}), of which the first is learnt. unlearnt: turns, from 0 on, that are not learnt.
     when: of fields that other data have, too, what a record has to hold for its file to be one of conversations. Such a
@@ -65,7 +65,7 @@ class Form:
     unlearnt: Callable[[Mapping[str, Any]], list[int]] = lambda record: []
 
     def read(self, record: Mapping[str, Any], files: PictureFiles | None = None) -> Conversation:
-        """files: where its pictures are; None leaves them out. Raises Slip."""
+        """files: where its images are; None leaves them out. Raises Slip."""
         system, user, assistant, *pictures = self.turns(record)
         unlearnt = self.unlearnt(record)
         if assistant and len(unlearnt) == len(assistant):
@@ -141,7 +141,7 @@ def text_at(record: Mapping[str, Any], field: str, where: Steps) -> str:
 
 
 def content_at(message: Mapping[str, Any], field: str, where: Steps) -> str:
-    """What a message says: a text, or parts of type text, one after the other; a picture is its mark. Raises Slip."""
+    """What a message says: a text, or parts of type text, one after the other; an image is its mark. Raises Slip."""
     parts = message.get(field)
     if not isinstance(parts, list):
         return text_at(message, field, where)

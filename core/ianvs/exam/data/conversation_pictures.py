@@ -22,7 +22,7 @@ _DATA_URL = re.compile(r"data:[\w/+.-]*(;[^,]*)?;base64,")
 
 
 def names_in(record: Mapping[str, Any]) -> list[tuple[str, Steps]]:
-    """Each picture of a record as it is written, and the steps to it: of the fields, then of the parts of messages.
+    """Each image of a record as it is written, and the steps to it: of the fields, then of the parts of messages.
 
     Parts that say no name stand for those of the fields. Raises Slip.
     """
@@ -40,12 +40,12 @@ def names_in(record: Mapping[str, Any]) -> list[tuple[str, Steps]]:
 
 
 def has_parts(record: Mapping[str, Any]) -> bool:
-    """Whether a part of a message is a picture."""
+    """Whether a part of a message is an image."""
     return any(True for _ in _parts(record))
 
 
 def _parts(record: Mapping[str, Any]) -> Iterator[tuple[object, Steps]]:
-    """(what a part says of its picture, None for nothing; the steps to it) of all messages, in their order."""
+    """(what a part says of its image, None for nothing; the steps to it) of all messages, in their order."""
     for field_name, value in record.items():
         for number, message in enumerate(value if isinstance(value, list) else ()):
             key = "value" if isinstance(message, dict) and "value" in message else "content"
@@ -60,7 +60,7 @@ def _parts(record: Mapping[str, Any]) -> Iterator[tuple[object, Steps]]:
 
 @dataclass(frozen=True)
 class PictureFiles:
-    """Where the pictures of a file of conversations are. opened: by name, so that each is opened once."""
+    """Where the images of a file of conversations are. opened: by name, so that each is opened once."""
 
     folder: Path
     opened: dict[str, Picture] = field(default_factory=dict)
@@ -101,14 +101,14 @@ class PictureFiles:
                 code="missing-file",
             )
         try:
-            picture.size  # noqa: B018 - it reads the head of the picture
+            picture.size  # noqa: B018 - it reads the head of the image
         except DataError as error:
             raise Slip(f"{error} Replace it, or take it out.", *steps, code="unreadable-data") from None
         return picture
 
 
 def picture_digests(conversations: Sequence[Any], cache_dir: Path, say: Say = None) -> list[list[str]]:
-    """[i] SHA-256 of each picture of conversation i, which knows it from then on; [] where none has any."""
+    """[i] SHA-256 of each image of conversation i, which knows it from then on; [] where none has any."""
     pictures = {id(picture): picture for conversation in conversations for picture in conversation.pictures}
     files = [picture for picture in pictures.values() if picture.file is not None]
     digests = contents([str(picture.file) for picture in files], cache_dir, say)[1] if files else ()

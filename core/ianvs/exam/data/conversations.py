@@ -45,7 +45,7 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
     """x: (N,) Conversation, see `user_turns`; y: (N,) lists of replies.
 
     A domain is what the field holds that `spec.domain` names; without that key the field `domain`, if there is one.
-    Pictures are in the folder that `spec.pictures` names, else beside the file. Records with a slip are left out where
+    Images are in the folder that `spec.pictures` names, else beside the file. Records with a slip are left out where
     `spec.skip_bad` says so; a warning counts them. Raises SourceError with the line of each problem.
     """
     if spec.domain is not None and not any(
@@ -183,7 +183,7 @@ def samples_of(
 def user_turns(conversations: Iterable[Conversation]) -> NDArray[Any]:
     """(N,) dicts {"id": str, "system": str | None, "user": [str, ...]}: what a learner is handed.
 
-    Where any of them has pictures, also "pictures": those of its marks <image>, in order, (H, W, 3) uint8 each.
+    Where any of them has images, also "pictures": those of its marks <image>, in order, (H, W, 3) uint8 each.
     With "unlearnt", the turns from 0 on whose replies are not to be learnt, where there are some.
     An id is a digest of what stands beside it, so that it tells nothing else: numbers would betray, of a question that
     is asked in every round, which round it is from. Equal conversations have equal ids. Where no user says anything it

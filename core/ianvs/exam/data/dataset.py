@@ -16,8 +16,8 @@ Transform = Callable[[NDArray[Any]], NDArray[Any]]  # a batch of x to a batch of
 class Table:
     """N samples as aligned columns. `x` may be a read-only memory map: index it, don't copy it whole.
 
-    x: (N, ...) features, pictures as uint8 (N, height, width, channels), or (N,) objects (texts, conversations).
-    y: as the data type says (ianvs.exam.data_types): numbers, such as (N,) int64 class indices or uint8 label pictures
+    x: (N, ...) features, images as uint8 (N, height, width, channels), or (N,) objects (texts, conversations).
+    y: as the data type says (ianvs.exam.data_types): numbers, such as (N,) int64 class indices or uint8 masks
     (N, height, width) of them; or (N,) objects, such as texts, or lists of an assistant's replies.
     ids: (N,) names of the samples that stay the same from run to run.
     domains: (N,) domain names, or None where the source knows none.
@@ -78,10 +78,10 @@ def concatenated(values: Sequence[Any], counts: Sequence[int]) -> Any:
 class Dataset:
     """A training part and a test part. `fingerprint` changes when, and only when, their content does.
 
-    classes: names by class index; of all domains together. ignore_index: 255 for label pictures, "no class"; else None.
+    classes: names by class index; of all domains together. ignore_index: 255 for masks, "no class"; else None.
     domain_classes: for each domain the class indices of its own class list, in that list's order; empty where all
     domains share `classes`. notes: what was left out of the samples, in full sentences. folders: where the files lie
-    that its samples come from. layout: of arrays of pictures, as they came: "NHWC" or "NCHW"; in `x` the channels are
+    that its samples come from. layout: of arrays of images, as they came: "NHWC" or "NCHW"; in `x` the channels are
     last. test_repeats_train: whether the test part may repeat the training part, since what is asked for are facts.
     """
 

@@ -1,4 +1,4 @@
-"""One picture file -> one array."""
+"""One image file -> one array."""
 
 from collections.abc import Sequence
 from io import BytesIO
@@ -93,9 +93,9 @@ def _deep_range(path: str) -> ValueRange | None:
 def decode_labels(
     path: str, size: tuple[int, int] | None, numbering: Numbering = AS_WRITTEN, held: bytes | None = None
 ) -> NDArray[np.uint8]:
-    """(height, width) class indices of a label picture; resized to the nearest pixel, so no new index appears.
+    """(height, width) class indices of a segmentation mask; resized to the nearest pixel, so no new index appears.
 
-    Of a picture with 16 bits and several channels the first is read (SYNTHIA writes the class there, the instance into
+    Of an image with 16 bits and several channels the first is read (SYNTHIA writes the class there, the instance into
     the second). One with 8 bits and three channels has to be grey or red only, unless `mask_values` names its colours.
     A .npy file holds the numbers themselves. numbering: how the file numbers classes. held: as in `decode_picture`.
     """
@@ -174,7 +174,7 @@ def _array_of(held: bytes) -> NDArray[Any]:
 
 
 def require_one_shape(label: str, picture: str, size: tuple[int, int] | None) -> None:
-    """Raise SourceError unless a label picture fits its picture: equal in size, or in shape where both are resized."""
+    """Raise SourceError unless a mask fits its picture: equal in size, or in shape where both are resized."""
     (height, width), (h, w) = picture_size(picture), picture_size(label)
     if (height, width) == (h, w):
         return
@@ -198,7 +198,7 @@ def deep_colour(held: bytes) -> bool:
 def deep_first_channel(held: bytes, path: str) -> NDArray[Any]:
     """(height, width) ids of 16 bits, of what is in the file `path`.
 
-    Pillow makes 8-bit pictures of 16-bit colour by taking the upper byte of each value. Where a value's bytes are
+    Pillow makes 8-bit images of 16-bit colour by taking the upper byte of each value. Where a value's bytes are
     said to come in the other order, it takes the lower one.
     """
     from PIL import Image

@@ -1,6 +1,6 @@
 """What a door is: how files, folders or objects of one form become a listing of samples.
 
-Doors are found by entry points, ours among them: a further form is one file. What a label, an empty cell or a picture
+Doors are found by entry points, ours among them: a further form is one file. What a label, an empty cell or an image
 is, they leave to `tables`, `arrays` and `index`.
 """
 
@@ -77,7 +77,7 @@ FOLDERS = Door((), read_folder, holds_pictures, fields=False, large=False)
 
 
 def doors() -> list[Door]:
-    """All that are installed; folders of pictures are what no other knows."""
+    """All that are installed; folders of images are what no other knows."""
     return [*OWN, *(door for door, _ in brought(GROUP, Door)[0]), FOLDERS]
 
 

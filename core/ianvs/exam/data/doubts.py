@@ -88,7 +88,7 @@ def _counts(samples: Table) -> NDArray[np.int64]:
 
 def _looked_at(samples: Table) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """(positions of samples with numbers that are not finite, (N,) digests of all samples)."""
-    if (encoded := encoded_in(samples.x)) is not None:  # equal files are equal pictures, and whole numbers are finite
+    if (encoded := encoded_in(samples.x)) is not None:  # equal files are equal images, and whole numbers are finite
         prefixes = encoded.digests[:, :8].copy()
         return np.empty(0, np.int64), prefixes.view(np.uint64)[:, 0]
     x, size = samples.x, samples.x.dtype.itemsize * math.prod(samples.x.shape[1:])

@@ -32,7 +32,7 @@ from ianvs.processes.engines.engine import usable_cores
 
 _BLOCK = 1 << 22  # bytes that one thread decodes at a time
 _DIGEST = 16  # bytes of each file's SHA-256 that are kept
-_DRAWN = 64  # pictures of each part that are decoded before a run
+_DRAWN = 64  # images of each part that are decoded before a run
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Coding:
     """How the files of a column become arrays of one shape, all that has to be known to decode them elsewhere.
 
     kind: "rgb" or "labels". size: (height, width) to which they are brought, or None. shape: of each array.
-    numberings: of label pictures. value_range: of images of more than 8 bits, or None.
+    numberings: of segmentation masks. value_range: of images of more than 8 bits, or None.
     """
 
     kind: str
@@ -74,7 +74,7 @@ class Coding:
 
 
 def unlike(path: str, actual: tuple[int, int], other: str, expected: tuple[int, int]) -> SourceError:
-    """A picture has another size than others, in (height, width)."""
+    """A image has another size than others, in (height, width)."""
     (h, w), (height, width) = actual, expected
     message = (
         f"is {h}x{w} pixels (height x width), {other} {height}x{width}. "
@@ -84,9 +84,9 @@ def unlike(path: str, actual: tuple[int, int], other: str, expected: tuple[int, 
 
 
 class EncodedPictures:
-    """(N, height, width, 3) uint8 pictures, or (N, height, width) label pictures; each read decodes anew.
+    """(N, height, width, 3) uint8 images, or (N, height, width) segmentation masks; each read decodes anew.
 
-    It answers to what a memory map of the same pictures does. Raises SourceError where a file can't be decoded, has
+    It answers to what a memory map of the same images does. Raises SourceError where a file can't be decoded, has
     another size than the others, or was changed after it was listed.
     """
 
@@ -157,7 +157,7 @@ class EncodedPictures:
         return self.fetched(np.arange(len(self))[index])
 
     def fetched(self, rows: NDArray[np.int64] | None, workers: int = 0) -> NDArray[np.uint8]:
-        """The pictures at `rows`; None: all. workers: threads that decode; 0: as many as there are cores."""
+        """The images at `rows`; None: all. workers: threads that decode; 0: as many as there are cores."""
         rows = np.arange(len(self)) if rows is None else rows
         pictures = np.empty((len(rows), *self.coding.shape), np.uint8)
 
@@ -193,7 +193,7 @@ def write_names(folder: Path, paths: Iterable[str]) -> None:
 
 
 def encoded_in(values: object) -> EncodedPictures | None:
-    """`values`, if they are pictures that stay encoded."""
+    """`values`, if they are images that stay encoded."""
     return values if isinstance(values, EncodedPictures) else None
 
 
@@ -214,7 +214,7 @@ def in_threads(do: Callable[[range], object], count: int, row_bytes: int, worker
 
 
 def try_pictures(dataset: Dataset, say: Callable[[str], object]) -> None:
-    """Decode a few pictures of each part, drawn at random but always the same, with their label pictures.
+    """Decode a few images of each part, drawn at random but always the same, with their segmentation masks.
 
     say: is told how many. Raises SourceError with all that can't be decoded, or differ in size.
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2  # part of every key: raise it when the same network gives other features
 PICTURES = ("network", "picture_size", "interpolation", "crop", "scale")  # what else determines features
-PART = 256  # pictures between two progress reports
+PART = 256  # images between two progress reports
 
 
 def check_backbone(spec: DatasetSpec, backbone: BackboneSpec) -> list[ValidationError]:
@@ -40,7 +40,7 @@ def check_backbone(spec: DatasetSpec, backbone: BackboneSpec) -> list[Validation
 
 
 def encoded_fingerprint(before: str, backbone: BackboneSpec, cache_dir: Path) -> str:
-    """The hash of a dataset's features, from that of its pictures `before`: weights in a file count by its content."""
+    """The hash of a dataset's features, from that of its images `before`: weights in a file count by its content."""
     from ianvs.authoring.preprocessing import published
     from ianvs.authoring.weight_files import find_weights
 
@@ -60,7 +60,7 @@ def encoded(
 ) -> Dataset:
     """The same samples, each as the features (D,) float32 that the network `backbone` gives; memory-mapped.
 
-    Raises DataError where the samples are no pictures of classes, or the network can't take them.
+    Raises DataError where the samples are no images of classes, or the network can't take them.
     """
     x = dataset.train.x
     pictures = x.ndim == 4 and (x.dtype == np.uint8 or (x.dtype.kind == "f" and x.min() >= 0 and x.max() <= 1))

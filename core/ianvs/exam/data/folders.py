@@ -1,4 +1,4 @@
-"""Folders of class folders of pictures."""
+"""Folders of class folders of images."""
 
 import os
 from collections import Counter
@@ -21,7 +21,7 @@ def holds_pictures(path: Path) -> tuple[Path, ...]:
 
 
 def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
-    """`<class>/.../<picture>`, or `<domain>/<class>/.../<picture>` for the domains that `using` names.
+    """`<class>/.../<image>`, or `<domain>/<class>/.../<image>` for the domains that `using` names.
 
     In the order of the sorted paths, which is the same on every machine.
     """
@@ -67,7 +67,7 @@ def domain_folders(path: Path) -> list[str]:
 
 
 def _alike(names: Sequence[PurePath]) -> tuple[list[str], list[str]]:
-    """(outer folders, inner folders) of pictures, if each of the outer ones holds all inner ones; else ([], [])."""
+    """(outer folders, inner folders) of images, if each of the outer ones holds all inner ones; else ([], [])."""
     inner = {name.parts[:2] for name in names if len(name.parts) > 2}
     classes = Counter(second for _, second in inner)
     outer = {first for first, _ in inner}
@@ -77,7 +77,7 @@ def _alike(names: Sequence[PurePath]) -> tuple[list[str], list[str]]:
 
 
 def _pictures(folder: Path) -> tuple[list[PurePath], tuple[str, ...]]:
-    """(pictures below a folder, sorted; folders and pictures that tools left there, which are none of the samples)."""
+    """(images below a folder, sorted; folders and images that tools left there, which are none of the samples)."""
     pictures, left_out = [], set()
     for parent, _, files in os.walk(folder, followlinks=True):
         below = PurePath(parent).relative_to(folder)

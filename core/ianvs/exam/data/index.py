@@ -44,7 +44,7 @@ _OTHER_SUFFIXES = (
 _WITH_COMMA = re.compile(
     rf"""\s*("?[^"]+({"|".join(map(re.escape, PICTURE_SUFFIXES))})"?)\s*[,;]\s*([^,;\t]+?)\s*""", re.IGNORECASE
 )
-"""A picture and its label as a csv has them, in a list."""
+"""A image and its label as a csv has them, in a list."""
 
 _OF_INDEX = (
     "Paths are relative to `root` or to the index file; a path with blanks needs double quotes, or tabs between the "

@@ -19,7 +19,7 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.cells import class_of, is_class_index
 from ianvs.exam.data.listing import Listing, SourceError, summary
 
-IGNORED = 255  # "no class" in label pictures, whatever number their files use
+IGNORED = 255  # "no class" in segmentation masks, whatever number their files use
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ class Numbering:
         return bool(self.values) and isinstance(self.values[0], tuple)
 
 
-AS_WRITTEN = Numbering(tuple(range(IGNORED)))  # of label pictures whose numbers are the classes
+AS_WRITTEN = Numbering(tuple(range(IGNORED)))  # of segmentation masks whose numbers are the classes
 
 
 def only_numbers(listings: Sequence[Listing], spec: DatasetSpec) -> bool:
-    """Whether the classes are told by nothing but the numbers in label pictures."""
+    """Whether the classes are told by nothing but the numbers in segmentation masks."""
     named = (
         spec.classes is not None
         or spec.mask_values is not None
@@ -71,7 +71,7 @@ def only_numbers(listings: Sequence[Listing], spec: DatasetSpec) -> bool:
 
 
 def numbered_classes(pictures: Sequence[NDArray[np.uint8]], spec: DatasetSpec) -> ClassLists:
-    """Classes "0", "1", ... up to the highest number in label pictures (N, height, width), 255 left out.
+    """Classes "0", "1", ... up to the highest number in segmentation masks (N, height, width), 255 left out.
 
     Raises SourceError where all pixels are ignored.
     """
@@ -89,7 +89,7 @@ def class_lists(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
     """The classes: those of `spec.classes`, else the source's own, else found in the labels.
 
     Lists by domain are merged by name, in the order of `using`, else of the lists. Found names are sorted, integers by
-    their value; of label pictures none are found here (see `only_numbers`). Raises SourceError where integers and names
+    their value; of masks none are found here (see `only_numbers`). Raises SourceError where integers and names
     are mixed, or a domain has no list.
     """
     lists = _by_domain(listings, spec) if isinstance(spec.classes, Mapping) else ClassLists(_shared(listings, spec))

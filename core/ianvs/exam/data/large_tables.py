@@ -115,7 +115,7 @@ def _key(spec: DatasetSpec, fingerprint: str) -> str:
 
 
 def keep_dataset(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
-    """Keep all but conversations; decoded pictures, which lie in the cache already, are named and not copied."""
+    """Keep all but conversations; decoded images, which lie in the cache already, are named and not copied."""
     if dataset.kind == "conversation":
         return
 
@@ -144,7 +144,7 @@ def keep_dataset(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
 
 
 def keep_pictures(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
-    """Keep a dataset of picture files, encoded or decoded, for cases that know its fingerprint."""
+    """Keep a dataset of image files, encoded or decoded, for cases that know its fingerprint."""
     parts = (dataset.train, dataset.test)
     of_files = all(
         encoded_in(samples.x) is not None or _entry_of(samples.x, cache_dir) is not None for samples in parts
@@ -154,14 +154,14 @@ def keep_pictures(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
 
 
 def kept_pictures(spec: DatasetSpec, fingerprint: str, cache_dir: Path) -> Dataset | None:
-    """What `keep_pictures` kept. Files of pictures that stay encoded are looked at when they are read, not here."""
+    """What `keep_pictures` kept. Files of images that stay encoded are looked at when they are read, not here."""
     if any((cache_dir / _key(spec, fingerprint)).glob("train_x.*")):  # of a table, whose file is looked at
         return None
     return kept_dataset(spec, fingerprint, cache_dir)
 
 
 def kept_dataset(spec: DatasetSpec, fingerprint: str, cache_dir: Path) -> Dataset | None:
-    """What `keep_dataset` kept, its numbers and pictures memory-mapped; None where nothing is, or it is damaged."""
+    """What `keep_dataset` kept, its numbers and images memory-mapped; None where nothing is, or it is damaged."""
     key = _key(spec, fingerprint)
     if not is_whole(cache_dir / key):
         return None

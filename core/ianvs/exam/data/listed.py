@@ -1,4 +1,4 @@
-"""Listings of a training and a test part -> a Dataset: classes agreed on, pictures decoded once."""
+"""Listings of a training and a test part -> a Dataset: classes agreed on, images decoded once."""
 
 import os
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ from ianvs.exam.data.sources import PARTS
 from ianvs.exam.data.typed_labels import DATA_TYPES, Parts, type_url
 from ianvs.plugins.loader import load
 
-DECODED_BYTES = 2 << 30  # of the decoded pictures of both parts, above which they stay encoded
+DECODED_BYTES = 2 << 30  # of the decoded images of both parts, above which they stay encoded
 
 _KINDS = {
     "class": "classification",
@@ -94,7 +94,7 @@ def _note(warning: ValidationError) -> str:
 
 
 def _warnings_of_type(listing: Listing, spec: DatasetSpec) -> list[ValidationError]:
-    """What the data type that the testenv names finds odd in labels beside their pictures; of others [].
+    """What the data type that the testenv names finds odd in labels beside their images; of others [].
 
     Sources that read labels of a type themselves hold them against the files, where they know the places.
     """
@@ -134,7 +134,7 @@ def _repeated(listing: Listing, part: str) -> tuple[str, Location] | None:
 def load_listed(
     parts: Parts, spec: DatasetSpec, fingerprint: str, cache_dir: Path, progress: Progress | None = None
 ) -> Dataset:
-    """The samples; pictures are decoded at the first call only. Raises SourceError."""
+    """The samples; images are decoded at the first call only. Raises SourceError."""
     train, test = parts
     lists = _agreed_classes(parts, spec)
     unnamed = only_numbers(parts, spec)
@@ -239,7 +239,7 @@ def _samples(
 
 
 def stays_encoded(parts: Parts, spec: DatasetSpec) -> bool:
-    """Whether pictures are decoded when they are read. Raises SourceError where it hangs on one that can't be."""
+    """Whether images are decoded when they are read. Raises SourceError where it hangs on one that can't be."""
     if spec.storage is not None or parts[0].form != "files":
         return spec.storage == "encoded"
     height, width = spec.image_size or picture_size(parts[0].x[0])
@@ -250,7 +250,7 @@ def stays_encoded(parts: Parts, spec: DatasetSpec) -> bool:
 def _encoded(
     listing: Listing, spec: DatasetSpec, cache_dir: Path, content: str, numberings: Sequence[Numbering] = ()
 ) -> NDArray[Any]:
-    """The pictures of a listing, or its label pictures where `numberings` are given, for each the one that it is in."""
+    """The images of a listing, or its masks where `numberings` are given, for each the one that it is in."""
     paths = (listing.y if numberings else listing.x).tolist()
     height, width = spec.image_size or picture_size(listing.x[0])
     distinct = list(dict.fromkeys(numberings))
@@ -275,7 +275,7 @@ def _targets(
     numbering: Numbering | None,
     content: str,
 ) -> NDArray[Any]:
-    """Labels as the Dataset holds them. numbering: of label pictures whose classes have no names."""
+    """Labels as the Dataset holds them. numbering: of segmentation masks whose classes have no names."""
     if listing.label_form == "class":
         return class_indices(listing, lists)
     if listing.label_form in ("text", "replies"):
@@ -294,7 +294,7 @@ def _targets(
 
 
 def _of_type(listing: Listing, spec: DatasetSpec, cache_dir: Path) -> NDArray[Any]:
-    """Labels that a data type has read, moved along where pictures are resized."""
+    """Labels that a data type has read, moved along where images are resized."""
     if listing.form != "files" or spec.image_size is None:
         return listing.y
     paths = listing.x.tolist()
@@ -312,7 +312,7 @@ def _data_type(listing: Listing, spec: DatasetSpec) -> Any:
 def _numbered(
     train: Listing, test: Listing, pictures: list[NDArray[Any]], spec: DatasetSpec, cache_dir: Path
 ) -> ClassLists:
-    """The classes that label pictures hold; of files, they are looked for once while the files stay the same."""
+    """The classes that segmentation masks hold; of files, they are looked for once while the files stay the same."""
     if train.label_form != "files":
         return numbered_classes(pictures, spec)
     contents = [file_digests(listing.y.tolist(), cache_dir) for listing in (train, test)]

@@ -46,7 +46,7 @@ class Listing(Table):
 
     form: what `x` is: (N,) absolute file names ("files"), (N, ...) arrays ("arrays"), (N,) texts ("text") or
     Conversation ("conversation").
-    label_form: what `y` is: (N,) class tokens ("class"), (N,) absolute names of label pictures ("files"), (N, height,
+    label_form: what `y` is: (N,) class tokens ("class"), (N,) absolute names of masks ("files"), (N, height,
     width) uint8 ("maps"), (N,) texts ("text") or lists of them ("replies"); else it is the name of a data type.
     ids: (N,) the samples' names as written, relative where they could be made so.
     domains: (N,) names, "" where none is written.

@@ -59,7 +59,7 @@ class Part:
 
 
 class Column:
-    """(N, ...) rows of an array, a memory map, or pictures that stay encoded, read where they are asked for.
+    """(N, ...) rows of an array, a memory map, or images that stay encoded, read where they are asked for.
 
     Attributes:
         workers: Threads that may read at the same time; 0 for a column that is read as a whole.
@@ -95,7 +95,7 @@ class Column:
 
     @property
     def encoded(self) -> bool:
-        """Whether they are pictures that are decoded as they are read, and nothing else is done with them."""
+        """Whether they are images that are decoded as they are read, and nothing else is done with them."""
         inner = self._values
         encoded = inner.encoded if isinstance(inner, Column | Joined) else encoded_in(inner) is not None
         return encoded and self._transform is None

@@ -37,7 +37,7 @@ def store_returned(
     """Write what `owner` returned to `folder`/train and `folder`/test; the classes that it, or its table, names.
 
     spec: how columns of tables are named, and the share of the training part that becomes the test part. A part is
-    x.npy with y.npy, and perhaps ids.npy and domain.npy; x.npy holds numbers, or texts: paths of pictures. TENSORS lies
+    x.npy with y.npy, and perhaps ids.npy and domain.npy; x.npy holds numbers, or texts: paths of images. TENSORS lies
     beside it if these came as tensors. Or it is CONVERSATIONS, one a line, where texts have a question and an answer.
     Raises DataError for anything else. read: of a data type that the testenv says; its labels that are no numbers are
     LABELS, one a line.
@@ -295,7 +295,7 @@ def _write_x(samples: Iterable[object], count: int, folder: Path, where: str, sp
 
 
 def _in_colour(grey: np.memmap[Any, Any], count: int, folder: Path) -> np.memmap[Any, Any]:
-    """Grey pictures, of which `count` are written, as ones of three channels."""
+    """Grey images, of which `count` are written, as ones of three channels."""
     part = folder / "x.part"
     coloured = np.lib.format.open_memmap(part, "w+", grey.dtype, (*grey.shape, 3))
     for i in range(count):
@@ -328,7 +328,7 @@ def _numbers(array: NDArray[Any], where: str) -> NDArray[Any]:
 
 
 def _labels(labels: object, where: str) -> NDArray[Any]:
-    """(N,) int64 or texts (names, or paths of label pictures), or (N, height, width) label pictures."""
+    """(N,) int64 or texts (names, or paths of segmentation masks), or (N, height, width) segmentation masks."""
     if isinstance(labels, list | tuple):
         labels = [_label(label) for label in labels]
     array = _plain(labels, where)

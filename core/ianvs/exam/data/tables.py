@@ -174,7 +174,7 @@ class _At:
         return [cell if isinstance(cell, str) else text_of(cell) for cell in cells]
 
     def arrays(self, cells: Cells, name: str, spec: DatasetSpec) -> NDArray[Any]:
-        """(n, ...) of cells that hold pictures or arrays: uint8, of files (n, height, width, 3); others float32."""
+        """(n, ...) of cells that hold images or arrays: uint8, of files (n, height, width, 3); others float32."""
         if isinstance(cells, np.ndarray):
             return cells if cells.dtype == np.uint8 else cells.astype(np.float32)
         arrays: list[NDArray[Any]] = []

@@ -18,7 +18,7 @@ def confusion_matrix(
 ) -> NDArray[np.int64]:
     """(C, C) int64 counts: [i, j] samples of class i that were predicted as class j.
 
-    y_true, y_pred: class indices 0..C-1 of equal shape, (N,) or label pictures. Floats are taken if they are whole
+    y_true, y_pred: class indices 0..C-1 of equal shape, (N,) or segmentation masks. Floats are taken if they are whole
     numbers. none: -1 may be predicted, which is no class and has the last of C+1 columns. Raises ValueError that names
     the first sample that is not a class index.
     """
@@ -70,7 +70,7 @@ def picture_confusion(
 ) -> NDArray[np.int64]:
     """(C, C+1) pixel counts: [i, j] of class i predicted as class j, [i, C] of class i predicted as "ignore".
 
-    y_true: uint8 label pictures (N, ...), y_pred: uint8 array or tensor of the same shape; both hold 0..C-1, or 255 for
+    y_true: uint8 masks (N, ...), y_pred: uint8 array or tensor of the same shape; both hold 0..C-1, or 255 for
     no class. Of a tensor it is counted where the tensor lies. Pixels whose truth is 255 are left out.
     """
     size = num_classes + 1

@@ -144,7 +144,7 @@ def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
 
 
 def _private_copy(labels: Any) -> Any:
-    """A copy: a metric that sorts in place must not change what the next one sees. Label pictures give their own."""
+    """A copy: a metric that sorts in place must not change what the next one sees. masks give their own."""
     return np.array(labels) if isinstance(labels, np.ndarray | Replies) else labels
 
 

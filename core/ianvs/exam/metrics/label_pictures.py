@@ -1,4 +1,4 @@
-"""Label pictures of a whole test set as an author's metric sees them: a sequence that is read where it is asked for."""
+"""Segmentation masks of a whole test set as a metric of an author gets them: a sequence that is read on access."""
 
 import zlib
 from collections.abc import Collection, Iterator, Sequence
@@ -10,10 +10,10 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike, NDArray
 
 FIRST = "pictures"
-"""The extra that holds the first few predicted label pictures, (n, height, width)."""
+"""The extra that holds the first few predicted segmentation masks, (n, height, width)."""
 EVERY = "all_pictures"
 """The extra that holds all of them, packed. Up to ianvs 0.2 it was stored only where a metric read them."""
-_LEVEL = 6  # of zlib: label pictures shrink to a few percent, and a higher level gains little
+_LEVEL = 6  # of zlib: segmentation masks shrink to a few percent, and a higher level gains little
 
 
 class LazyArray(NDArrayOperatorsMixin):
@@ -58,9 +58,9 @@ class LazyRows(LazyArray):
 
 
 class LabelPictures(LazyArray):
-    """N label pictures (height, width) uint8: class indices, 255 is "no class".
+    """N segmentation masks (height, width) uint8: class indices, 255 is "no class".
 
-    One picture by its index, several by a slice, one after the other by iterating. `np.asarray` makes (N, height,
+    One image by its index, several by a slice, one after the other by iterating. `np.asarray` makes (N, height,
     width) of them; so does everything else that an array can do.
     """
 
@@ -100,7 +100,7 @@ class LabelPictures(LazyArray):
 
 
 class PictureRows(LabelPictures):
-    """Rows of an array of label pictures, which may be a memory map."""
+    """Rows of an array of segmentation masks, which may be a memory map."""
 
     def __init__(self, values: NDArray[Any], positions: NDArray[np.int64] | None = None) -> None:
         self._values = values
@@ -112,7 +112,7 @@ class PictureRows(LabelPictures):
 
 
 class PackedPictures(LabelPictures):
-    """What `packed_pictures` made; a picture is unpacked when it is asked for."""
+    """What `packed_pictures` made; an image is unpacked when it is asked for."""
 
     def __init__(self, stored: NDArray[np.uint8]) -> None:
         count, height, width = np.frombuffer(stored[:24].tobytes(), dtype="<i8").tolist()
@@ -127,16 +127,16 @@ class PackedPictures(LabelPictures):
 
 
 def compressed(picture: NDArray[np.uint8]) -> bytes:
-    """One label picture, for `packed_pictures`."""
+    """One segmentation mask, for `packed_pictures`."""
     return zlib.compress(np.ascontiguousarray(picture).tobytes(), _LEVEL)
 
 
 def packed_pictures(pictures: Sequence[bytes], shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Compressed label pictures, each of `shape` (height, width), as bytes for the store."""
+    """Compressed segmentation masks, each of `shape` (height, width), as bytes for the store."""
     head = np.array([len(pictures), *shape, *np.cumsum([len(part) for part in pictures])], dtype="<i8")
     return np.frombuffer(head.tobytes() + b"".join(pictures), dtype=np.uint8)
 
 
 def lacks_pictures(extras: Collection[str]) -> bool:
-    """Whether only counts and the first predicted label pictures are stored. extras: names of what is."""
+    """Whether only counts and the first predicted segmentation masks are stored. extras: names of what is."""
     return FIRST in extras and EVERY not in extras

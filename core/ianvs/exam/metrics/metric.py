@@ -221,7 +221,7 @@ class Metric:
     asks: tuple[str, ...] = ()  # of a "score": questions whose answers it reads, which the testenv has to ask
     over_rounds: Literal["last", "mean"] = "last"  # of a "score": the column is that of the last round, or their mean
     partial: bool = False  # a "score" that some test sets don't have by nature: the column is the mean over the others
-    pictures: bool = False  # a "score" that reads all label pictures, where there are some, not their confusion matrix
+    pictures: bool = False  # a "score" that reads all masks, where there are some, not their confusion matrix
     mapping: bool = False  # a "score" that yields several numbers (per class): shown in reports, never ranked by
     # Of a "score" that is a mean over samples: their values, (N,). Without some of them nothing is computed anew.
     mean_of: Callable[[EvaluationRecord], NDArray[Any]] | None = field(default=None, compare=False, repr=False)

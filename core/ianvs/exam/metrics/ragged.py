@@ -1,4 +1,4 @@
-"""Labels and answers of any length, packed as numbers for the store: boxes of pictures, points, tracks."""
+"""Labels and answers of any length, packed as numbers for the store: boxes of images, points, tracks."""
 
 import json
 from collections.abc import Mapping, Sequence

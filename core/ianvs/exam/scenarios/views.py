@@ -386,6 +386,6 @@ def _numbers(values: NDArray[Any]) -> NDArray[Any]:
 
 def _presented(column: str, values: torch.Tensor) -> torch.Tensor:
     """As a PyTorch author expects it: channels before height and width (a view), class indices int64."""
-    if column == "y":  # label pictures stay uint8: as int64 they would take eight times the memory
+    if column == "y":  # segmentation masks stay uint8: as int64 they would take eight times the memory
         return values if values.ndim == 3 or values.is_floating_point() else values.long()
     return values.permute(0, 3, 1, 2) if values.ndim == 4 else values

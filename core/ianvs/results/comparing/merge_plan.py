@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ianvs.base.errors import IanvsError, one_line
-from ianvs.base.types import REPEAT, TestCase
+from ianvs.base.types import REPEAT_ROLE, TestCase
 from ianvs.config.spec import BudgetSpec, PublishedSpec
 from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
 from ianvs.exam.metrics.registry import resolve
@@ -197,7 +197,7 @@ def _ordered(cases: Sequence[TestCase]) -> list[TestCase]:
     position: dict[tuple[str, str, str], int] = {}
     for case in cases:
         position.setdefault((case.testenv, case.row, case.algorithm), len(position))
-    roles = {"": 0, REPEAT: 1}
+    roles = {"": 0, REPEAT_ROLE: 1}
     return sorted(cases, key=lambda c: (roles.get(c.role, 2), position[c.testenv, c.row, c.algorithm]))
 
 

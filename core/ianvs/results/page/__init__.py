@@ -1,1 +1,1 @@
-"""The page: a job's leaderboard, pictures, scenes, replies and facts in one file that needs no server."""
+"""The page: a job's leaderboard, images, scenes, replies and facts in one file that needs no server."""

@@ -53,7 +53,7 @@ def page_tables(
     document: Document, shown: Iterable[ShownRow], links: Mapping[str, str] = MappingProxyType({})
 ) -> list[dict[str, object]]:
     """One for each exam. columns: PageColumn. rows: (TableRow, sample of its line, file of its cases, cells); a cell is
-    (text, what its column sorts by where the text doesn't say it, picture). same: (title, text) of columns that say one
+    (text, what its column sorts by where the text doesn't say it, image). same: (title, text) of columns that say one
     thing. shown: the rows that are drawn. links: by id of a row the file of its cases."""
     samples = {row.id: legend_sample(row.style) for row in shown}
     rankings = document.tables_of("exam ranking") or [document.ranking]

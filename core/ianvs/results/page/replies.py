@@ -98,7 +98,7 @@ class Exams:
         return any(self._tests.values())
 
     def show_answers(self, case: Path | None) -> bool:
-        """Whether the page shows pictures or conversations of the exam of a case, which has this folder."""
+        """Whether the page shows images or conversations of the exam of a case, which has this folder."""
         exam_id = "" if case is None else CaseStore(case.parents[1]).exam_id(case.name)
         record = self._store.record(exam_id) if exam_id else None
         return record is not None and record.shows != ""

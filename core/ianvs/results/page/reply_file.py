@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ianvs.base.digests import differs, noted
+from ianvs.base.digests import file_state, has_changed
 from ianvs.store.files import write_json
 
 LARGEST = 100_000_000
@@ -62,7 +62,7 @@ def _written(path: Path, pieces: Sequence[Piece], before: Path | None, old_place
                 new.unlink()
                 return False
     new.replace(path)
-    write_json(path.with_name(_INDEX), {"file": path.name, "noted": noted(path), "places": places})
+    write_json(path.with_name(_INDEX), {"file": path.name, "noted": file_state(path), "places": places})
     return True
 
 
@@ -71,6 +71,6 @@ def _before(folder: Path) -> tuple[Path | None, _Places]:
     with suppress(OSError, ValueError, KeyError, TypeError):
         index = json.loads((folder / _INDEX).read_bytes())
         path = folder / index["file"]
-        if not differs(path, index["noted"]):
+        if not has_changed(path, index["noted"]):
             return path, {key: (at, length, size) for key, (at, length, size) in index["places"].items()}
     return None, {}

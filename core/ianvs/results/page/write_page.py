@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _MOST_BARS = (8, 40)  # rows beside each other in bars, and parts of a score
 _MOST_BAR_CHARTS = 24
-_SCENE_SIDE = 180  # pixels, the longer side of a picture in the page, as boxes are drawn
+_SCENE_SIDE = 180  # pixels, the longer side of an image in the page, as boxes are drawn
 _MOST_COLOURS = 256  # of what is drawn; a photo has more
 _MOST_SCENE_ROWS, _MOST_SCENE_TESTS = 16, 6
 
@@ -64,7 +64,7 @@ def write_page(
     """Write `directory`/rank/report.html, and replies.csv(.gz) beside it where the job has conversations.
 
     leaderboard: what `rank` selects of it. passed: what was kept of the results when it was made. results: the cases
-    behind it, read only for pictures and conversations, twice at most. workspace: where they are stored.
+    behind it, read only for images and conversations, twice at most. workspace: where they are stored.
     """
     exams = Exams(workspace)
     page = report_folder(directory) / "report.html"
@@ -81,9 +81,9 @@ def write_page(
 
 
 class Scenes:
-    """Takes results one after the other; of each row those of the first seed, as the pictures beside the page show.
+    """Takes results one after the other; of each row those of the first seed, as the images beside the page show.
 
-    sheets: of each row what it saw and said. lines: test set, and (head, data URI) of its pictures; legend: as of a
+    sheets: of each row what it saw and said. lines: test set, and (head, data URI) of its images; legend: as of a
     SceneSheet.
     """
 

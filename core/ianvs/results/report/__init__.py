@@ -1,1 +1,1 @@
-"""Results of cases -> a ranked leaderboard -> terminal, csv, markdown, pictures, frames."""
+"""Results of cases -> a ranked leaderboard -> terminal, csv, markdown, images, frames."""

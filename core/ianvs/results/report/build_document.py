@@ -1,4 +1,4 @@
-"""A leaderboard -> what a report says of it, and its files: csv, markdown, LaTeX, pictures."""
+"""A leaderboard -> what a report says of it, and its files: csv, markdown, LaTeX, images."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -54,10 +54,10 @@ def write_reports(
     provenance: Mapping[str, object] | None = None,
 ) -> tuple[Path, ...]:
     """Write `directory`/rank/ (or what `report_folder` says): all_rank.csv, selected_rank.csv, statistics.csv,
-    notes.csv, leaderboard.md and .tex, pictures/; trials.csv of a search.
+    notes.csv, leaderboard.md and .tex, images/; trials.csv of a search.
 
     Returns what now is there.
-    results: the cases behind the leaderboard; read only when pictures are asked for, by `save_mode` or by the
+    results: the cases behind the leaderboard; read only when images are asked for, by `save_mode` or by the
     visualization method, or tables in another `style`. selected_rank.csv and the leaderboards show what `rank` selects,
     all_rank.csv everything; `save_mode: selected_only` leaves all_rank.csv out.
     """

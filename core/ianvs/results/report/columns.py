@@ -107,7 +107,7 @@ def make_columns(
     kinds = dict.fromkeys(kind for row in cases for kind, _ in row.case.modules)
     for kind in sorted(kinds, key=lambda kind: kind != "basemodel"):
         yield Column(title_of(kind), "module", kind, _MODULE.get(kind, f"class of the {kind}"))
-    full = {name: row.case.typed(name) for row in reversed(cases) for name in row.case.hyperparameters}
+    full = {name: row.case.with_module_type(name) for row in reversed(cases) for name in row.case.hyperparameters}
     for name in dict.fromkeys(name for row in cases for name in row.case.hyperparameters):
         yield Column(title_of(name), "hyperparameter", name, f"hyperparameter {name}", full=full[name])
     if any(row.adopted is not None for row in rows):

@@ -85,7 +85,7 @@ def _failed(group: FailureGroup) -> str:
 
 
 def _escape(text: str) -> str:
-    """`text` in one line, read by markdown as it stands: no picture, link or html of whoever chose a name."""
+    """`text` in one line, read by markdown as it stands: no image, link or html of whoever chose a name."""
     return _MARKUP.sub(r"\\\g<0>", visible(" ".join(text.split())))
 
 

@@ -1,4 +1,4 @@
-"""The pictures of a report as files: the charts of report.html as SVG, and sheets of label pictures as PNG."""
+"""The images of a report as files: the charts of report.html as SVG, and sheets of segmentation masks as PNG."""
 
 import re
 import textwrap

@@ -1,4 +1,4 @@
-"""What pictures show of each row over its seeds: score matrices, how it learned, and scores of parts such as classes.
+"""What images show of each row over its seeds: score matrices, how it learned, and scores of parts such as classes.
 
 Collectors take results one after the other and keep little of each.
 """
@@ -23,7 +23,7 @@ _BROKEN_DOWN = ("topic ", "turn_")  # how names of parts begin that scores of te
 
 
 def complete_rows(leaderboard: Leaderboard) -> dict[RowKey, LeaderboardRow]:
-    """The rows that pictures are made of: those that lack no case."""
+    """The rows that images are made of: those that lack no case."""
     return {(row.id, row.algorithm): row for row in leaderboard.rows if row.complete}
 
 
@@ -209,7 +209,7 @@ def _part_means(of_seeds: Sequence[Mapping[str, float | None]]) -> dict[str, flo
 
 
 class PassedScores:
-    """What pictures show of rows, kept while the results pass by to the leaderboard: they are read once for both.
+    """What images show of rows, kept while the results pass by to the leaderboard: they are read once for both.
 
     seeds: how many cases belong to a row. examples: of each exam a finished result's folder.
     training: what learners told of themselves.

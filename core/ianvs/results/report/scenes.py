@@ -15,7 +15,7 @@ from ianvs.exam.metrics.ragged import Ragged
 from ianvs.results.report.values import fit
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 
-_CELL, _GAP, _MARGIN, _LINE, _FONT = 180, 6, 14, 20, 13  # pixels; _CELL is the width of a picture
+_CELL, _GAP, _MARGIN, _LINE, _FONT = 180, 6, 14, 20, 13  # pixels; _CELL is the width of an image
 _LETTER = 7.2  # pixels, about
 _LONGEST = 24  # characters
 # matplotlib's tab20 and tab20b.
@@ -28,11 +28,11 @@ _COLOURS = (
 
 @dataclass(frozen=True)
 class SceneSheet:
-    """The first picture of each test set through the rounds of a case.
+    """The first image of each test set through the rounds of a case.
 
     lines: name of the test set, and (H, W, 3) the input, the truth and what was predicted after each round, under their
     heads. Pixels that are ignored, and predictions of nothing, are black. legend: classes that occur, colours.
-    Of boxes the first few pictures, where all test sets share them.
+    Of boxes the first few images, where all test sets share them.
     """
 
     lines: tuple[tuple[str, Mapping[str, NDArray[np.uint8]]], ...]
@@ -40,7 +40,7 @@ class SceneSheet:
 
 
 def scene_sheet(result: CaseResult, most: int | None = None) -> SceneSheet | None:
-    """Of the first `most` test sets; None of a case whose exam kept no pictures."""
+    """Of the first `most` test sets; None of a case whose exam kept no images."""
     workspace = result.directory.parents[1]
     cases, exams = CaseStore(workspace), ExamStore(workspace)
     exam_id = cases.exam_id(result.case.id)
@@ -85,7 +85,7 @@ def _of_boxes(
     palette: NDArray[np.uint8],
     used: set[int],
 ) -> Iterator[tuple[str, dict[str, NDArray[np.uint8]]]]:
-    """A line for the first picture of each sheet, or for some of the only one. used: classes that occur are added."""
+    """A line for the first image of each sheet, or for some of the only one. used: classes that occur are added."""
     for j, seen in enumerate(pictures):
         for n, x in enumerate(seen[: 1 if len(pictures) > 1 else None] if predicted[j] else ()):
             photo, cells = _photo(x), dict[str, NDArray[np.uint8]]()

@@ -17,7 +17,7 @@ DRAWS = 10_000  # of the bootstrap
 _SEED = 20_240_901  # the same table twice is the same table
 _AT_ONCE = 4_000_000  # numbers of one kind in memory
 _ROUNDING = 1e-12  # of the largest score
-_MOST_BARS = 20  # methods: of more a picture shows no overlap that anybody could see
+_MOST_BARS = 20  # methods: of more an image shows no overlap that anybody could see
 _GAP = 1e-3  # of the largest difference, between bars that must not touch
 
 

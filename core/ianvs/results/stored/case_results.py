@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.types import POOLED, CaseResult, Doubt, Measure, RoundResult, ScoreMatrix, Status, TestCase
+from ianvs.base.types import POOLED_TEST_SET, CaseResult, Doubt, Measure, RoundResult, ScoreMatrix, Status, TestCase
 from ianvs.config.spec import BudgetSpec
 from ianvs.exam.data_types import LONGEST_ANSWER
 from ianvs.exam.metrics.metric import Metric
@@ -129,7 +129,7 @@ def read_case(
                 values,
                 score,
                 names,
-                (POOLED,) if column.metric.pooled else exam.tests,
+                (POOLED_TEST_SET,) if column.metric.pooled else exam.tests,
                 curve=score_curve(stored_matrix, rounds),
                 joint=joint.vectors.get(score),
                 single_task=alone.vectors.get(score),

@@ -144,7 +144,7 @@ class Results:
 
     @property
     def passed(self) -> PassedScores:
-        """What pictures show of its rows."""
+        """What images show of its rows."""
         return self._seen[1]
 
     @cached_property

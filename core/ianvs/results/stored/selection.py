@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ianvs.base.types import POOLED, CaseResult, ScoreMatrix, TestCase
+from ianvs.base.types import POOLED_TEST_SET, CaseResult, ScoreMatrix, TestCase
 from ianvs.config.spec import SelectSpec
 from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
 from ianvs.results.report.leaderboard import Chosen
@@ -123,7 +123,7 @@ def worth_after(
         stored_matrix.values,
         score,
         exam.rounds[:count],
-        exam.tests if stored_matrix.values.shape[1] == len(exam.tests) else (POOLED,),
+        exam.tests if stored_matrix.values.shape[1] == len(exam.tests) else (POOLED_TEST_SET,),
         higher_is_better=stored.metric.higher_is_better,
     )
     if each:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ianvs.base.secrets import without_secrets
-from ianvs.base.types import REPEAT, TestCase
+from ianvs.base.types import REPEAT_ROLE, TestCase
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec, TestEnvSpec
 from ianvs.running.inspector import ParadigmFacts
 from ianvs.store.keys import digest
@@ -89,7 +89,7 @@ class PlannedAlgorithm:
     def role(self) -> str:
         """As TestCase.role: of reference runs, and of repetitions."""
         if self.repeated is not None:
-            return REPEAT
+            return REPEAT_ROLE
         return self.origin.role if isinstance(self.origin, Listed) else ""
 
     @property

@@ -103,7 +103,7 @@ def algorithm_identity(
 
 
 def published_pictures(algorithm: AlgorithmSpec) -> dict[str, object]:
-    """{network and weights: what is published of their pictures}, by which a learner completes its options."""
+    """{network and weights: what is published of their images}, by which a learner completes its options."""
     options: dict[str, object] = {}
     for module in algorithm.modules:
         values = {**{name: (value,) for name, value in module.constants.items()}, **dict(module.grid)}

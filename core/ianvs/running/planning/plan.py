@@ -7,9 +7,9 @@ from functools import cached_property, partial
 from itertools import islice, zip_longest
 from typing import Any, Literal
 
-from ianvs.base.digests import CHANGED
+from ianvs.base.digests import CHANGED_MESSAGE
 from ianvs.base.errors import ConfigError, DamagedError, ValidationError, one_line, shown_path
-from ianvs.base.types import REPEAT, TestCase
+from ianvs.base.types import REPEAT_ROLE, TestCase
 from ianvs.config.contracts import runner_of
 from ianvs.config.spec import DatasetSpec, JobSpec, MetricSpec, ResourcesSpec, TestEnvSpec, secrets_in
 from ianvs.exam import data
@@ -120,7 +120,7 @@ class Plan:
         if not self._chosen:
             yield from self._all()
             return
-        ordinary = ((case, algorithm) for case, algorithm in self._all() if case.role in ("", REPEAT))
+        ordinary = ((case, algorithm) for case, algorithm in self._all() if case.role in ("", REPEAT_ROLE))
         fitting = ((case, algorithm) for case, algorithm in ordinary if fits(case, self.job.only or ""))
         chosen = list(islice(fitting, self.job.limit))
         yield from chosen
@@ -162,14 +162,14 @@ class Plan:
         if state.damaged:
             damaged = tuple(f"cases/{case.id}/{name}" for name in state.damaged)
             action: Action = "score" if state.is_whole else "resume"
-            return planned("unfinished", action, f"{one_line(damaged, 3)} {CHANGED}", damaged)
+            return planned("unfinished", action, f"{one_line(damaged, 3)} {CHANGED_MESSAGE}", damaged)
         if status == "finished":
             if missing := [metric.name for metric, key in self.scores_of(algorithm) if key not in state.score_keys]:
                 reason = f"finished; {', '.join(missing)} to be computed from what is stored"
                 return planned("finished", "score", reason)
             if exam_damage is not None:
                 damaged = (f"exams/{algorithm.exam_id}/{exam_damage}",)
-                return planned("unfinished", "prepare", f"{damaged[0]} {CHANGED}", damaged)
+                return planned("unfinished", "prepare", f"{damaged[0]} {CHANGED_MESSAGE}", damaged)
             accepted = self.accepted_sources.get(case.id)
             reason = f"finished; kept, made by an earlier {one_line(accepted, 3)}" if accepted else "finished"
             return planned("finished", "nothing", reason, stored=state)
@@ -180,7 +180,7 @@ class Plan:
         done = len(self.store.trained_rounds(case.id)) - 1 if status == "unfinished" else 0
         if done > 0:
             return planned("unfinished", "resume", f"cut off after round {done}")
-        if case.role == REPEAT:
+        if case.role == REPEAT_ROLE:
             return planned("new", "run", "a repetition, never run")
         similar = self.earlier(case, algorithm)
         changed = f"{CHANGED_SINCE} {similar.case_id[:8]}: {'; '.join(similar.differences)}" if similar else "never run"

@@ -240,7 +240,7 @@ def _taught_texts(plan: Plan, algorithm: PlannedAlgorithm, by_exam: dict[str, _R
 
 
 def _named(samples: Iterable[Any]) -> list[Any]:
-    """Conversations without what is in their pictures."""
+    """Conversations without what is in their images."""
     return [
         {**sample, "pictures": sample["pictures"].named()} if "pictures" in sample else sample for sample in samples
     ]
@@ -263,7 +263,7 @@ FILES: tuple[Check, ...] = (
     Check(sandbox_problems),  # tries one
     Check(interpreter_problems),  # starts each, for its versions
     Check(lambda p: unfound_files(p.job)),
-    Check(checks.data_problems),  # index files, pictures; an author's function, once
+    Check(checks.data_problems),  # index files, images; an author's function, once
     Check(checks.scenario_problems),
     Check(checks.metric_problems),  # an author's file: a second in another process, once
     Check(column_checks.sort_problems, stands_on_others=True),

@@ -1,6 +1,6 @@
 """What is stored of a case's answers: whether any is missing, and their scores."""
 
-from ianvs.base.digests import CHANGED
+from ianvs.base.digests import CHANGED_MESSAGE
 from ianvs.config.contracts import runner_named
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.scoring import score_case
@@ -22,7 +22,7 @@ def to_answer(request: CaseRequest, store: CaseStore) -> bool:
         store.reset(case.id)
     state = store.state(case.id, thoroughly=True)
     for name in state.damaged:
-        print(f"cases/{case.id}/{name} {CHANGED}; it is made again")
+        print(f"cases/{case.id}/{name} {CHANGED_MESSAGE}; it is made again")
     if state.damaged:
         store.drop(case.id, state.damaged)
     if state.status == "finished" or (state.damaged and state.is_whole):

@@ -68,10 +68,10 @@ def test_a_worked_value_over_a_score_matrix() -> None:
 def test_state_over_rounds_may_be_of_confusion_matrices_and_take_options() -> None:
     class Mine:
         def __init__(self, factor=1):
-            self.factor, self.best = factor, 0.0
+            self.lr_factor, self.best = factor, 0.0
 
         def update(self, round, confusion):
-            self.best = max(self.best, confusion.trace() / confusion.sum() * self.factor)
+            self.best = max(self.best, confusion.trace() / confusion.sum() * self.lr_factor)
 
         def compute(self):
             return self.best

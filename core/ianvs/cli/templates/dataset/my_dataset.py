@@ -10,7 +10,7 @@ def my_dataset(train: int = 40, test: int = 15, seed: int = 0):
 
 
 def part(rng, count):
-    """x: (N, height, width) or (N, height, width, channels) pictures, or (N, D) numbers; y: (N,) class indices.
+    """x: (N, height, width) or (N, height, width, channels) images, or (N, D) numbers; y: (N,) class indices.
 
     domain: (N,) names, if the samples come from several places or times.
     """

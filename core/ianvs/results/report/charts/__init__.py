@@ -1,1 +1,1 @@
-"""Charts as SVG: what a page shows, and what is saved as the pictures of a report."""
+"""Charts as SVG: what a page shows, and what is saved as the images of a report."""

@@ -25,7 +25,7 @@ from ianvs.results.stats.pairs import comparison_bars
 _MOST_INTERVALS = 40
 _MOST_PANELS = 12
 _PLACES = 50  # test sets of a panel
-_MOST_NUMBERS = 1_500  # cells of a table beside a picture
+_MOST_NUMBERS = 1_500  # cells of a table beside an image
 _WIDE = ("how sure", "learning", "training")  # kinds that need room
 _COSTS = (("train_cpu_seconds", "processor seconds of training"), ("peak_memory_mb", "peak memory, MB"))
 

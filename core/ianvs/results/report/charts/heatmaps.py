@@ -37,7 +37,7 @@ DIVERGING = ("b35806", "e08214", "fdb863", "fee0b6", "f7f7f7", "d8daeb", "b2abd2
 
 
 def limits(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Range of the colours: 0 to 1 for scores, so that pictures compare; else from the lowest to the highest value."""
+    """Range of the colours: 0 to 1 for scores, so that images compare; else from the lowest to the highest value."""
     finite = values[np.isfinite(values)]
     if finite.size == 0 or (finite.min() >= 0 and finite.max() <= 1):
         return 0.0, 1.0

@@ -1,4 +1,4 @@
-"""The rows of an exam as pictures show them: a name, a line style of their own, and which are shown at first."""
+"""The rows of an exam as images show them: a name, a line style of their own, and which are shown at first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _AT_FIRST = 10  # lines that can be told apart at a glance
 
 @dataclass(frozen=True)
 class ShownRow:
-    """key: of the results of its cases. id: in the page, the same in all pictures."""
+    """key: of the results of its cases. id: in the page, the same in all images."""
 
     row: LeaderboardRow
     key: RowKey
@@ -26,7 +26,7 @@ class ShownRow:
 
 
 def shown_rows(leaderboard: Leaderboard, exam: str) -> list[ShownRow]:
-    """The complete rows of an exam in their order; those that lack a case are in no picture."""
+    """The complete rows of an exam in their order; those that lack a case are in no image."""
     names, styles = row_names(leaderboard.rows), row_styles(leaderboard)
     shown: list[ShownRow] = []
     for n, row in enumerate(leaderboard.rows):

@@ -90,7 +90,7 @@ def figure(
     class_: str = "",
     **data: object,
 ) -> Markup:
-    """A picture with a name and a description for those who don't see it. key: unique in the page. data: for the
+    """A image with a name and a description for those who don't see it. key: unique in the page. data: for the
     page's script. data_step: how tall each row is, where they stand below each other at the picture's end: gaps of
     those that are hidden are closed. data_across: what places of lines are, before their numbers."""
     return tag(
@@ -227,7 +227,7 @@ def ordinal_scale(labels: Sequence[str]) -> Scale:
 
 @dataclass(frozen=True)
 class Frame:
-    """The rectangle of a chart within its picture, in pixels."""
+    """The rectangle of a chart within its image, in pixels."""
 
     x: Scale
     y: Scale
@@ -237,7 +237,7 @@ class Frame:
     height: float = 280
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """(x, y) of the picture; nan stays nan."""
+        """(x, y) of the image; nan stays nan."""
         return (
             self.left + self.width * self.x.part(x) if not math.isnan(x) else math.nan,
             self.top + self.height * (1 - self.y.part(y)) if not math.isnan(y) else math.nan,
@@ -262,5 +262,5 @@ class Frame:
 
     @property
     def size(self) -> tuple[float, float]:
-        """(width, height) of the picture."""
+        """(width, height) of the image."""
         return self.left + self.width + 18, self.top + self.height + 46
