@@ -189,6 +189,7 @@ def _child(
     # The task itself says so: what its parent sends could come after the task's first report.
     channel.send(pickle.dumps(Event(task.key, "started", os.getpid())))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    prctl(CHILD_SUBREAPER, 1)  # what outlives its parent stays below the task, and its time and memory count
     if log is not None:
         log.drop()
     log_to(os.open(os.devnull, os.O_WRONLY) if log is None else log.writer)
