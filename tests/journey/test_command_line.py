@@ -14,6 +14,7 @@ from ianvs.cli import main
 from tests.edits import edited
 from tests.errors import printed
 from tests.jobs import MAJORITY, TESTENV, write_job
+from tests.waiting import PATIENCE, wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -234,27 +235,32 @@ def test_a_plugin_that_calls_sys_exit_is_quoted(tmp_path: Path, capsys: pytest.C
 
 @pytest.mark.slow
 def test_status_sees_what_runs_in_another_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import time
-
-    slow = edited(
-        MAJORITY,
-        "        for label in",
-        "        import time; time.sleep(600 if round == 2 else 0)\n        for label in",
-    )
+    gate = tmp_path / "gate"
+    waits = f"""\
+        import pathlib, time
+        while round == 2 and not pathlib.Path({str(gate)!r}).exists():
+            time.sleep(0.01)
+        for label in"""
+    slow = edited(MAJORITY, "        for label in", waits)
     write_job(tmp_path, plugin=slow, job="seeds: [0]", engine="local", hyperparameters="")
     process = subprocess.Popen([sys.executable, "-m", "ianvs", "-f", "benchmarkingjob.yaml"], stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 300
         shown = ""
-        while "running" not in shown or "round 2" not in shown:
-            assert time.monotonic() < deadline, shown
-            time.sleep(0.1)
+
+        def in_round_2() -> bool:
+            nonlocal shown
             main(["status", "-f", "benchmarkingjob.yaml"])
             shown = capsys.readouterr().out
+            return "running" in shown and "round 2" in shown
+
+        wait_for(in_round_2)
         assert "round 2 of 5" in shown
         assert "1 running" in shown
+        process.terminate()  # the case ends its round first
+        gate.touch()
+        process.wait(PATIENCE)
     finally:
-        process.terminate()  # it ends the learner, too
+        process.kill()  # it ends its cases with it
         process.wait()
 
 

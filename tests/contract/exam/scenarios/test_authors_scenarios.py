@@ -43,7 +43,7 @@ def refusals(path: Path) -> list[str]:
 def test_the_documented_scenario_runs_in_a_job_and_never_in_the_supervisor(tmp_path: Path) -> None:
     assert len(DOCUMENTED.splitlines()) < 60
     elsewhere = f"import os\nassert os.getpid() != {os.getpid()}, 'this is the process that supervises'\n"
-    path = job(tmp_path, ", rounds: 4, darkest_first: false", elsewhere + DOCUMENTED)
+    path = job(tmp_path, ", rounds: 4, darkest_first: false", elsewhere + DOCUMENTED, engine="local")
     ianvs.validate(path)
     [found] = ianvs.run(path)
     assert found.status == "finished", found.failure

@@ -48,7 +48,7 @@ def test_a_job_gives_the_same_bits_without_what_linux_alone_has(tmp_path: Path) 
     """In every process of the job, by a sitecustomize."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(ELSEWHERE)
-    there = write_job(tmp_path / "there", job="seeds: [0, 1]\njobs: 2")
+    there = write_job(tmp_path / "there", job="seeds: [0, 1]\njobs: 2", engine="local")
     environment = {
         **os.environ,
         "TMPDIR": str(tmp_path),
@@ -57,7 +57,6 @@ def test_a_job_gives_the_same_bits_without_what_linux_alone_has(tmp_path: Path) 
     command = [sys.executable, "-m", "ianvs", "-f", str(there)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
-    assert "Not sealed" in done.stdout
     here = ianvs.run(write_job(tmp_path / "here", job="seeds: [0, 1]\njobs: 2"))
     found = ianvs.load_results(tmp_path / "there" / "ws")
     assert scores(found) == scores(here)

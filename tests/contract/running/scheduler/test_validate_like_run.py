@@ -315,4 +315,4 @@ def test_a_run_after_validate_finds_the_exam_built(tmp_path: Path, capsys: pytes
 def test_validate_does_not_load_the_compiler_of_torch(tmp_path: Path) -> None:
     body = "\n        import sys; assert 'torch._dynamo' not in sys.modules"
     plugin = model(body=body, before="import torch\nimport ianvs.authoring")
-    ianvs.validate(write_job(tmp_path, plugin=plugin, name="Model", hyperparameters=""))
+    ianvs.validate(write_job(tmp_path, plugin=plugin, name="Model", hyperparameters="", engine="local"))

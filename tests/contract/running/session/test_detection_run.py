@@ -186,13 +186,14 @@ def test_pictures_without_an_object_of_the_classes_can_be_left_out(
 
 @pytest.mark.slow
 def test_a_case_that_was_cut_off_ends_as_if_it_had_not_been(tmp_path: Path, result: Any) -> None:
-    cut = "if round == 3 and not (folder / 'tried').exists():\n            (folder / 'tried').write_text('')\n"
-    broken = edited(
-        PLUGIN, '        print("taught', f"        {cut}            raise OSError(1, 'cut')\n        print(\"taught"
-    )
+    fault = tmp_path / "fault"
+    fault.touch()
+    cut = f"        if round == 3 and Path({str(fault)!r}).exists():\n            raise OSError(1, 'cut')\n"
+    broken = edited(PLUGIN, '        print("taught', f'{cut}        print("taught')
     path = job(tmp_path, plugin=broken)
     [first] = ianvs.run(path)
     assert (first.status, len(first.rounds)) == ("failed", 3)
+    fault.unlink()
     [resumed] = ianvs.run(path)
     assert resumed.status == "finished", resumed.failure
     np.testing.assert_array_equal(resumed.matrices["AP"].values, result.matrices["AP"].values)
