@@ -88,6 +88,8 @@ class Event:
     - `started`: payload: the process id, on whatever machine. It precedes everything that the task reports.
     - `progress`: payload: what the task reports; small.
     - `result`: payload: what the function returned (None is not sent).
+    - `restarting`: the engine has lost several tasks at once, any of which may be the cause, and runs this one again.
+      `started` follows.
     - `lost`: payload: the reason. The machine failed, or the task was preempted or ran out of allotted time. The task
       may be submitted again. `ended` follows.
     - `ended`: payload: the exit code, negative for the signal that killed it. Always the last event of a task.
@@ -99,7 +101,7 @@ class Event:
     """
 
     key: str
-    kind: Literal["queued", "started", "progress", "result", "lost", "ended"]
+    kind: Literal["queued", "started", "progress", "result", "restarting", "lost", "ended"]
     payload: Any = None
 
 

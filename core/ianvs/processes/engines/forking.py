@@ -140,6 +140,7 @@ class ForkEngine(Engine):
             self._events.append(Event(hit[0].key, "ended", -signal.SIGKILL))
         else:
             self._suspects.extend(hit)
+            self._events += [Event(task.key, "restarting") for task in hit]
         self._open()
         self._go_on()
 

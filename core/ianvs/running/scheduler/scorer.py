@@ -27,7 +27,8 @@ class Scorer:
     """The supervisor's side of the process that scores (ianvs/running/session/scorer_process.py).
 
     The process is a task of a local engine, beside the cases, and starts with the first request. If it ends, the case
-    that it was at ends with its exit status, and the next case gets another process.
+    that it was at ends with its exit status, and the next case gets another process. If it is lost together with the
+    cases beside it, of which one may have ended them all, another process scores that case, once.
 
     Args:
         engine: A local engine.
@@ -40,7 +41,9 @@ class Scorer:
         self._present: CaseRequest | None = None
         self._sent = False
         self._key = ""  # of the task; "": there is no process
-        self._started = self._begun = 0  # processes; what the engine tells of that
+        self._started = 0  # processes
+        self._lost = False  # whether the process was lost with other tasks
+        self._spared: set[str] = set()  # ids of cases whose process was lost with other tasks
         self._folder: Path | None = None  # of a process that is not connected yet
         self._output = -1  # descriptor of the file that it prints to
         self._channel: Connection | None = None
@@ -82,6 +85,7 @@ class Scorer:
             self._waiting.remove(request)
             self._events.append(Event(key, "ended", EXIT_INTERRUPTED))
         if force and self._present is not None and self._present.case.id == key:
+            self._lost = False
             self._engine.cancel(self._key, force=True)
 
     def close(self) -> None:
@@ -92,6 +96,7 @@ class Scorer:
 
     def _start(self) -> None:
         self._started += 1
+        self._lost = False
         self._key = f"scorer {self._started}"
         self._folder = Path(tempfile.mkdtemp(prefix="ianvs-"))
         output = self._folder / SCORER_OUTPUT
@@ -135,15 +140,17 @@ class Scorer:
 
     def _follow(self, event: Event) -> None:
         """What the engine tells of the process."""
-        if event.kind == "started":
-            self._begun += 1
-            if self._begun > self._started:  # again, by an engine that looks for who ends it: that takes an end
-                self._engine.cancel(self._key, force=True)
+        if event.kind == "restarting":
+            self._lost = True
+            self._engine.cancel(self._key, force=True)  # a new process is not connected
         elif event.kind == "progress" and event.payload == UNWRITABLE and self._present is not None:
             self._events.append(Event(self._present.case.id, "progress", UNWRITABLE))
         elif event.kind == "ended":
             self._hear()
-            if self._sent or self._folder is not None:  # else it ended before it was asked, and another one will be
+            if self._lost and self._present is not None and self._present.case.id not in self._spared:
+                self._spared.add(self._present.case.id)
+                self._sent = False
+            elif self._sent or self._folder is not None:  # else it ended before it was asked, and another one will be
                 self._end(event.payload)
             self._forget()
 

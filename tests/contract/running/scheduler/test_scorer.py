@@ -160,6 +160,25 @@ def test_a_metric_that_kills_the_process_above_it_fails_alone(tmp_path: Path) ->
     assert others
 
 
+@pytest.mark.slow
+def test_a_plugin_that_kills_the_process_above_it_costs_no_other_case_its_scores(tmp_path: Path) -> None:
+    mark = f"os.path.exists({str(tmp_path / 'mark')!r})"
+    first_time = f"{mark} or (open({str(tmp_path / 'mark')!r}, 'w').close(), __import__('time').sleep(3600))"
+    path, plugin = job(tmp_path, first_time, "retries: 0", "[0, 3, 1, 2]"), tmp_path / "plugin.py"
+    kills = f"""\
+        import os, time
+        while self.answer == 3:
+            time.sleep(0.01)
+            if {mark}:
+                os.kill(os.getppid(), 9)
+        with open("""
+    plugin.write_text(edited(plugin.read_text(), "        with open(", kills))
+    scored, dead, *others = ianvs.run(path)
+    assert dead.failure is not None
+    assert (dead.failure.kind, dead.failure.error) == ("killed", "SIGKILL")
+    assert [found.status for found in (scored, *others)] == ["finished"] * 3
+
+
 def test_a_metric_that_is_added_later_is_computed_by_the_scorer_and_no_case_runs(tmp_path: Path) -> None:
     path = job(tmp_path)
     (tmp_path / "testenv.yaml").write_text(without_own(tmp_path))
