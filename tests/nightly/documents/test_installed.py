@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import sysconfig
 import venv
 import zipfile
 from pathlib import Path
@@ -35,7 +34,9 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     packages = Path(subprocess.run([python, "-c", asked], check=True, capture_output=True, text=True).stdout.strip())
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(packages)
-    (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
+    # All folders of packages: those that an environment has from another one by a .pth are not found through it.
+    others = [path for path in sys.path if Path(path).name == "site-packages"]
+    (packages / "others.pth").write_text("\n".join(others))
     return python
 
 
