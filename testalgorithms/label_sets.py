@@ -1,4 +1,4 @@
-"""What methods for boxes and for several labels share: in both a label may be of several classes."""
+"""Base classes of methods for detection and multi-label classification, where a sample has several labels."""
 
 import torch
 
@@ -6,22 +6,22 @@ from ianvs.authoring import ReplayLearner, TorchLearner
 from ianvs.base.errors import require_known
 
 
-class OpenClasses(TorchLearner):
-    """Knows which classes a mask on outputs leaves."""
+class MultiLabelMasking(TorchLearner):
+    """Converts a mask on outputs to class indices."""
 
-    _opened = None, None  # the last mask, and what it leaves: a card is asked once a round, not in every step
+    _last_mask = None, None  # (mask, its classes), cached so that the GPU is read once a round
 
     def allowed(self, mask, count):
-        """(n,) class indices that a mask (count,) leaves; all for None."""
+        """Return (n,) class indices that a mask (count,) allows; all for None."""
         if mask is None:
             return torch.arange(count, device=next(self.network.parameters()).device)
-        if self._opened[0] is not mask:
-            self._opened = mask, (mask == 0).nonzero()[:, 0]
-        return self._opened[1]
+        if self._last_mask[0] is not mask:
+            self._last_mask = mask, (mask == 0).nonzero()[:, 0]
+        return self._last_mask[1]
 
 
 class LabelSetReplay(ReplayLearner):
-    """Each step's samples are joined by as many old ones, or `replay_batch`, with the labels that they came with."""
+    """Adds as many stored samples as new ones to each batch, or `replay_batch`, with their original labels."""
 
     def __init__(self, *, selection="reservoir", **options):
         require_known(f"selection of {type(self).__name__}", selection, ("reservoir", "per_round"))
@@ -35,16 +35,16 @@ class LabelSetReplay(ReplayLearner):
 
 
 class KnownClasses(TorchLearner):
-    """Knows by `known`, class indices ascending, what earlier rounds have taught."""
+    """Keeps the class indices of earlier rounds in `known`, ascending."""
 
-    memory = ()  # it keeps no samples
+    memory = ()  # no samples are stored
 
     def __init__(self, **training):
         super().__init__(**training)
         self.known = []
 
     def taught(self, data):
-        """Class indices among the labels of a round's data."""
+        """Return the class indices among the labels of a round's data."""
         raise NotImplementedError
 
     def after_round(self, data):

@@ -11,23 +11,23 @@ import pandas as pd
 
 
 def trials(path):
-    """One row for each algorithm and choice of hyperparameters: the mean of its accuracy over all exams."""
+    """Return the mean accuracy over all exams for each algorithm and choice of hyperparameters."""
     table = pd.read_csv(path)
     columns = list(table.columns)
-    tried = columns[columns.index("Basemodel") + 1 : columns.index("Seeds")]
-    order = table.sort_values(["Algorithm", *tried], kind="stable")
-    found = order.groupby(["Algorithm", *tried], dropna=False, sort=False)["accuracy"].agg(["mean", "count"])
-    return found[found["count"] == table["Testenv"].nunique()]["mean"]
+    hyperparameters = columns[columns.index("Basemodel") + 1 : columns.index("Seeds")]
+    order = table.sort_values(["Algorithm", *hyperparameters], kind="stable")
+    scores = order.groupby(["Algorithm", *hyperparameters], dropna=False, sort=False)["accuracy"].agg(["mean", "count"])
+    return scores[scores["count"] == table["Testenv"].nunique()]["mean"]
 
 
 def winners(path):
-    """By algorithm: {hyperparameter: value}, as its yaml has them."""
-    found = trials(path)
-    names = ["epochs" if name == "Epoch" else name.lower() for name in found.index.names[1:]]
+    """Return {hyperparameter: value} of the best trial by algorithm, with the names of the YAML file."""
+    mean_scores = trials(path)
+    names = ["epochs" if name == "Epoch" else name.lower() for name in mean_scores.index.names[1:]]
     best = {}
-    for algorithm in dict.fromkeys(key[0] for key in found.index):
-        of_it = found[[key[0] == algorithm for key in found.index]]
-        _, *values = of_it.index[int(of_it.to_numpy().argmax())]
+    for algorithm in dict.fromkeys(key[0] for key in mean_scores.index):
+        algorithm_scores = mean_scores[[key[0] == algorithm for key in mean_scores.index]]
+        _, *values = algorithm_scores.index[int(algorithm_scores.to_numpy().argmax())]
         best[algorithm] = {name: value for name, value in zip(names, values, strict=True) if pd.notna(value)}
     return best
 

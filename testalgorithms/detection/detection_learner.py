@@ -7,19 +7,19 @@ from ianvs.base.errors import PluginError, require_known
 from ianvs.testalgorithms.detection.centernet import CenterNet
 from ianvs.testalgorithms.detection.targets import mappings, rows_of
 from ianvs.testalgorithms.detection.torchvision_detectors import TORCHVISION, TorchvisionDetector
-from ianvs.testalgorithms.label_sets import OpenClasses
+from ianvs.testalgorithms.label_sets import MultiLabelMasking
 
-NETWORKS = ("centernet", *TORCHVISION)
+DETECTOR_NAMES = ("centernet", *TORCHVISION)
 
 
-class DetectionLearner(OpenClasses):
+class DetectionLearner(MultiLabelMasking):
     """Trains a detector on each round's images; by itself, plain fine-tuning.
 
     In the hooks, y is (N, max_objects, 5): x1 y1 x2 y2 label in a row, label -1 where there is no object.
-    Heatmaps of classes that were not taught yet are neither trained nor answered.
+    Heatmaps of classes that were not taught yet are neither trained nor used in predictions.
 
     network: "centernet" with `widths`, or a detector of torchvision, with `weights`, a file, and its own resizing.
-    max_objects: boxes for which a training image has room. Other options are those of TorchLearner.
+    max_objects: maximum number of boxes in a training image. Other options are those of TorchLearner.
     """
 
     reference = "ianvs.testalgorithms.detection:DetectionLearner"
@@ -27,18 +27,18 @@ class DetectionLearner(OpenClasses):
     def __init__(self, *, network="centernet", widths=(16, 32), max_objects=16, scale=None, **training):
         scale = scale or ("symmetric" if network == "centernet" else "unit")
         super().__init__(network=network, widths=widths, scale=scale, **training)
-        require_known("network", network, NETWORKS)
+        require_known("network", network, DETECTOR_NAMES)
         self.max_objects = max_objects
         if self.augment is not None or self.backbone_choice.picture_size is not None:
             raise PluginError(
-                "boxes stay where they are in a picture: take out `augment` and `picture_size`.",
+                "`augment` and `picture_size` are not supported for detection: they would move the boxes.",
                 code="conflicting-keys",
             )
 
     def check_exam(self, *, kind, **facts):
         if kind != "detection":
             raise PluginError(
-                f"{type(self).__name__} answers boxes, but this exam is one of {kind}.", code="refused-arguments"
+                f"{type(self).__name__} predicts boxes, but the exam's data type is {kind}.", code="refused-arguments"
             )
         if self.backbone_choice.weights is not None:
             self.backbone_choice.check(self.architecture)
@@ -51,7 +51,7 @@ class DetectionLearner(OpenClasses):
         return network
 
     def tensors(self, data):
-        x = torch.from_numpy(data.x).permute(0, 3, 1, 2)  # as tensors() has them; the labels are no numbers
+        x = torch.from_numpy(data.x).permute(0, 3, 1, 2)  # as data.tensors(), whose labels must be numbers
         return x, rows_of(data.y, self.max_objects)
 
     def batch(self, data, x, y):
@@ -59,13 +59,13 @@ class DetectionLearner(OpenClasses):
         return Batch(x, y, outputs, outputs)
 
     def loss(self, batch):
-        """The detector's own, over the classes seen so far."""
+        """Return the detector's loss over the classes seen so far."""
         return self.network.loss(batch.outputs, batch.y, self.allowed(self.data.mask, self.network.num_classes))
 
     def answers(self, x, mask):
-        """(B, M, 6) x1 y1 x2 y2 score label, -inf as the score of none."""
+        """Return (B, M, 6) x1 y1 x2 y2 score label; a score of -inf marks an unused row."""
         return self.network.answers(self.logits(x), self.allowed(mask, self.network.num_classes))
 
     def predict(self, data, **context):
-        """N mappings: boxes (m, 4), labels (m,), scores (m,)."""
+        """Return N mappings: boxes (m, 4), labels (m,), scores (m,)."""
         return mappings(self.answer_logits(data, **context))

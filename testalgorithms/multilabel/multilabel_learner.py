@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
 from ianvs.base.errors import PluginError, require_known
-from ianvs.testalgorithms.label_sets import OpenClasses
+from ianvs.testalgorithms.label_sets import MultiLabelMasking
 from ianvs.testalgorithms.nets import scene_body
 
 
@@ -37,7 +37,7 @@ def asymmetric_loss(z, y, classes, *, gamma_positive=0.0, gamma_negative=4.0, ma
 LOSSES = MappingProxyType({"bce": binary_cross_entropy, "asl": asymmetric_loss})
 
 
-class MultilabelLearner(OpenClasses):
+class MultilabelLearner(MultiLabelMasking):
     """Trains on each round's samples, each class by itself; by itself, plain fine-tuning.
 
     In the hooks, y is (N, num_classes) uint8, 1 where a sample has the label; a label that the round does not teach is

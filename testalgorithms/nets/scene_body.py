@@ -6,7 +6,7 @@ from torch import nn
 def scene_body(channels, widths=(16, 32)):
     """(B, channels, H, W) -> (B, widths[1], H / 4, W / 4): five 3x3 convolutions, two of which halve the image.
 
-    A place sees 39 x 39 pixels. widths: channels at half and at a quarter of the size.
+    The receptive field is 39 x 39 pixels. widths: channels at 1/2 and at 1/4 of the resolution.
     """
     fine, coarse = widths
     return nn.Sequential(

@@ -13,8 +13,8 @@ from ianvs.testenv.pretrained_digits.printed_letters import LETTERS, printed_let
 FILE = "vit_letters.pt"
 
 
-class Shown:
-    """Samples as a learner asks for them. x: (N, height, width, channels) in [0, 1]. y: (N,)."""
+class ArrayTrainData:
+    """TrainData of two arrays. x: (N, height, width, channels) in [0, 1]. y: (N,)."""
 
     def __init__(self, x: Any, y: Any) -> None:
         self.x, self.y = x, y
@@ -33,7 +33,7 @@ def pretrain(file: Path, epochs: int = 8, count: int = 300) -> None:
     learner = TorchLearner(
         network="vit", optimizer="adam", learning_rate=0.002, batch_size=64, epochs=epochs, decay="cosine", warm_up=0.1
     )
-    data: Any = Shown(*printed_letters(count))
+    data: Any = ArrayTrainData(*printed_letters(count))
     learner.train(data, None, num_classes=len(LETTERS), classes_seen=range(len(LETTERS)), seed=0)
     torch.save(learner.network.state_dict(), file)
 

@@ -8,7 +8,7 @@ import pytest
 
 from ianvs.processes.engines.engine import call_target
 from ianvs.processes.engines.forked import live
-from ianvs.processes.isolated import InThisProcess, Unanswered
+from ianvs.processes.isolated import InThisProcess, IsolatedCallError
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def functions_in_forks(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Large tables are read here, not in a process that ends.
     """
-    monkeypatch.setattr("ianvs.exam.data.Isolated", InThisProcess)
+    monkeypatch.setattr("ianvs.exam.data.IsolatedCaller", InThisProcess)
     monkeypatch.setattr(sys.modules["ianvs.exam.data.authored"], "ask_isolated", _ask_fork)
 
 
@@ -31,7 +31,7 @@ def _ask_fork(function: str, question: object, seconds: float) -> object:
         answer = answers.read()
     os.waitpid(pid, 0)
     if not answer:
-        raise Unanswered("ended the process")
+        raise IsolatedCallError("ended the process")
     return json.loads(answer)
 
 

@@ -10,7 +10,7 @@ import pytest
 from ianvs.base.entry_points import installed
 from ianvs.cli import main
 from ianvs.cli.catalogue.nameable import KINDS, first_sentence, listed
-from ianvs.cli.catalogue.shown_entry import shown
+from ianvs.cli.catalogue.shown_entry import describe_name
 from tests.errors import errors_of
 from tests.packages import install
 
@@ -41,7 +41,7 @@ def test_what_another_package_brings_is_listed_with_its_package(
     install(tmp_path, monkeypatch, "lucky", code, "[ianvs.algorithms]\nTheirs = lucky:Theirs\n")
     assert main(["list", "algorithms"]) == 0
     assert re.search(r"^Theirs +Guesses, and guesses well\b.*\blucky\b", capsys.readouterr().out, re.MULTILINE)
-    assert re.search(r"luck +int +7$", shown("Theirs"), re.MULTILINE)
+    assert re.search(r"luck +int +7$", describe_name("Theirs"), re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,14 @@ def test_what_another_package_brings_is_listed_with_its_package(
     ],
 )
 def test_one_of_each_kind_at_length(name: str, lines: list[str]) -> None:
-    text = shown(name)
+    text = describe_name(name)
     for line in lines:
         assert re.search(rf"^ *{line}", text, re.MULTILINE), line
 
 
 def test_a_method_fits_a_screen_and_all_of_it_is_shown_when_asked() -> None:
-    assert len(shown("EWC").splitlines()) <= 24
-    whole = shown("EWC", whole=True)
+    assert len(describe_name("EWC").splitlines()) <= 24
+    whole = describe_name("EWC", whole=True)
     assert re.search(r"^ *learning_rate +float +0.05", whole, re.MULTILINE)
     assert "TorchLearner:" in whole
     assert "ianvs.testalgorithms.language.ewc.basemodel" in whole
@@ -91,12 +91,12 @@ def test_without_a_kind_the_kinds_are_listed(capsys: pytest.CaptureFixture[str])
 
 
 def test_a_name_of_two_kinds_shows_both() -> None:
-    assert "clear10: a dataset" in shown("clear10")
-    assert "clear10: a job" in shown("clear10")
+    assert "clear10: a dataset" in describe_name("clear10")
+    assert "clear10: a job" in describe_name("clear10")
 
 
 def test_a_name_that_there_is_not_gets_the_closest_one() -> None:
-    assert errors_of(shown, "GDum") == [("unknown-name", "")]
+    assert errors_of(describe_name, "GDum") == [("unknown-name", "")]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import ianvs
 from ianvs.base.errors import ConfigError
 from ianvs.base.package import shipped_jobs
 from ianvs.cli import main
-from ianvs.cli.installed_commands import BEGINNINGS
+from ianvs.cli.installed_commands import NEW_TEMPLATES
 from tests.errors import printed
 from tests.marks import slow
 
@@ -23,7 +23,7 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("kind", [kind if kind == "job" else slow(kind) for kind in BEGINNINGS])
+@pytest.mark.parametrize("kind", [kind if kind == "job" else slow(kind) for kind in NEW_TEMPLATES])
 def test_what_it_writes_runs_unchanged_and_is_ranked(kind: str, tmp_path: Path) -> None:
     assert main(["new", kind, "first-try"]) == 0
     results = ianvs.run("first-try", engine="inline", settings={"epochs": 2} if kind == "job" else {})
@@ -34,7 +34,7 @@ def test_what_it_writes_runs_unchanged_and_is_ranked(kind: str, tmp_path: Path) 
     assert (tmp_path / "workspace").is_dir()
 
 
-@pytest.mark.parametrize("kind", BEGINNINGS)
+@pytest.mark.parametrize("kind", NEW_TEMPLATES)
 def test_nothing_of_the_template_is_left_in_names(kind: str, tmp_path: Path) -> None:
     main(["new", kind, "other"])
     for path in filter(Path.is_file, (tmp_path / "other").iterdir()):

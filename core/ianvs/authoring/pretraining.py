@@ -45,8 +45,8 @@ def fit_probe(head: nn.Linear, features: Tensor, y: Tensor, mask: Tensor | None 
         inputs = (features - shift) / scale
         weight = torch.zeros_like(head.weight, requires_grad=True)
         bias = torch.zeros(len(weight), device=weight.device, requires_grad=head.bias is not None)
-        fitted = [p for p in (weight, bias) if p.requires_grad]
-        solver = torch.optim.LBFGS(fitted, max_iter=200, history_size=20, line_search_fn="strong_wolfe")
+        trained = [p for p in (weight, bias) if p.requires_grad]
+        solver = torch.optim.LBFGS(trained, max_iter=200, history_size=20, line_search_fn="strong_wolfe")
 
         def closure() -> Tensor:
             solver.zero_grad()

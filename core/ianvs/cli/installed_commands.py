@@ -1,7 +1,7 @@
-"""`ianvs list`, `show`, `metrics`, `doctor`: what is here, whatever the job; `new`, `jobs`, `migrate`, `schema`: files
-of jobs. None of them runs anything.
+"""Commands that need no results: `list`, `show`, `metrics`, `doctor` describe the installation, `new`, `jobs`,
+`migrate`, `schema` the files of jobs. None of them runs a case.
 
-They import what they need when they are called: ianvs.exam.metrics alone costs 0.3 s.
+Imports are inside the functions, because ianvs.exam.metrics alone takes 0.3 s.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ianvs.base.package import job_path, shipped_jobs
 from ianvs.cli.catalogue.nameable import KINDS, WIDTH, listed
 from ianvs.cli.parser import add_command
 
-_MEANT = {
+_SYNONYMS = {
     **dict.fromkeys(("tasks", "benchmarks", "studies", "experiments"), "jobs"),
     **dict.fromkeys(("models", "methods", "solvers", "strategies", "plugins"), "algorithms"),
     **dict.fromkeys(("objectives", "scores"), "metrics"),
@@ -29,11 +29,11 @@ _MEANT = {
 
 
 def add_list(commands: argparse._SubParsersAction[Any]) -> None:
-    parser = add_command(commands, "list", "what can be named in the files: algorithms, scenarios, metrics, ...", _list)
-    parser.add_argument("kind", nargs="?", metavar="KIND", help=f"{', '.join(KINDS)}; without: the kinds")
+    parser = add_command(commands, "list", "names that the files may use: algorithms, scenarios, metrics, ...", _list)
+    parser.add_argument("kind", nargs="?", metavar="KIND", help=f"{', '.join(KINDS)}; default: list these types")
     parser = add_command(commands, "show", "one of them: what it does, its options, their types and defaults", _show)
     parser.add_argument("name", metavar="NAME", help="as `ianvs list` has it, such as EWC or class-incremental")
-    parser.add_argument("--all", action="store_true", help="also what its base classes take and say")
+    parser.add_argument("--all", action="store_true", help="include the options of base classes")
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -46,7 +46,7 @@ def _list(options: argparse.Namespace) -> int:
     if f"{options.kind}s" in KINDS:
         options.kind += "s"
     if options.kind not in KINDS:
-        meant = _MEANT.get(options.kind.removesuffix("s") + "s", options.kind)
+        meant = _SYNONYMS.get(options.kind.removesuffix("s") + "s", options.kind)
         hint = f" Did you mean '{meant}'?" if meant in KINDS else closest(meant, KINDS)
         raise IanvsError(f"unknown kind '{options.kind}'.{hint} There are: {', '.join(KINDS)}.", code="unknown-name")
     entries = listed(options.kind)
@@ -56,7 +56,7 @@ def _list(options: argparse.Namespace) -> int:
         origin = f" (package {entry.package})" if entry.package else ""
         also = f"; also called {', '.join(entry.aliases)}" if entry.aliases else ""
         print(f"{name:<{width}}  {entry.summary}{also}{origin}")
-    print("\n`ianvs show NAME` tells more of one.")
+    print("\n`ianvs show NAME` describes one in detail.")
     if options.kind == "metrics":
         from ianvs.exam.metrics.registry import unusable
 
@@ -66,9 +66,9 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from ianvs.cli.catalogue.shown_entry import shown
+    from ianvs.cli.catalogue.shown_entry import describe_name
 
-    print(shown(options.name, options.all))
+    print(describe_name(options.name, options.all))
     return 0
 
 
@@ -111,8 +111,8 @@ def _compute(options: argparse.Namespace) -> int:
 
 def add_doctor(commands: argparse._SubParsersAction[Any]) -> None:
     about = "check what a run needs: torch, GPUs, memory, folders, models, Ray"
-    parser = commands.add_parser("doctor", help=about, description=f"{about}. Exit status 1: a run would break.")
-    help_ = "where results would go"
+    parser = commands.add_parser("doctor", help=about, description=f"{about}. Exit status 1: a run would fail.")
+    help_ = "the folder for results"
     parser.add_argument("--workspace", type=Path, default=Path("workspace"), metavar="DIR", help=help_)
     parser.set_defaults(command=_doctor)
 
@@ -124,26 +124,26 @@ def _doctor(options: argparse.Namespace) -> int:
     for finding in examine(options.workspace):
         print(finding, flush=True)
         wrong += finding.state == "wrong"
-    print(f"\n{wrong} thing{'s' * (wrong != 1)} would break a run." if wrong else "\nNothing here would break a run.")
+    print(f"\n{wrong or 'No'} problem{'s' * (wrong != 1)} found.")
     return 1 if wrong else 0
 
 
-BEGINNINGS = {
+NEW_TEMPLATES = {
     "job": "a job over digits with three methods, or a copy of one that comes with ianvs",
     "algorithm": "a method of your own, and a job that ranks it beside another",
     "metric": "a metric of your own, and a job that ranks by it",
     "dataset": "a dataset of your own, and a job over it",
-    "paradigm": "a way of examining of your own, and a job that uses it",
+    "paradigm": "a paradigm of your own, and a job that uses it",
 }
-"""What `ianvs new` writes, by kind."""
+"""What `ianvs new` writes, by type of template."""
 
 
 def add_new(commands: argparse._SubParsersAction[Any]) -> None:
     parser = commands.add_parser("new", help="write a small running job, or a method, metric, dataset, paradigm")
     kinds = parser.add_subparsers(title="what", metavar="KIND", dest="kind", required=True)
-    for kind, about in BEGINNINGS.items():
-        sub = kinds.add_parser(kind, help=about, description=f"Writes {about}. Files that are there stay as they are.")
-        sub.add_argument("name", type=Path, metavar="NAME", help="what it is called, and the folder that it goes into")
+    for kind, about in NEW_TEMPLATES.items():
+        sub = kinds.add_parser(kind, help=about, description=f"Writes {about}. Existing files are not changed.")
+        sub.add_argument("name", type=Path, metavar="NAME", help="its name, and the folder to write")
         if kind == "job":
             either = sub.add_mutually_exclusive_group()
             either.add_argument("--from", dest="source", metavar="JOB", help="copy this one of `ianvs list jobs`")
@@ -182,10 +182,10 @@ def _new(options: argparse.Namespace) -> int:
 def add_jobs(commands: argparse._SubParsersAction[Any]) -> None:
     parser = add_command(commands, "jobs", "list the jobs that come with ianvs, or print the files of one", _jobs)
     parser.add_argument("name", nargs="?", metavar="NAME", help="print this job's files, each below its path")
-    help_ = "write a job for KubeEdge Ianvs in our own form, with a comment at each change"
+    help_ = "write a job of KubeEdge Ianvs in the native form, with a comment at each change"
     parser = add_command(commands, "migrate", help_, _migrate)
-    parser.add_argument("job", metavar="JOB", help="benchmarkingjob.yaml as Ianvs takes it")
-    parser.add_argument("--out", required=True, metavar="DIR", help="where the files go; plugins stay where they are")
+    parser.add_argument("job", metavar="JOB", help="a benchmarkingjob.yaml of KubeEdge Ianvs")
+    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to write; plugins are not moved")
     parser.add_argument("--root", metavar="DIR", help="a further folder that relative paths may start from")
 
 
@@ -209,7 +209,7 @@ def _migrate(options: argparse.Namespace) -> int:
     for file, text in files.items():
         comments = sum(line.lstrip().startswith("#") for line in text.splitlines()) - 1
         print(f"{shown_path(file)}: {comments} comment{'s' * (comments != 1)}")
-    print(f"\n`ianvs validate -f {shown_path(Path(next(iter(files))))}` tells what is missing.")
+    print(f"\nRun `ianvs validate -f {shown_path(Path(next(iter(files))))}` to see what is missing.")
     return 0
 
 
@@ -218,7 +218,7 @@ _FILES = ("job", "testenv", "algorithm")
 
 def add_schema(commands: argparse._SubParsersAction[Any]) -> None:
     parser = add_command(commands, "schema", "the JSON schema of the three files, for editors", _schema)
-    parser.add_argument("kind", nargs="?", choices=_FILES, help="of which file; without: of all, by that name")
+    parser.add_argument("kind", nargs="?", choices=_FILES, help="the file; default: all three, by name")
 
 
 def _schema(options: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ from ianvs.config.models.base import at, entries, one_or_several
 from ianvs.config.models.class_tree import class_tree
 from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.models.job import Device, EngineSpec, JobSettings, References
-from ianvs.config.overrides import Override, sorted_out
+from ianvs.config.overrides import Override, assign_to_files
 from ianvs.config.paths import Lookup
 from ianvs.config.reading import Reading
 from ianvs.config.spec import AlgorithmSpec, JobSpec
@@ -45,7 +45,7 @@ def load_job(
     if jobs is not None or device is not None:
         reading.problems += _override_problems(jobs, device)
     if overrides and document is not None:
-        reading.overrides, slips = sorted_out(overrides, document)
+        reading.overrides, slips = assign_to_files(overrides, document)
         reading.problems += slips
         document = reading.overridden(document, "benchmarkingjob")
     job = reading.validated(document, "benchmarkingjob", JobFile)

@@ -1,4 +1,4 @@
-"""`--set KEY=VALUE`: values that take the place of what the files say, checked as if they stood there.
+"""`--set KEY=VALUE`: command-line overrides of file values, validated like file values.
 
 A key is `seeds` or `rank.baseline` of the job, `scenario.rounds` or `dataset.name` of every testenv,
 `learning_rate` of every algorithm that has it, or `ewc.learning_rate` of the one that is called so.
@@ -19,9 +19,14 @@ _FILES = ("benchmarkingjob", "testenv")
 
 @dataclass(frozen=True)
 class Override:
-    """A key and its new value, from the `text` KEY=VALUE. kind: of the file that has the key, or "algorithm".
+    """A key and its new value.
 
-    algorithm: the only one that it is for; "": all that have such a hyperparameter.
+    Attributes:
+        key: The key, without the name of an algorithm.
+        value: The new value.
+        text: KEY=VALUE as it was given.
+        kind: The file that has the key, "benchmarkingjob" or "testenv", or "algorithm" for a hyperparameter.
+        algorithm: Name of the algorithm; "" for all that have this hyperparameter.
     """
 
     key: str
@@ -35,8 +40,8 @@ class Override:
         return Location(Path(f"--set {without_secret(self.text)}"))
 
 
-def parsed(given_overrides: Sequence[str] | Mapping[str, object]) -> tuple[Override, ...]:
-    """Of "KEY=VALUE" texts, whose values are read as yaml, or of a mapping. Raises ConfigError for other texts."""
+def parse_overrides(given_overrides: Sequence[str] | Mapping[str, object]) -> tuple[Override, ...]:
+    """Parse "KEY=VALUE" strings, whose values are YAML, or a mapping. Raises ConfigError for other strings."""
     if isinstance(given_overrides, Mapping):
         return tuple(Override(key, value, f"{key}={value}") for key, value in given_overrides.items())
     overrides, problems = [], []
@@ -63,10 +68,10 @@ def parsed(given_overrides: Sequence[str] | Mapping[str, object]) -> tuple[Overr
     return tuple(overrides)
 
 
-def sorted_out(overrides: Sequence[Override], job: Document) -> tuple[list[Override], list[ValidationError]]:
-    """Each with whom it is for; and what is wrong with their keys."""
-    listed = entries(job.data, "benchmarkingjob", "test_object", "algorithms")
-    names = [name for _, entry in listed if isinstance(name := at(entry, "name"), str)]
+def assign_to_files(overrides: Sequence[Override], job: Document) -> tuple[list[Override], list[ValidationError]]:
+    """Assign each override to its file or algorithm. Returns (overrides, errors in their keys)."""
+    algorithm_entries = entries(job.data, "benchmarkingjob", "test_object", "algorithms")
+    names = [name for _, entry in algorithm_entries if isinstance(name := at(entry, "name"), str)]
     placed: list[Override] = []
     problems: list[ValidationError] = []
     for override in overrides:
@@ -90,10 +95,10 @@ def sorted_out(overrides: Sequence[Override], job: Document) -> tuple[list[Overr
     return placed, problems
 
 
-def overridden(document: Document, kind: str, overrides: Sequence[Override]) -> Document:
-    """The document with those of this kind in it; they stand where the command line says them.
+def apply_overrides(document: Document, kind: str, overrides: Sequence[Override]) -> Document:
+    """Return the document with the overrides of this kind. Their location is the command line.
 
-    Raises ConfigError where a key leads through something that has no keys.
+    Raises ConfigError if a key leads through a value that has no keys.
     """
     data = document.data
     keys, values = dict(document.keys), dict(document.values)
@@ -105,7 +110,7 @@ def overridden(document: Document, kind: str, overrides: Sequence[Override]) -> 
         for where in [candidate for candidate in values if candidate[: len(path)] == path]:
             keys.pop(where, None)
             values.pop(where)
-        for depth in range(2, len(path) + 1):  # a section that is not in the file begins here, too
+        for depth in range(2, len(path) + 1):  # also the location of a section that the file lacks
             keys.setdefault(path[:depth], override.place)
             values.setdefault(path[:depth], override.place)
     return replace(document, data=data, keys=keys, values=values)
@@ -119,6 +124,6 @@ def _with(data: object, path: Steps, override: Override) -> object:
     if data is None:
         data = {}
     if not isinstance(data, dict):
-        message = f"'{override.key}' leads into a list. Set the whole of it, as in --set 'seeds=[0, 1]'."
+        message = f"'{override.key}' is inside a list. Override the whole list, as in --set 'seeds=[0, 1]'."
         raise ConfigError([ValidationError(message, override.place, code="invalid-override")])
     return {**data, path[0]: _with(data.get(path[0]), path[1:], override)}

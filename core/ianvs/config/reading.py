@@ -13,7 +13,7 @@ from ianvs.config.models import FILE_KINDS, AlgorithmSpec, TestEnvSpec
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from ianvs.config.models.base import at, described, entries
 from ianvs.config.models.form import Spec
-from ianvs.config.overrides import Override, overridden
+from ianvs.config.overrides import Override, apply_overrides
 from ianvs.config.paths import Lookup, neighbour
 from ianvs.config.strict_yaml import Document, Step, Steps, read
 
@@ -83,7 +83,7 @@ class Reading:
         if document is None or not self.overrides:
             return document
         try:
-            return overridden(document, kind, self.overrides)
+            return apply_overrides(document, kind, self.overrides)
         except ConfigError as error:
             self.problems += error.problems
             return None

@@ -69,25 +69,33 @@ class JobSpec(JobSettings):
     algorithms: tuple[AlgorithmSpec, ...]
     references: Mapping[str, str] = field(default_factory=dict)  # algorithm by role: "joint", "single_task"
     published: Mapping[str, Mapping[str, PublishedSpec]] = field(default_factory=dict)  # by algorithm, by metric
-    # Where the processes of plugins work, and what relative paths of theirs start from, where their contract says so.
+    # Working directory of plugin processes and base of their relative paths, for contracts that set it.
     working_directory: Path | None = None
-    overrides: tuple[Override, ...] = ()  # what the command line says in place of the files
-    only: str | None = None  # conditions that the cases fulfil; None: all
-    limit: int | None = None  # how many of them, from the first; None: all
+    overrides: tuple[Override, ...] = ()  # from the command line
+    only: str | None = None  # conditions that select cases; None: all
+    limit: int | None = None  # number of cases, from the first; None: all
     plans_references: bool = True  # whether roles that metrics need and `references` does not fill are planned
     warnings: tuple[ValidationError, ...] = field(default=(), compare=False)
-    problems: tuple[ValidationError, ...] = field(
-        default=(), compare=False
-    )  # what is wrong, where all could be read anyway
-    # Paths that files give with `${NAME}`.
+    # Errors that did not prevent reading the job.
+    problems: tuple[ValidationError, ...] = field(default=(), compare=False)
+    # Paths that contain `${NAME}` in the files, as they were written.
     unexpanded_paths: Mapping[Path, str] = field(default_factory=dict, compare=False)
 
 
-_NOT_CONTENT = ("place", "places", "value_places", "warnings", "problems", "written", "overrides", "dataset_columns")
+_FIELDS_NOT_COMPARED = (
+    "place",
+    "places",
+    "value_places",
+    "warnings",
+    "problems",
+    "written",
+    "overrides",
+    "dataset_columns",
+)
 
 
 def resolved(job: JobSpec) -> dict[str, object]:
-    """Return what a job's files say, with defaults, as dicts and lists that JSON can represent; secrets are hidden.
+    """Return the settings of a job with defaults, as dicts and lists that JSON can represent; secrets are hidden.
 
     A grid is a mapping from hyperparameters to lists of values. Infinite numbers and nan are strings. A path that was
     written with `${NAME}` is shown with it.
@@ -105,7 +113,7 @@ def secrets_in(job: JobSpec) -> frozenset[str]:
 
 def _plain(value: object, unexpanded_paths: Mapping[Path, str]) -> object:
     if is_dataclass(value):
-        names = [each.name for each in fields(value) if each.name not in _NOT_CONTENT]
+        names = [each.name for each in fields(value) if each.name not in _FIELDS_NOT_COMPARED]
         value = {name: dict(getattr(value, name)) if name == "grid" else getattr(value, name) for name in names}
     if isinstance(value, Mapping):
         return {str(name): _plain(item, unexpanded_paths) for name, item in value.items()}

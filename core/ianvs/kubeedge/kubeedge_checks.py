@@ -175,7 +175,7 @@ def _domain_problems(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Va
 
 def import_problems(job: JobSpec) -> Iterator[ValidationError]:
     """What importing the files of modules and metrics shows, each algorithm's in a process of its own."""
-    from ianvs.processes.isolated import Unanswered, ask_isolated
+    from ianvs.processes.isolated import IsolatedCallError, ask_isolated
 
     for exam in job.testenvs:
         for algorithm in job.algorithms:
@@ -186,7 +186,7 @@ def import_problems(job: JobSpec) -> Iterator[ValidationError]:
                 try:
                     question = work, metrics_of(exam.metrics)
                     messages = ask_isolated("ianvs.kubeedge.run:problems", question, job.limits.check_seconds)
-                except Unanswered as error:
+                except IsolatedCallError as error:
                     messages = [f"importing its files {error}" + ("" if error.overran else ".")]
             yield from (
                 ValidationError(f"{algorithm.name}: {message}", place, code="unloadable-plugin") for message in messages

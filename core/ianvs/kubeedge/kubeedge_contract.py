@@ -1,4 +1,4 @@
-"""The contract `ianvs`. What runs authors' code, or needs more than files, is imported where it is asked for."""
+"""The contract `ianvs`. Modules that run plugin code or need results are imported lazily."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -21,13 +21,13 @@ from ianvs.kubeedge.yaml.settings import ModelMetric, ThirdPartyPackage
 if TYPE_CHECKING:
     from ianvs.base.types import CaseResult  # with numpy
 
-_FILES = ("initial_model_url", "llama_quantize_path")
-_KINDS = ("rank", "algorithm", "metric", "paradigm", "module", "hyperparameter", "time", "url")
-"""Of columns, those that Ianvs's tables have, in their order."""
+_PATH_FIELDS = ("initial_model_url", "llama_quantize_path")
+_COLUMN_ORDER = ("rank", "algorithm", "metric", "paradigm", "module", "hyperparameter", "time", "url")
+"""The types of columns in KubeEdge Ianvs's tables, in their order."""
 
 
 class KubeEdge(Contract):
-    """Its methods say what differs from ours; what they do stands in the modules that they import."""
+    """Overrides the hooks that differ from the native contract; the imported modules implement them."""
 
     name = IANVS
 
@@ -56,12 +56,13 @@ class KubeEdge(Contract):
 
     def exam_identity(self, exam: TestEnvSpec) -> Mapping[str, object]:
         facts: dict[str, object] = dict(vars(exam.settings))
-        unset = [name for name in ("link", "edge_ms", "cloud_ms") if not facts[name]]  # as if there were no such keys
-        return {"settings": _facts(exam.settings, *unset, "min_compute_capability")}
+        # Empty ones are left out, so that older identities stay the same.
+        empty_link_fields = [name for name in ("link", "edge_ms", "cloud_ms") if not facts[name]]
+        return {"settings": _identity_data(exam.settings, *empty_link_fields, "min_compute_capability")}
 
     def algorithm_identity(self, algorithm: AlgorithmSpec) -> Mapping[str, object]:
-        files = {name: _existing(getattr(algorithm.settings, name)) for name in _FILES}
-        return {"settings": _facts(algorithm.settings), **files}
+        files = {name: _existing(getattr(algorithm.settings, name)) for name in _PATH_FIELDS}
+        return {"settings": _identity_data(algorithm.settings), **files}
 
     def run(self, case: ContractCase, report: Callable[[str], None]) -> None:
         from ianvs.kubeedge.run import run
@@ -74,8 +75,8 @@ class KubeEdge(Contract):
         return score(work_of(case), metrics_of(case.metrics))
 
     def table(self, columns: Table) -> Table:
-        """Ianvs's columns in its order and under its names, then ours."""
-        keyed, order = ("module", "metric", "hyperparameter"), {kind: place for place, kind in enumerate(_KINDS)}
+        """Return Ianvs's columns in its order and with its names, followed by those of ianvs."""
+        keyed, order = ("module", "metric", "hyperparameter"), {kind: place for place, kind in enumerate(_COLUMN_ORDER)}
         ordered = sorted(columns, key=lambda column: order.get(column[0], len(order)))
         return [(kind, key, key if kind in keyed else kind if kind in order else title) for kind, key, title in ordered]
 
@@ -85,18 +86,22 @@ class KubeEdge(Contract):
         return exact_tables(results, rank)
 
 
-def _facts(value: object, *left_out: str) -> object:
-    """Settings as plain data, without where things stood, and without the files that count on their own."""
+def _identity_data(value: object, *left_out: str) -> object:
+    """Return settings as plain data, without their locations and without fields that are digested separately."""
     if isinstance(value, ModelMetric):
         return {"metric": MetricSpec(value.name, value.url), "mode": value.mode}
     if isinstance(value, ThirdPartyPackage):
         return MetricSpec(value.name, value.url)
     if isinstance(value, tuple):
-        return [_facts(part) for part in value]
+        return [_identity_data(part) for part in value]
     if not is_dataclass(value):
         return value
-    without = ("place", "places", *_FILES, *left_out)
-    return {each.name: _facts(getattr(value, each.name)) for each in fields(value) if each.name not in without}
+    excluded = ("place", "places", *_PATH_FIELDS, *left_out)
+    return {
+        setting.name: _identity_data(getattr(value, setting.name))
+        for setting in fields(value)
+        if setting.name not in excluded
+    }
 
 
 def _existing(text: str) -> Path | str | None:

@@ -1,4 +1,4 @@
-"""Imports the files of modules and metrics as Ianvs does: under their basenames, siblings beside them importable."""
+"""Imports files of modules and metrics as KubeEdge Ianvs does: by basename, with the file's folder on sys.path."""
 
 import hashlib
 import importlib
@@ -24,10 +24,10 @@ from ianvs.kubeedge.yaml.settings import ModelMetric
 from ianvs.plugins.authors_files import source_spec
 from ianvs.plugins.loader import cause
 
-_OWN = "__ianvs_registered__"  # of a module that was imported here: what it registered, by kind and alias
+_REGISTERED_HERE = "__ianvs_registered__"  # attribute of an imported module: its registrations by (type, alias)
 
-# The kind under which a module of each type is registered.
-_KINDS = {
+# The registry's type for each type of module.
+_CLASS_TYPES = {
     **dict.fromkeys(("basemodel", "edgemodel", "cloudmodel", "drafter", "verifier"), ClassType.GENERAL),
     **dict.fromkeys(("dataset_processor", SCHEME), ClassType.GENERAL),
     **dict.fromkeys(("task_definition", "task_relationship_discovery", *MULTI_INFERENCE_MODULES), ClassType.STP),
@@ -41,26 +41,28 @@ _KINDS = {
 
 
 def prepare(work: Work) -> None:
-    """Make this process the case's: the provided modules, the working directory, and sys.path.
+    """Set up the process of a case: the provided modules, the working directory, and sys.path.
 
     The folders of modules stay on sys.path, the first module's first, for imports within methods and for metrics.
     """
     provide()
-    sys.dont_write_bytecode = True  # nothing is written beside the user's files
+    sys.dont_write_bytecode = True  # no files in the user's folders
     folder = Path(work.cwd or work.folder)
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)
-    folders = [str(_located(module.url).parent) for module in work.modules if module.url and Path(module.url).exists()]
+    folders = [
+        str(_absolute_path(module.url).parent) for module in work.modules if module.url and Path(module.url).exists()
+    ]
     sys.path[:] = list(dict.fromkeys([*folders, *([work.cwd] if work.cwd else []), *sys.path, str(folder)]))
     importlib.invalidate_caches()
 
 
-def _located(url: str) -> Path:
+def _absolute_path(url: str) -> Path:
     return Path(os.path.abspath(url))  # noqa: PTH100 - links are not followed, as in Python's own imports
 
 
 @contextmanager
-def _first(folder: Path) -> Iterator[None]:
+def _folder_first_on_path(folder: Path) -> Iterator[None]:
     before = list(sys.path)
     sys.path.insert(0, str(folder))
     try:
@@ -71,13 +73,13 @@ def _first(folder: Path) -> Iterator[None]:
 
 
 def import_file(url: str) -> ModuleType:
-    """The module in a file, or the package in a folder, under its basename up to the first dot.
+    """Import a file, or the package in a folder, under its basename up to the first dot.
 
-    A url that is no path may be the dotted name of a module below sys.path: one example of Ianvs has it.
-    A module of another path that has this name is out of sight meanwhile, and back afterwards. Raises PluginError
-    with the line that failed.
+    A url that is not a path may be the dotted name of a module below sys.path, as in one example of Ianvs.
+    A loaded module of the same name is hidden during the import and restored afterwards. Raises PluginError with the
+    line that failed.
     """
-    path = _located(url)
+    path = _absolute_path(url)
     if not path.exists() and all(part.isidentifier() for part in url.split(".")) and not url.endswith(".py"):
         with during(f"import of {url}"):
             return importlib.import_module(url)
@@ -87,38 +89,42 @@ def import_file(url: str) -> ModuleType:
         return sys.modules[unique]
     source = path / "__init__.py" if path.is_dir() else path
     if not source.is_file():
-        missing = "has no __init__.py" if path.is_dir() else "is not there"
-        raise PluginError(f"{shown_path(path)} {missing}.", code="missing-file")
-    present = sys.modules.get(name)
-    if present is not None and getattr(present, "__file__", None) == str(source):
-        sys.modules[unique] = present  # a sibling has imported it
-        return present
+        reason = "has no __init__.py" if path.is_dir() else "does not exist"
+        raise PluginError(f"{shown_path(path)} {reason}.", code="missing-file")
+    existing_module = sys.modules.get(name)
+    if existing_module is not None and getattr(existing_module, "__file__", None) == str(source):
+        sys.modules[unique] = existing_module  # a sibling has imported it
+        return existing_module
     search = [str(path)] if path.is_dir() else None
     spec = source_spec(name, source, search)
     if spec is None or spec.loader is None:
         raise PluginError(
-            f"{shown_path(source)} is no python file: its name has to end in .py.", code="wrong-path-type"
+            f"{shown_path(source)} is not a Python file: its name has to end in .py.", code="wrong-path-type"
         )
     module = importlib.util.module_from_spec(spec)
     before = _registry()
     sys.modules[name] = sys.modules[unique] = module
     try:
-        with during(f"import of {shown_path(source)}", source), _first(path.parent):
-            _executed(spec.loader, module, source)
+        with during(f"import of {shown_path(source)}", source), _folder_first_on_path(path.parent):
+            _execute_module(spec.loader, module, source)
     except BaseException:
-        for absent in (name, unique):
-            sys.modules.pop(absent, None)
+        for module_name in (name, unique):
+            sys.modules.pop(module_name, None)
         raise
     finally:
-        if present is not None:
-            sys.modules[name] = present
-    if present is not None:
-        _renamed(module, name, unique)
-    module.__dict__[_OWN] = {key: thing for key, thing in _registry().items() if before.get(key) is not thing}
+        if existing_module is not None:
+            sys.modules[name] = existing_module
+    if existing_module is not None:
+        _rename_members(module, name, unique)
+    module.__dict__[_REGISTERED_HERE] = {
+        key: registered_object
+        for key, registered_object in _registry().items()
+        if before.get(key) is not registered_object
+    }
     return module
 
 
-def _executed(loader: Loader, module: ModuleType, source: Path) -> None:
+def _execute_module(loader: Loader, module: ModuleType, source: Path) -> None:
     try:
         loader.exec_module(module)
     except ModuleNotFoundError as error:
@@ -129,15 +135,19 @@ def _executed(loader: Loader, module: ModuleType, source: Path) -> None:
 
 
 def _registry() -> dict[tuple[str, str], Any]:
-    return {(kind, name): thing for kind, names in ClassFactory.__registry__.items() for name, thing in names.items()}
+    return {
+        (kind, name): registered_object
+        for kind, names in ClassFactory.__registry__.items()
+        for name, registered_object in names.items()
+    }
 
 
-def _renamed(module: ModuleType, name: str, unique: str) -> None:
-    """Its classes and functions say the unique name, so that pickle finds them under it."""
+def _rename_members(module: ModuleType, name: str, unique: str) -> None:
+    """Set the unique name in the module's classes and functions, so that pickle finds them."""
     module.__name__ = unique
-    for thing in vars(module).values():
-        if getattr(thing, "__module__", None) == name:
-            thing.__module__ = unique
+    for member in vars(module).values():
+        if getattr(member, "__module__", None) == name:
+            member.__module__ = unique
 
 
 def import_modules(work: Work) -> None:
@@ -150,15 +160,15 @@ def import_modules(work: Work) -> None:
 
 
 def registered(module: Module) -> Callable[..., Any]:
-    """The class or function that a module names. Raises PluginError if its file registers no such thing."""
+    """Return the class or function that a module names. Raises PluginError if its file does not register it."""
     if module.type == SCHEME and not module.url and (point := installed(SCHEMES).get(module.name)) is not None:
         return cast("Callable[..., Any]", point.load())
-    return _lookup(_KINDS[module.type], module.name, module.url)
+    return _lookup(_CLASS_TYPES[module.type], module.name, module.url)
 
 
 def _lookup(kind: str, name: str, url: str | None) -> Callable[..., Any]:
-    # What this file registered counts, though another one may have taken the name since.
-    of_file: dict[tuple[str, str], Callable[..., Any]] = vars(import_file(url)).get(_OWN, {}) if url else {}
+    # This file's registration counts, even if another file has registered the same name since.
+    of_file: dict[tuple[str, str], Callable[..., Any]] = vars(import_file(url)).get(_REGISTERED_HERE, {}) if url else {}
     if (kind, name) in of_file:
         return of_file[kind, name]
     if ClassFactory.is_exists(kind, name):
@@ -173,10 +183,10 @@ def _lookup(kind: str, name: str, url: str | None) -> Callable[..., Any]:
 
 
 def load_metric(metric: MetricSpec | ModelMetric) -> Callable[..., Any]:
-    """The function of a metric with a url. Raises PluginError if its file can't be imported or has no such function."""
+    """Return the function of a metric with a url. Raises PluginError if its file can't be imported or lacks it."""
     if not metric.url:
         raise PluginError(
-            f"the metric '{metric.name}' needs a url: it is none of those that ianvs computes by itself.",
+            f"the metric '{metric.name}' needs a url: it is not built in.",
             code="unknown-metric",
         )
     return _lookup(ClassType.GENERAL, metric.name, str(metric.url))

@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor
 
 CONTEXT = {
-    "round": "int, counts the calls of train() from 1, in a stream its chunks; 0 when the untrained model is examined",
-    "chunk": "int, which chunk of the stream was asked last, from 1; only where the exam asks before it tells",
+    "round": "int, number of the train() call from 1, in a stream of the chunk; 0 for evaluating the untrained model",
+    "chunk": "int, number of the last predicted chunk of the stream, from 1; only in prequential exams",
     "classes": "tuple of str, names of all classes of the exam; a class index is a position in it",
     "classes_seen": "tuple of int, class indices taught up to and including this round; () before the first",
     "new_classes": "tuple of int, class indices taught in this round",
-    "num_classes": "int, len(classes): the size of a head that will do until the end",
+    "num_classes": "int, len(classes): the size of a head for all rounds",
     "device": "str, 'cpu' or 'cuda'",
     "seed": "int, the case's seed",
     "generator": "numpy.random.Generator of this round, seeded by (seed, round)",
-    "folder": "pathlib.Path, a place of this case to keep files",
-    "progress": "callable(fraction, **numbers), reports how much of this call is done, 0 to 1, and say loss=0.3",
+    "folder": "pathlib.Path, a folder for files of this case",
+    "progress": "callable(fraction, **numbers), reports the completed share of this call, 0 to 1, and, say, loss=0.3",
     "task": "int, identity of the task, only where the scenario's rules show it",
-    "task_classes": "tuple of int, class indices of that task, only where answers are chosen among these",
-    "passes": "int or None, how often a learner may iterate over the data; None: as often as it likes",
+    "task_classes": "tuple of int, class indices of that task, only where predictions are restricted to them",
+    "passes": "int or None, how often a learner may iterate over the data; None: without a limit",
     "pretraining": "bool, only in continual pre-training: True in a stage, whose labels are hidden, False when a copy "
-    "is adapted to a downstream task and answers for it",
-    "generation": "Generation or None, in predict(): writes replies to prompts, by whom the job wants them written",
+    "is adapted to a downstream task and evaluated on it",
+    "generation": "Generation or None, in predict(): generates replies to prompts, locally or on the job's server",
     "train_rounds": "tuple of TrainData, one per round so far; only for a class with `sees_past_rounds = True`",
 }
 """The keyword arguments that a plugin may name in train() and predict(); it gets those that it names."""
@@ -43,11 +43,11 @@ EXAM_FACTS = {
     "classes": "tuple of str, names of all classes of the exam",
     "num_classes": "int, len(classes)",
     "rounds": "int, how many rounds are trained",
-    "conversations": "for ianvs's own methods alone, (what users said, replies) of each round that will be trained; "
+    "conversations": "only for ianvs's own methods, (user turns, replies) of each round that will be trained; "
     "else None",
-    "feedback": "str, what is told of an answer, 'label', 'correctness', 'score' or 'text', where the exam asks before "
-    "it tells; else ''",
-    "server": "dict with url, name and root of the model on the server that is to write replies, where the job says "
+    "feedback": "str, the feedback on predictions in a prequential exam, 'label', 'correctness', 'score' or 'text'; "
+    "else ''",
+    "server": "dict with url, name and root of the model on the server that generates replies, if the job has "
     "`generation: {engine: server}`; else None",
 }
 """The keyword arguments that a plugin may name in check_exam(); it gets those that it names."""
@@ -164,7 +164,7 @@ class Generation(Protocol):
 
 @runtime_checkable
 class Learner(Protocol):
-    """A method that is examined. The keyword arguments of its constructor are its hyperparameters.
+    """An algorithm under evaluation. The keyword arguments of its constructor are its hyperparameters.
 
     Besides the methods below, a class may have:
 
@@ -230,5 +230,5 @@ class Learner(Protocol):
         """Restore what `save` wrote.
 
         Args:
-            path: The path that `save` returned, or else was given.
+            path: The path returned by `save`, or its argument if it returned None.
         """

@@ -30,7 +30,7 @@ from ianvs.base.package import PACKAGE
 from ianvs.plugins.authors_files import add_folders, is_source, kept_files, package_spec, source_spec
 from ianvs.plugins.local_imports import import_folders, package_of
 from ianvs.plugins.mode_switch import share_train
-from ianvs.plugins.registration import aliases_of, sedna_stand_in
+from ianvs.plugins.registration import aliases_of, sedna_stub
 
 ENTRY_POINTS = "ianvs.algorithms"
 _UNIQUE = "ianvs_plugin_"  # with it names of modules begin that are made from authors' files
@@ -215,7 +215,7 @@ def _imported(path: Path) -> Loaded:
     for before in [each for each in sys.modules if each.startswith(unique)]:
         del sys.modules[before]
     loaded = Loaded(None, folders, _rivals=_rivals(folders))
-    with loaded.active(), sedna_stand_in():
+    with loaded.active(), sedna_stub():
         try:
             if package is None:
                 loaded.target = _executed(spec)

@@ -1,4 +1,4 @@
-"""`ClassFactory.register`, the decorator that plugins written for Ianvs carry. It marks, it does not collect.
+"""`ClassFactory.register`, the decorator that plugins written for Ianvs carry. It stores the alias on the object.
 
 Ianvs keeps one process-wide table in which a second class of the same alias silently replaces the first. Here the alias
 is written on the object itself, and the loader looks for it in the one module that the yaml names.
@@ -57,7 +57,7 @@ def aliases_of(target: object) -> tuple[str, ...]:
 
 
 @contextmanager
-def sedna_stand_in() -> Iterator[None]:
+def sedna_stub() -> Iterator[None]:
     """While a plugin is imported, `from sedna.common.class_factory import ClassFactory` works without sedna."""
     if "sedna" in sys.modules or find_spec("sedna") is not None:
         yield

@@ -36,30 +36,30 @@ def source_of(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path |
         {short file name: digest}; {} if the file is not known. Names are relative to the plugin's folder or its
         package, and those of ianvs to ianvs's, so that a moved folder keeps them.
     """
-    place = _place(url, name, group, job)
-    return {place.short(path): tree_digest(path) for path in sorted(place.files())}
+    plugin_files = _locate(url, name, group, job)
+    return {plugin_files.short(path): tree_digest(path) for path in sorted(plugin_files.files())}
 
 
 def file_digests(url: str | None, name: str, job: Path | None = None) -> dict[str, str]:
     """Digest the text of each source file of a plugin, as `source_of`; only line ends don't count."""
-    place = _place(url, name, ENTRY_POINTS, job)
-    return {place.short(path): bytes_digest(path) for path in sorted(place.files())}
+    plugin_files = _locate(url, name, ENTRY_POINTS, job)
+    return {plugin_files.short(path): bytes_digest(path) for path in sorted(plugin_files.files())}
 
 
 def local_files(url: str | None, name: str, job: Path | None = None) -> set[Path]:
     """The files that `source_of` digests."""
-    return _place(url, name, ENTRY_POINTS, job).files()
+    return _locate(url, name, ENTRY_POINTS, job).files()
 
 
 def authors_sources(url: str | None, name: str, job: Path | None = None, group: str = ENTRY_POINTS) -> list[Path]:
-    """Those of `local_files` that neither we nor an installed package have brought, the plugin's own first."""
-    place = _place(url, name, group, job)
-    theirs = (path for path in place.files() if own_name(path) is None and not is_installed(path))
-    return sorted(theirs, key=lambda path: (path != place.entry, path))
+    """Return the `local_files` that belong neither to ianvs nor to an installed package, the entry file first."""
+    plugin_files = _locate(url, name, group, job)
+    theirs = (path for path in plugin_files.files() if own_name(path) is None and not is_installed(path))
+    return sorted(theirs, key=lambda path: (path != plugin_files.entry, path))
 
 
-class _Place(NamedTuple):
-    """The file of a plugin. folder: from which its files are named. homes: folders whose modules are local."""
+class _PluginFiles(NamedTuple):
+    """The files of a plugin. folder: base of their short names. homes: folders whose modules are local."""
 
     entry: Path | None = None
     folder: Path = Path()
@@ -69,7 +69,7 @@ class _Place(NamedTuple):
         return set() if self.entry is None else source_files(self.entry, self.homes)
 
     def short(self, path: Path) -> str:
-        """The name of one of the files."""
+        """Return the short name of one of the files."""
         if path.is_relative_to(self.folder):
             return path.relative_to(self.folder).as_posix()
         if (package_path := own_name(path)) is not None:
@@ -78,19 +78,21 @@ class _Place(NamedTuple):
         return os.path.relpath(path, self.folder if self.folder.is_relative_to(around) else around)
 
 
-def _place(url: str | None, name: str, group: str, job: Path | None) -> _Place:
-    of_job = () if job is None else (job.resolve(),)
+def _locate(url: str | None, name: str, group: str, job: Path | None) -> _PluginFiles:
+    job_folder = () if job is None else (job.resolve(),)
     if url is not None and url.endswith(".py"):
         entry = Path(url).resolve()
-        return _Place(entry, package_of(entry) or entry.parent, (*import_folders(entry), *of_job))
+        return _PluginFiles(entry, package_of(entry) or entry.parent, (*import_folders(entry), *job_folder))
     if url is not None and Path(url).is_absolute():  # the folder of a package
         file = Path(url).resolve() / INIT
-        return _Place(file, file.parent, (file.parent, *of_job)) if file.is_file() else _Place()
+        return _PluginFiles(file, file.parent, (file.parent, *job_folder)) if file.is_file() else _PluginFiles()
     if url is None and name not in installed(group):
-        return _Place()
+        return _PluginFiles()
     module = (url or installed(group)[name].value).partition(":")[0]
     source = find_module(module, [*sys.path])
     if source is None:
-        return _Place()
-    below = module.count(".") - (source.name != INIT)  # local are the modules of its package
-    return _Place(source, source.parent, (source if below < 0 else source.parents[below], *of_job))
+        return _PluginFiles()
+    package_depth = module.count(".") - (source.name != INIT)  # modules of its top-level package are local
+    return _PluginFiles(
+        source, source.parent, (source if package_depth < 0 else source.parents[package_depth], *job_folder)
+    )

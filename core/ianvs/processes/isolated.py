@@ -1,6 +1,6 @@
-"""A process that answers questions by running authors' code.
+"""Runs functions on untrusted files in a subprocess.
 
-A question goes there by pickle, answers come back as json: nothing that arrives here can run code.
+Arguments are sent by pickle, results come back as JSON, so that results can't run code in this process.
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ from ianvs.processes.engines.engine import Engine, Reporter, Task, call_target, 
 from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, close_all_but, prctl, redirect
 from ianvs.processes.sandbox import Sandbox
 
-_TICK, _CONNECT_SECONDS = 0.5, 10.0
+_POLL_SECONDS, _CONNECT_SECONDS = 0.5, 10.0
 _STREAMS: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-_BOOT_SECONDS = 600.0  # of a process that starts: nothing of an author's runs yet, so it counts towards no limit
+_BOOT_SECONDS = 600.0  # start-up of a process, before plugin code runs, so no limit of the job applies
 
 
-class Unanswered(Exception):  # noqa: N818 - it is told as a problem of the author's file
-    """In words why there is no answer. overran: it took too long."""
+class IsolatedCallError(Exception):
+    """Raised if a call has no result. overran: it exceeded its time limit."""
 
-    def __init__(self, why: str, *, overran: bool = False) -> None:
-        super().__init__(why)
+    def __init__(self, reason: str, *, overran: bool = False) -> None:
+        super().__init__(reason)
         self.overran = overran
 
 
-class Isolated:
-    """Answers one question after another. Who ends it, or never ends, does so for itself: the next has another process.
+class IsolatedCaller:
+    """Calls functions in a subprocess, one after another. If a call crashes or times out, the next gets a new process.
 
-    environment: variables that it has in place of ours. engine: asked, whenever a process is needed, for an open engine
-    that forks it; without one, or for None, python is started. sandbox: in which the process runs; no engine forks it
-    then.
+    Args:
+        environment: Environment variables that override those of this process.
+        engine: Returns an open engine that forks the process, or None: then Python is started.
+        sandbox: The sandbox to run in; the process is then not forked by an engine.
     """
 
     def __init__(
@@ -57,29 +58,29 @@ class Isolated:
         self._process: _Process | None = None
 
     def ask(self, function: str, question: object, seconds: float) -> Any:
-        """What `function`, "package.module:name", returns to `question`. Raises Unanswered."""
-        [answer] = self.each(function, question, seconds)
+        """Return the result of `function`, "package.module:name", for `question`. Raises IsolatedCallError."""
+        [answer] = self.call_iter(function, question, seconds)
         return answer
 
-    def each(self, function: str, question: object, seconds: float) -> Iterator[Any]:
-        """What `function` yields to `question`; each answer may take `seconds`. Raises Unanswered."""
-        used, answered = self._process is not None, False
+    def call_iter(self, function: str, question: object, seconds: float) -> Iterator[Any]:
+        """Yield the results of `function` for `question`; each may take `seconds`. Raises IsolatedCallError."""
+        had_process, has_result = self._process is not None, False
         try:
             process = self._process = self._process or self._started()
             _send(process, (function, question))
-            while answer := _received(process, seconds):
-                answered = True
+            while answer := _receive(process, seconds):
+                has_result = True
                 yield answer[0]
             return
-        except BaseException as error:  # whoever wants no more answers has it ended, too
+        except BaseException as error:  # also GeneratorExit, if the caller stops early
             self.close()
-            if answered or not used or not isinstance(error, Unanswered) or error.overran:
+            if has_result or not had_process or not isinstance(error, IsolatedCallError) or error.overran:
                 raise
-        # What was asked before may have left something that ended the process.
-        yield from self.each(function, question, seconds)
+        # Retry once: an earlier call may have damaged the process.
+        yield from self.call_iter(function, question, seconds)
 
     def close(self) -> None:
-        """End the process, with all that it has started; a further question starts another."""
+        """End the process and its children; a further call starts a new one."""
         if self._process is not None:
             self._process.end()
             self._process = None
@@ -87,11 +88,11 @@ class Isolated:
     def _started(self) -> _Process:
         engine = self._engine() if self._sandbox is None else None
         if engine is None:
-            process = _spawned(self._environment, self._sandbox)
+            process = _spawn(self._environment, self._sandbox)
         else:
-            process = _forked(engine, self._environment)
+            process = _fork(engine, self._environment)
         try:
-            _received(process, _BOOT_SECONDS)
+            _receive(process, _BOOT_SECONDS)
         except BaseException:
             process.end()
             raise
@@ -99,54 +100,54 @@ class Isolated:
 
 
 class InThisProcess:
-    """Answers as `Isolated` does, in this very process: breakpoints work, and no limit holds."""
+    """`IsolatedCaller` without a subprocess, for debugging: breakpoints work, and there are no time limits."""
 
     def ask(self, function: str, question: object, seconds: float) -> Any:
-        """Return what `function` returns. Raises Unanswered."""
-        [answer] = self.each(function, question, seconds)
+        """Return the result of `function`. Raises IsolatedCallError."""
+        [answer] = self.call_iter(function, question, seconds)
         return answer
 
-    def each(self, function: str, question: object, seconds: float) -> Iterator[Any]:
-        """Yield what `function` yields, in the form that it has after a transfer. Raises Unanswered."""
+    def call_iter(self, function: str, question: object, seconds: float) -> Iterator[Any]:
+        """Yield the results of `function`, converted as in a transfer. Raises IsolatedCallError."""
         try:
-            for answer in _answers_of(function, question):
+            for answer in _results_of(function, question):
                 yield json.loads(json.dumps(answer))
         except SystemExit:
-            raise Unanswered("ended the process") from None
+            raise IsolatedCallError("terminated its process") from None
 
     def close(self) -> None:
         """Do nothing: there is no process to end."""
 
 
 def ask_isolated(function: str, question: object, seconds: float) -> Any:
-    """`Isolated.ask`, of a process for this question alone."""
-    with contextlib.closing(Isolated()) as process:
+    """Call a function in a subprocess that is used only once."""
+    with contextlib.closing(IsolatedCaller()) as process:
         return process.ask(function, question, seconds)
 
 
 def main() -> None:
-    """The life of a process that was started for it."""
+    """Serve calls from standard input, in a process of its own."""
     prctl(PARENT_DEATH_SIGNAL, getattr(signal, "SIGKILL", 0))
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     redirect(os.open(os.devnull, os.O_WRONLY))
-    _answer(questions, answers)
+    _serve(questions, answers)
 
 
-def answer_at(address: str, _: Reporter) -> None:
-    """The life of a task of an engine; questions come from the socket at `address`."""
+def serve_calls(address: str, _: Reporter) -> None:
+    """Serve calls from the socket at `address`, as a task of an engine."""
     with socket.socket(socket.AF_UNIX) as channel:
         channel.connect(address)
-        close_all_but({channel.fileno()})  # authors' code could write to the engine
-        _answer(channel.makefile("rb"), channel.makefile("wb"))
+        close_all_but({channel.fileno()})  # plugin code must not write to the engine
+        _serve(channel.makefile("rb"), channel.makefile("wb"))
 
 
-def _answers_of(function: str, question: object) -> Iterator[Any]:
-    """What the function yields, or the one value that it returns."""
+def _results_of(function: str, question: object) -> Iterator[Any]:
+    """Yield the results of a generator function, or the value of another one."""
     result = call_target(function)(question)
     yield from result if isinstance(result, Iterator) else [result]
 
 
-def _answer(questions: IO[bytes], answers: IO[bytes]) -> None:
+def _serve(questions: IO[bytes], answers: IO[bytes]) -> None:
     answers.write(b"[]\n")  # ready
     answers.flush()
     while True:
@@ -154,44 +155,44 @@ def _answer(questions: IO[bytes], answers: IO[bytes]) -> None:
             function, question = pickle.load(questions)
         except EOFError:
             return
-        for line in chain(([answer] for answer in _answers_of(function, question)), [[]]):
+        for line in chain(([answer] for answer in _results_of(function, question)), [[]]):
             answers.write(json.dumps(line).encode() + b"\n")
             answers.flush()
 
 
 @dataclass(frozen=True)
 class _Process:
-    """kill: ends it and all that it has started. forget: waits for it, and leaves nothing of it."""
+    """A subprocess. kill: kill its process group. wait_and_clean_up: reap it and delete its temporary files."""
 
     questions: IO[bytes]
     answers: IO[bytes]
     kill: Callable[[], None]
-    forget: Callable[[], None] = lambda: None
+    wait_and_clean_up: Callable[[], None] = lambda: None
 
     def end(self) -> None:
         self.kill()
         for file in (self.questions, self.answers):
             with contextlib.suppress(OSError):
                 file.close()
-        self.forget()
+        self.wait_and_clean_up()
 
 
 def _boot(environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """A process with questions to its standard input and answers from its standard output."""
+    """Start a process with calls on its standard input and results on its standard output."""
     return start_python(f"{__name__}:{main.__name__}", env=environment, **_STREAMS)
 
 
 def _boot_in(sandbox: Sandbox, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """The same in a sandbox."""
+    """Start such a process in a sandbox."""
     command = sandbox.command(python_command(f"{__name__}:{main.__name__}"), environment)
     try:
         process: subprocess.Popen[bytes] = subprocess.Popen(command, start_new_session=True, **_STREAMS)
         return process
     except OSError as error:
-        raise Unanswered(f"needs a sandbox, which can't be started ({error})") from error
+        raise IsolatedCallError(f"needs a sandbox, which can't be started ({error})") from error
 
 
-def _spawned(environment: Mapping[str, str], sandbox: Sandbox | None) -> _Process:
+def _spawn(environment: Mapping[str, str], sandbox: Sandbox | None) -> _Process:
     folder = tempfile.mkdtemp(prefix="ianvs-")
     if sandbox is None:
         process = _boot({**os.environ, **environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)})
@@ -210,48 +211,48 @@ def _spawned(environment: Mapping[str, str], sandbox: Sandbox | None) -> _Proces
     return _Process(process.stdin, process.stdout, kill, forget)
 
 
-def _forked(engine: Engine, environment: Mapping[str, str]) -> _Process:
-    """A task of `engine`, which has imported already what takes seconds; the engine ends what a task leaves behind."""
+def _fork(engine: Engine, environment: Mapping[str, str]) -> _Process:
+    """Start it as a task of `engine`, which has done slow imports already and kills the children of a task."""
     key = f"ianvs-{uuid.uuid4().hex}"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"\0{key}")
         listener.listen(1)
-        engine.submit(Task(key, f"{__name__}:{answer_at.__name__}", f"\0{key}", environment=environment))
-        while not any(event.key == key for event in engine.events(_TICK)):  # it has begun, or ended
+        engine.submit(Task(key, f"{__name__}:{serve_calls.__name__}", f"\0{key}", environment=environment))
+        while not any(event.key == key for event in engine.events(_POLL_SECONDS)):  # until it has started or ended
             pass
         listener.settimeout(_CONNECT_SECONDS)
         try:
             channel, _ = listener.accept()
         except TimeoutError:
-            raise Unanswered("ended the process") from None
+            raise IsolatedCallError("terminated its process") from None
     questions, answers = channel.makefile("wb"), channel.makefile("rb")
-    channel.close()  # with the last of the two files
+    channel.close()  # closed with the second file object
 
     return _Process(questions, answers, lambda: engine.cancel(key, force=True))
 
 
 def _send(process: _Process, message: object) -> None:
-    with contextlib.suppress(OSError):  # it is gone, which `_received` tells
+    with contextlib.suppress(OSError):  # if it has ended, `_receive` raises
         pickle.dump(message, process.questions)
         process.questions.flush()
 
 
-def _received(process: _Process, seconds: float) -> list[Any]:
-    """[answer], or [] after the last, and when the process has started."""
+def _receive(process: _Process, seconds: float) -> list[Any]:
+    """Return [result], or [] after the last one and when the process is ready."""
     latest = time.monotonic() + seconds
     timer = threading.Timer(seconds, process.kill)
     timer.start()
     line = b""
     try:
         line = process.answers.readline()
-    except ConnectionError:  # it has ended with a question unread
+    except ConnectionError:  # it ended before it read the call
         pass
     finally:
         timer.cancel()
     if line.endswith(b"\n"):
-        with contextlib.suppress(ValueError):  # what authors' code has written there
+        with contextlib.suppress(ValueError):  # plugin code may have written other output
             answer: list[Any] = json.loads(line)
             return answer
     if time.monotonic() >= latest:
-        raise Unanswered(f"took longer than limits.check_seconds: {seconds:g}", overran=True)
-    raise Unanswered("ended the process")
+        raise IsolatedCallError(f"exceeded limits.check_seconds ({seconds:g} s)", overran=True)
+    raise IsolatedCallError("terminated its process")

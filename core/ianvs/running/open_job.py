@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 from ianvs.base.errors import IanvsError, closest
 from ianvs.base.package import job_path
 from ianvs.config import load_job
-from ianvs.config.overrides import parsed
+from ianvs.config.overrides import parse_overrides
 from ianvs.config.spec import JobSpec
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.cases import cells
@@ -87,7 +87,7 @@ def open_job(
         engine=options.get("engine"),
         device=options.get("device"),
         environment=os.environ,
-        overrides=parsed(options.get("settings", ())),
+        overrides=parse_overrides(options.get("settings", ())),
     )
     engine = (lambda: None) if early is None else partial(early.forking, job)
     with closing(Inspector(job, engine, partial(inspector_sandbox, job), inline=runs_inline(job))) as inspector:

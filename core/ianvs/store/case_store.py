@@ -34,9 +34,9 @@ from ianvs.store.keys import digest
 from ianvs.store.round_store import ALL_PREDICTIONS, CASE, RESULT, ROUNDS, SCORES, SIMILARITIES, Record, RoundStore
 from ianvs.store.stored_score import StoredScore, stored_score
 
-_EVALUATED = "evaluated"  # status in result.json of a case that is not scored yet
-_STORED = "stored"  # in result.json: what a finished case consists of
-_LISTED = (CASE, ROUNDS, SCORES)
+_EVALUATED = "evaluated"  # in result.json: status of a case that is not scored yet
+_FILE_LIST = "stored"  # in result.json: key of the files of a finished case
+_JSON_FILES = (CASE, ROUNDS, SCORES)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class CaseState:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all predictions are as they were stored: whatever is missing can be computed from them."""
+        """Whether all predictions are undamaged, so that the rest can be computed from them."""
         return set(self.damaged) <= {CASE, SCORES}
 
     @property
@@ -74,31 +74,31 @@ class CaseStore(RoundStore):
     # --- identity -----------------------------------------------------------------------------------------------
 
     def begin(self, case: TestCase, identity: Mapping[str, object]) -> None:
-        """Make the directory and remember the case under its name, so that a later plan can say what changed.
+        """Create the directory, and store the case's id by name, so that a later plan can report what changed.
 
-        A failure of an earlier try, and what it left half-written, are deleted.
+        An earlier failure and partial files are deleted.
         """
         remove(self.folder(case.id) / RESULT)
         self._remove_half_written(case.id)
-        self.name(case, identity)
+        self.write_case(case, identity)
         write_atomic(self.root / ".names" / name_key(case), case.id.encode(), durable=False)
 
-    def name(self, case: TestCase, identity: Mapping[str, object]) -> None:
+    def write_case(self, case: TestCase, identity: Mapping[str, object]) -> None:
         """Write case.json."""
         facts = {**vars(case), "hyperparameters": without_secrets(case.hyperparameters)}
         self._write(case.id, CASE, {"case": facts, "identity": dict(identity)}, durable=False)
 
     def identity(self, case_id: str) -> dict[str, Any] | None:
-        """None if nothing is stored of the case. Raises DamagedError."""
+        """Return the identity in case.json; None if nothing is stored. Raises DamagedError."""
         record = self._read(case_id, CASE)
         return None if record is None else record["identity"]
 
     def exam_id(self, case_id: str) -> str:
-        """ "" if nothing is stored of the case. Raises DamagedError."""
+        """Return the id of the exam, or an empty string. Raises DamagedError."""
         return str((self.identity(case_id) or {}).get("exam_id", ""))
 
     def predecessor(self, case: TestCase) -> str | None:
-        """Id under which the same algorithm, hyperparameters and seed ran last, if it was another one."""
+        """Return the id of the last case with the same algorithm, hyperparameters and seed, if it differs."""
         try:
             text = (self.root / ".names" / name_key(case)).read_text()
         except (OSError, UnicodeDecodeError):  # it is a hint, and may be anything
@@ -106,7 +106,7 @@ class CaseStore(RoundStore):
         return text if text.isalnum() and text.isascii() and text != case.id else None
 
     def case(self, case_id: str) -> TestCase | None:
-        """None if nothing is stored of it. Raises DamagedError."""
+        """Return the stored case; None if there is none. Raises DamagedError."""
         record = self._read(case_id, CASE)
         if record is None:
             return None
@@ -115,8 +115,8 @@ class CaseStore(RoundStore):
 
     # --- starting over -------------------------------------------------------------------------------------------
 
-    def sweep(self, case_id: str) -> None:
-        """Delete what a killed process left half-written, unless another process works on the case."""
+    def remove_partial_files(self, case_id: str) -> None:
+        """Delete partial files of a killed process, unless another process works on the case."""
         try:
             with self.lock(case_id).acquire(timeout=0):
                 self._remove_half_written(case_id)
@@ -129,15 +129,15 @@ class CaseStore(RoundStore):
             for path in folder.glob(pattern):
                 remove(path)
 
-    def reset(self, case_id: str, *, first_answers_count: bool = False) -> None:
-        """Delete all rounds and scores: the case starts over. Its log is kept.
+    def reset(self, case_id: str, *, keep_journals: bool = False) -> None:
+        """Delete all rounds and scores, to restart the case. Its log is kept.
 
-        first_answers_count: also keep the journals, because the labels were revealed to the learner.
+        keep_journals: keep the first predictions of streams, because their labels were revealed to the learner.
         """
         folder = self.folder(case_id)
-        for path in () if first_answers_count else folder.glob("stream-*.journal"):
+        for path in () if keep_journals else folder.glob("stream-*.journal"):
             remove(path)
-        # The plugin's own folder is emptied and kept: it is the current folder of its process.
+        # The plugin's folder is emptied but not removed, since it is the working directory of its process.
         inside = self.files(case_id).iterdir() if self.files(case_id).is_dir() else ()
         for name in (RESULT, ROUNDS, ALL_PREDICTIONS, SCORES, SIMILARITIES, "rounds", *earlier.FILES):
             remove(folder / name)
@@ -147,7 +147,7 @@ class CaseStore(RoundStore):
     # --- scores -------------------------------------------------------------------------------------------------
 
     def has_score(self, case_id: str, key: str, after: int | None = None) -> bool:
-        """Whether it is stored and not damaged. after: computed over the first rounds only; None: over all."""
+        """Whether a score is stored and undamaged. after: of the first rounds only; None: of all rounds."""
         try:
             return self.score(case_id, key, after) is not None
         except DamagedError:
@@ -158,7 +158,7 @@ class CaseStore(RoundStore):
 
         Args:
             case_id: Id of the case.
-            key: Of the metric with its options.
+            key: Key of the metric with its options.
             score: From `ianvs.store.stored_score.score_record`.
             after: Number of rounds if it is computed over the first rounds only.
         """
@@ -170,25 +170,25 @@ class CaseStore(RoundStore):
         self._write(case_id, SCORES, stored, durable=False)
 
     def score(self, case_id: str, key: str, after: int | None = None) -> StoredScore | None:
-        """As it was written. Raises DamagedError."""
+        """Return a stored score. Raises DamagedError."""
         stored = self._read(case_id, SCORES) or {"scores": {}, "rungs": {}}
         scores = stored["scores"] if after is None else stored["rungs"].get(str(after), {})
         return stored_score(scores[key]) if key in scores else None
 
     def scores(self, case_id: str) -> Mapping[str, Record]:
-        """Scores over all rounds by key, for `ianvs.store.stored_score.stored_score`; none if they are damaged."""
+        """Return scores over all rounds by key, for `ianvs.store.stored_score.stored_score`; {} if damaged."""
         scores: Mapping[str, Record] = self._scores(case_id)["scores"]
         return scores
 
     def finished_records(self, case_id: str) -> tuple[Sequence[Record], Mapping[str, Record]]:
-        """(the content of each round.json, that of scores.json by key) of a finished case. Raises DamagedError."""
+        """Return (content of each round.json, scores by key) of a finished case. Raises DamagedError."""
         rounds, scores = self._read(case_id, ROUNDS), self._read(case_id, SCORES)
         if rounds is None or scores is None:
             raise DamagedError(self.folder(case_id) / (ROUNDS if rounds is None else SCORES), CHANGED_MESSAGE)
         return rounds["rounds"], scores["scores"]
 
     def _scores(self, case_id: str) -> dict[str, Any]:
-        """Content of scores.json to add to; what is damaged is computed again."""
+        """Return the content of scores.json; empty if it is damaged, since scores are computed again."""
         with suppress(DamagedError):
             if (stored := self._read(case_id, SCORES)) is not None:
                 return stored
@@ -197,11 +197,11 @@ class CaseStore(RoundStore):
     # --- while it runs ------------------------------------------------------------------------------------------
 
     def note_running(self, case_id: str, facts: Mapping[str, object]) -> None:
-        """Tell other processes what the case is doing: round, rounds, doing, since (seconds since the epoch), pid."""
+        """Publish the case's progress to other processes: round, rounds, doing, since (seconds of the epoch), pid."""
         write_note(self.folder(case_id) / "running.json", facts)
 
     def running(self, case_id: str) -> dict[str, Any] | None:
-        """What the case is doing right now; None if no process holds its lock."""
+        """Return the case's progress; None if no process holds its lock."""
         try:
             facts: dict[str, Any] = json.loads(read_bytes(self.folder(case_id) / "running.json") or b"")
         except (ValueError, DamagedError):
@@ -214,12 +214,12 @@ class CaseStore(RoundStore):
 
     # --- the end ------------------------------------------------------------------------------------------------
 
-    def note_answered(self, case_id: str, facts: Mapping[str, object]) -> None:
-        """All rounds are evaluated; `facts` are what `finish` needs once they are scored."""
+    def store_evaluated(self, case_id: str, facts: Mapping[str, object]) -> None:
+        """Store that all rounds are evaluated, and the `facts` for `finish` after scoring."""
         self._write(case_id, RESULT, {"status": _EVALUATED, "failure": None, **facts}, durable=False)
 
-    def answered(self, case_id: str) -> dict[str, Any] | None:
-        """The facts of `note_answered`; None if a round is not evaluated yet."""
+    def evaluated_facts(self, case_id: str) -> dict[str, Any] | None:
+        """Return the facts of `store_evaluated`; None if a round is not evaluated yet."""
         try:
             record = self._read(case_id, RESULT) or {}
         except DamagedError:
@@ -230,29 +230,29 @@ class CaseStore(RoundStore):
         return facts
 
     def finish(self, case_id: str, facts: Mapping[str, object]) -> None:
-        """Store that the case ended well. facts: bound, finished_at, provenance."""
+        """Store that the case has finished. facts: bound, finished_at, provenance."""
         self.join_rounds(case_id)
         self._write(case_id, SCORES, self._scores(case_id), durable=False)
         self._write(case_id, RESULT, self.finished_record(case_id, facts))
         (self.folder(case_id) / "running.json").unlink(missing_ok=True)
 
     def finished_record(self, case_id: str, facts: Mapping[str, object]) -> dict[str, object]:
-        """Content of result.json once all other files are written.
+        """Return the content of result.json, once all other files are written.
 
-        It lists them, so that one file and the sizes and times of the others tell that the case is as it was stored.
+        It lists them, so that integrity is checked from result.json plus sizes and modification times.
         """
         rounds, folder = self._read(case_id, ROUNDS), self.folder(case_id)
-        files = {name: file_state(folder / name) for name in _LISTED if (folder / name).is_file()}
+        files = {name: file_state(folder / name) for name in _JSON_FILES if (folder / name).is_file()}
         files |= {} if rounds is None else rounds["files"]
         stored = {"files": files, "exam_id": self.exam_id(case_id), "scores": list(self._scores(case_id)["scores"])}
-        return {"status": "finished", "failure": None, **facts, _STORED: stored}
+        return {"status": "finished", "failure": None, **facts, _FILE_LIST: stored}
 
     def facts(self, case_id: str) -> dict[str, Any]:
-        """What `finish` was called with."""
+        """Return the facts given to `finish`."""
         return _facts(self.result(case_id) or {})
 
-    def drop(self, case_id: str, damaged: Iterable[str]) -> None:
-        """Delete damaged files, and all rounds if one of them is of rounds."""
+    def remove_damaged(self, case_id: str, damaged: Iterable[str]) -> None:
+        """Delete damaged files, and all rounds if a file of rounds is damaged."""
         names = set(damaged)
         if names & {ROUNDS, ALL_PREDICTIONS}:
             names |= {ROUNDS, ALL_PREDICTIONS}
@@ -260,9 +260,13 @@ class CaseStore(RoundStore):
             remove(self.folder(case_id) / name)
 
     def fail(self, case_id: str, failure: Failure) -> None:
-        """Store that the case failed. Complete rounds stay valid, and what `note_answered` stored."""
+        """Store that the case failed. Complete rounds stay valid, and what `store_evaluated` stored."""
         log = None if failure.log is None else str(failure.log)
-        record = {"status": "failed", "failure": {**vars(failure), "log": log}, _EVALUATED: self.answered(case_id)}
+        record = {
+            "status": "failed",
+            "failure": {**vars(failure), "log": log},
+            _EVALUATED: self.evaluated_facts(case_id),
+        }
         self._write(case_id, RESULT, record)
 
     def result(self, case_id: str) -> dict[str, Any] | None:
@@ -271,11 +275,11 @@ class CaseStore(RoundStore):
         return None if record is None or record["status"] == _EVALUATED else record
 
     def state(self, case_id: str, *, thoroughly: bool = False) -> CaseState:
-        """The state of the case, and whether its files are as they were stored.
+        """Return the state of the case, with its damaged files.
 
         Args:
             case_id: Id of the case.
-            thoroughly: Read files even if their size and time are as they were noted.
+            thoroughly: Read files even if their size and modification time are unchanged.
 
         Raises:
             IanvsError: A file may not be read.
@@ -288,11 +292,11 @@ class CaseStore(RoundStore):
             return CaseState("unfinished" if (self.folder(case_id) / CASE).exists() else None)
         if result["status"] != "finished":
             return CaseState(result["status"], result=result)
-        stored = result.get(_STORED)
+        stored = result.get(_FILE_LIST)
         if stored is not None and not thoroughly and not self._differing(case_id, stored["files"]):
             return CaseState("finished", (), result, stored["exam_id"], frozenset(stored["scores"]))
         damaged, records = [], dict[str, Record]()
-        for name in _LISTED:
+        for name in _JSON_FILES:
             with suppress(DamagedError):
                 if (record := self._read(case_id, name)) is not None:
                     records[name] = record
@@ -306,32 +310,32 @@ class CaseStore(RoundStore):
         return CaseState("finished", (), result, exam_id, frozenset(records[SCORES]["scores"]))
 
     def status(self, case_id: str) -> Status | None:
-        """None if nothing is stored of the case."""
+        """Return the status; None if nothing is stored of the case."""
         return self.state(case_id).status
 
     def failure(self, case_id: str) -> Failure | None:
         return self.failure_in(self.result(case_id), case_id)
 
     def failure_in(self, result: Record | None, case_id: str) -> Failure | None:
-        """The failure in `result`, the content of result.json."""
+        """Return the failure in `result`, the content of result.json."""
         if result is None or result["failure"] is None:
             return None
         stored = result["failure"]
-        log = None if stored["log"] is None else self.workspace / stored["log"]  # kept relative: workspaces are moved
+        log = None if stored["log"] is None else self.workspace / stored["log"]  # workspaces may be moved
         return as_record(Failure, {**stored, "log": log}, self.folder(case_id) / RESULT)
 
     def is_earlier(self, case_id: str) -> bool:
-        """Whether an earlier version of ianvs stored the case: it can be read, and is not continued."""
+        """Whether an earlier version of ianvs stored the case, which can be read but not continued."""
         with suppress(DamagedError):
             return earlier.read_earlier(self.folder(case_id), CASE) is not None
         return True
 
 
 def _facts(result: Record) -> dict[str, Any]:
-    return {name: value for name, value in result.items() if name not in ("status", "failure", _STORED)}
+    return {name: value for name, value in result.items() if name not in ("status", "failure", _FILE_LIST)}
 
 
 def name_key(case: TestCase) -> str:
-    """File name under which a case is remembered whatever its plugin's source and its exam."""
+    """Return the file name for a case, independent of its plugin's source and its exam."""
     rest = filter(None, [case.role, case.testenv])
     return digest([case.algorithm, case.modules, dict(case.hyperparameters), case.seed, *rest])

@@ -19,7 +19,7 @@ from ianvs.base.types import Asked, Predictions, RoundResult
 from ianvs.store.answer_files import write_predictions
 from ianvs.store.checksummed_json import as_record
 
-Checksum = list[int | str]  # of a file: size and digest
+SizeAndDigest = list[int | str]  # [size, digest] of a file
 PREDICTIONS = "predictions.npz"
 
 
@@ -45,14 +45,14 @@ class StoredModule:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any], folder: Path) -> StoredModule:
-        """From what `to_json` returned, for files that are in `folder` now."""
+        """Read the result of `to_json`, for files that are now in `folder`."""
         path = None if stored["path"] is None else folder / stored["path"]
         return cls(
             stored["kind"], stored["instance"], path, stored["calls"], tuple(stored["seen"]), tuple(stored["new"])
         )
 
     def to_json(self, folder: Path) -> dict[str, object]:
-        """Fields for JSON, with the path relative to `folder`."""
+        """Return fields for JSON, with the path relative to `folder`."""
         return {**vars(self), "path": None if self.path is None else self.path.relative_to(folder).as_posix()}
 
 
@@ -75,7 +75,7 @@ class RoundFolder:
         """Folder for what the plugin's save() writes."""
         return self.folder / "model"
 
-    def fill(
+    def write_evaluated(
         self,
         result: RoundResult,
         predictions: Mapping[Asked, Predictions],
@@ -94,7 +94,7 @@ class RoundFolder:
         write_predictions(path, predictions, stream)
         self._write({**vars(result), **self._model(modules), "predictions": _checksum(path)})
 
-    def keep_trained(self, result: RoundResult, modules: Iterable[StoredModule]) -> None:
+    def write_trained(self, result: RoundResult, modules: Iterable[StoredModule]) -> None:
         """Store a round that is trained and not evaluated, without predictions. See `CaseStore.add_predictions`."""
         trained_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._write({**vars(result), **self._model(modules), "trained_at": trained_at})
@@ -128,6 +128,6 @@ def round_result(record: Mapping[str, Any], path: Path | str) -> RoundResult:
     return as_record(RoundResult, facts, path)
 
 
-def _checksum(path: Path) -> Checksum:
+def _checksum(path: Path) -> SizeAndDigest:
     with path.open("rb") as file:
         return checksum(file)

@@ -101,7 +101,7 @@ class RoundStore:
         predictions: Mapping[Asked, Predictions],
         stream: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
-        """Complete a round that is trained and not evaluated (RoundFolder.keep_trained). Raises DamagedError.
+        """Complete a round that is trained and not evaluated (RoundFolder.write_trained). Raises DamagedError.
 
         result: in place of the one that was stored with the model.
         """

@@ -1,12 +1,12 @@
-"""Replay of images with the boxes that they came with."""
+"""Replay of images with their original boxes."""
 
 from ianvs.testalgorithms.detection import DetectionLearner
 from ianvs.testalgorithms.label_sets import LabelSetReplay
 
 
 class DetectionReplay(DetectionLearner, LabelSetReplay):
-    """Each step's images are joined by as many old ones, or `replay_batch`, from a reservoir of `capacity`.
+    """Adds as many stored images as new ones to each batch, or `replay_batch`, from a reservoir of `capacity` images.
 
-    An image keeps the boxes of the round that it comes from. What else it shows counts as background in later rounds,
-    as do old classes in new pictures: "foreground shift" (Liu et al. 2023, CL-DETR, section 1).
+    An image keeps the boxes of its own round. Other objects in it count as background in later rounds, as do objects of
+    old classes in new images: "foreground shift" (Liu et al. 2023, CL-DETR, section 1).
     """

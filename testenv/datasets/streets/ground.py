@@ -1,7 +1,7 @@
-"""What is everywhere in a street scene: sky, the end of the street, walls on both sides, and the ground.
+"""The static parts of a street scene: sky, the end of the street, walls on both sides, and the ground.
 
-Each is a plane: for every point of the image its place on the plane follows from the viewing ray, and what is painted
-there is a function of that place. So textures, windows and lines have the right perspective.
+Each is a plane. A pixel's position on the plane is computed from its viewing ray, and the texture is a function of this
+position, so textures, windows and lines have the correct perspective.
 """
 
 from collections.abc import Mapping
@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 from ianvs.testenv.datasets.streets.canvas import Canvas, Colour, Ellipse, Floats, Mask, between, speckle
 from ianvs.testenv.datasets.streets.looks import Look
 
-BUILDING, GREEN, GAP = range(3)
+BUILDING, GREEN, EMPTY_LOT = range(3)
 BLOCKS = 16  # along one side
 LINE = 0.24  # width of a painted line
 CURB = 0.42
-NOWHERE = 1e6  # distance of what a ray never meets
+INFINITY_M = 1e6  # distance if a ray does not hit the plane
 
 Colours = NDArray[np.float32]  # (points, 3)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where things lie across the street, in metres. `centre` is the road's middle as seen from the camera."""
+    """Positions across the street, in metres. `centre` is the road's middle relative to the camera."""
 
     centre: float
     road: float  # half the width of the road
@@ -38,13 +38,13 @@ class Layout:
 
 
 def haze(look: Look, Z: Any) -> Any:
-    """Share of the haze in the colour of something at distance Z, a number or an array."""
+    """Return the share of haze in a colour at distance Z, a number or an array."""
     return look.hidden * Z / (look.hidden * Z + 60 * (1 - look.hidden))
 
 
 def draw_sky(canvas: Canvas, look: Look, label: int, rng: np.random.Generator) -> None:
-    share = np.clip(-canvas.y * 1.6, 0, 1)
-    colour = _rgb(look.sky_low) + (_rgb(look.sky_high) - _rgb(look.sky_low)) * share
+    blend = np.clip(-canvas.y * 1.6, 0, 1)
+    colour = _rgb(look.sky_low) + (_rgb(look.sky_high) - _rgb(look.sky_low)) * blend
     canvas.colour[:], canvas.label[:] = colour[:, None], label
     if not look.noise:  # the sky of a renderer has no clouds
         return
@@ -63,7 +63,7 @@ def draw_sky(canvas: Canvas, look: Look, label: int, rng: np.random.Generator) -
 
 
 def draw_end(canvas: Canvas, look: Look, layout: Layout, ids: Mapping[str, int], rng: np.random.Generator) -> None:
-    """What closes the street far away: houses, or trees."""
+    """Draw the background at the end of the street: houses or trees."""
     X = canvas.x * layout.end
     Y = canvas.camera.height - canvas.y * layout.end
     salt = layout.salt + 4
@@ -80,9 +80,9 @@ def draw_end(canvas: Canvas, look: Look, layout: Layout, ids: Mapping[str, int],
 def draw_wall(
     canvas: Canvas, look: Look, layout: Layout, ids: Mapping[str, int], side: int, rng: np.random.Generator
 ) -> None:
-    """The row of houses, hedges and gaps along one side (-1 left, 1 right)."""
-    near = layout.end < 30
-    lengths = between(rng, 4, 8, BLOCKS) if near else between(rng, 6, 15, BLOCKS)
+    """Draw the row of houses, hedges and empty lots along one side (-1 left, 1 right)."""
+    is_short_street = layout.end < 30
+    lengths = between(rng, 4, 8, BLOCKS) if is_short_street else between(rng, 6, 15, BLOCKS)
     edges = np.cumsum(lengths) - between(rng, 0, 5)
     kinds = rng.choice(3, BLOCKS, p=look.wall_kinds)
     floors = rng.integers(look.floors[0], look.floors[1] + 1, BLOCKS)
@@ -93,20 +93,20 @@ def draw_wall(
 
     outwards = canvas.x * side
     away = layout.wall + side * layout.centre
-    Z = np.divide(away, outwards, out=np.full_like(outwards, NOWHERE), where=outwards > 1e-6)
+    Z = np.divide(away, outwards, out=np.full_like(outwards, INFINITY_M), where=outwards > 1e-6)
     Y = canvas.camera.height - canvas.y * Z
     block = np.minimum(np.searchsorted(edges, Z), BLOCKS - 1)
-    seen, salt = (layout.end > Z) & (Y >= 0), layout.salt + 20 + side
-    houses = seen & (kinds[block] == BUILDING)
+    visible, salt = (layout.end > Z) & (Y >= 0), layout.salt + 20 + side
+    houses = visible & (kinds[block] == BUILDING)
     _paint_facade(canvas, look, Z, Y, Z, houses, (3.1 * floors + 0.4)[block], tints[block], ids, salt)
-    low = 1.1 if near else 3.0
-    tops = low * (1 + speckle(Z / 3, 0 * Z, salt) + 0.4 * speckle(Z / 0.7, 0 * Z, salt + 1))
-    _paint_green(canvas, look, seen & (kinds[block] == GREEN) & (tops > Y), Z, Y, Z, ids["vegetation"], salt)
+    min_height = 1.1 if is_short_street else 3.0
+    tops = min_height * (1 + speckle(Z / 3, 0 * Z, salt) + 0.4 * speckle(Z / 0.7, 0 * Z, salt + 1))
+    _paint_green(canvas, look, visible & (kinds[block] == GREEN) & (tops > Y), Z, Y, Z, ids["vegetation"], salt)
 
 
 def draw_ground(canvas: Canvas, look: Look, layout: Layout, ids: Mapping[str, int]) -> None:
-    """Road, lines, slots, curbs, sidewalks and what is beyond them, up to where the street ends."""
-    distance = np.divide(canvas.camera.height, canvas.y, out=np.full_like(canvas.y, NOWHERE), where=canvas.y > 1e-6)
+    """Draw road, lines, slots, curbs, sidewalks and the ground beyond them, up to the end of the street."""
+    distance = np.divide(canvas.camera.height, canvas.y, out=np.full_like(canvas.y, INFINITY_M), where=canvas.y > 1e-6)
     ahead = np.broadcast_to(distance < layout.end, canvas.label.shape)
     Z = np.broadcast_to(distance, canvas.label.shape)[ahead]
     X = (canvas.x * distance)[ahead] - layout.centre
@@ -144,7 +144,7 @@ def draw_ground(canvas: Canvas, look: Look, layout: Layout, ids: Mapping[str, in
         colour[joints] *= np.float32(0.72)
     grain = speckle(X * 5, Z * 5, salt) * (Z < 14) + speckle(X / 1.7, Z / 2.6, salt + 1)
     colour *= (1 + look.grain * (grain - 0.75)).astype(np.float32)[:, None]
-    canvas.colour[ahead], canvas.label[ahead] = _misty(colour, look, Z), labels
+    canvas.colour[ahead], canvas.label[ahead] = _with_haze(colour, look, Z), labels
 
 
 def _paint_facade(
@@ -179,22 +179,22 @@ def _paint_facade(
         colour[door & (place > 0.95)] *= np.float32(0.88)  # the other wing
     rough = speckle(along * 2, Y * 2, salt + 3) * (Z < 20) + speckle(along / 2, Y / 2, salt + 4)
     colour *= (1 + look.grain * 0.8 * (rough - 0.75)).astype(np.float32)[:, None]
-    canvas.colour[where], canvas.label[where] = _misty(colour, look, Z), labels
+    canvas.colour[where], canvas.label[where] = _with_haze(colour, look, Z), labels
 
 
 def _paint_green(
     canvas: Canvas, look: Look, where: Mask, along: Floats, Y: Floats, Z: Floats | float, label: int, salt: int
 ) -> None:
-    """Leaves at the places (along, Y) of a hedge or of the edge of a wood."""
+    """Draw the foliage of hedges and trees at the positions (along, Y) of a plane."""
     where = where & (Y >= 0)
     along, Y, Z = _points(where, along, Y, Z)
     colour = _picked(look.foliage, speckle(along * 1.7, Y * 1.7, salt + 5))
     colour *= (np.float32(0.85) + np.float32(0.3) * speckle(along * 4, Y * 4, salt + 6))[:, None]
-    canvas.colour[where], canvas.label[where] = _misty(colour, look, Z), label
+    canvas.colour[where], canvas.label[where] = _with_haze(colour, look, Z), label
 
 
 def _points(where: Mask, *values: Any) -> list[NDArray[Any]]:
-    """Each of `values` at the points in `where`, as (points,)."""
+    """Return each of `values` at the points in `where`, as (points,)."""
     return [np.broadcast_to(value, where.shape)[where] for value in values]
 
 
@@ -203,7 +203,7 @@ def _picked(colours: tuple[Colour, ...], chance: NDArray[np.float32]) -> Colours
     return table[np.minimum((chance * len(table)).astype(np.int64), len(table) - 1)]
 
 
-def _misty(colour: Colours, look: Look, Z: Floats) -> Colours:
+def _with_haze(colour: Colours, look: Look, Z: Floats) -> Colours:
     share = haze(look, Z).astype(np.float32)[:, None]
     seen: Colours = colour + (_rgb(look.sky_low) - colour) * share
     return seen

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ianvs.processes.engines import LocalEngine, Workload
-from ianvs.processes.isolated import Isolated, Unanswered, ask_isolated
+from ianvs.processes.isolated import IsolatedCaller, IsolatedCallError, ask_isolated
 from ianvs.processes.proc import state
 from tests.errors import printed
 from tests.waiting import wait_for
@@ -43,57 +43,59 @@ def files(question):
 
 
 @pytest.fixture(params=["started", "forked"])
-def isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Isolated]:
+def isolated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[IsolatedCaller]:
     (tmp_path / "asked_here.py").write_text(QUESTIONS)
     monkeypatch.syspath_prepend(str(tmp_path))
     with ExitStack() as stack:
         engine = stack.enter_context(closing(LocalEngine(Workload()))) if request.param == "forked" else None
-        yield stack.enter_context(closing(Isolated(engine=lambda: engine)))
+        yield stack.enter_context(closing(IsolatedCaller(engine=lambda: engine)))
 
 
-def test_one_process_answers_all_questions(isolated: Isolated) -> None:
+def test_one_process_answers_all_questions(isolated: IsolatedCaller) -> None:
     pids = {isolated.ask("asked_here:process", None, 300) for _ in range(3)}
     assert len(pids) == 1
     assert os.getpid() not in pids
-    assert list(isolated.each("asked_here:twice", {"a": 1}, 300)) == [{"a": 1}, {"a": 1}]
+    assert list(isolated.call_iter("asked_here:twice", {"a": 1}, 300)) == [{"a": 1}, {"a": 1}]
     assert ask_isolated("asked_here:process", None, 300) not in pids
 
 
-def test_what_is_printed_is_no_answer_and_nothing_can_be_read(isolated: Isolated) -> None:
+def test_what_is_printed_is_no_answer_and_nothing_can_be_read(isolated: IsolatedCaller) -> None:
     assert isolated.ask("asked_here:prints", None, 300) == ""
 
 
-def test_who_ends_it_ends_it_for_itself(isolated: Isolated) -> None:
+def test_who_ends_it_ends_it_for_itself(isolated: IsolatedCaller) -> None:
     first = isolated.ask("asked_here:process", None, 300)
-    with pytest.raises(Unanswered) as caught:
+    with pytest.raises(IsolatedCallError) as caught:
         isolated.ask("asked_here:ended", None, 300)
     assert not caught.value.overran
     printed(str(caught.value))
     assert isolated.ask("asked_here:process", None, 300) != first
 
 
-def test_each_answer_may_take_the_seconds(isolated: Isolated) -> None:
+def test_each_answer_may_take_the_seconds(isolated: IsolatedCaller) -> None:
     isolated.ask("asked_here:process", None, 300)
-    answers = isolated.each("asked_here:stuck", None, 2)
+    answers = isolated.call_iter("asked_here:stuck", None, 2)
     assert next(answers) == 1
-    with pytest.raises(Unanswered) as caught:
+    with pytest.raises(IsolatedCallError) as caught:
         next(answers)
     assert caught.value.overran
     printed(str(caught.value))
     assert isolated.ask("asked_here:process", None, 300)
 
 
-def test_who_ends_it_later_is_not_mistaken_for_who_is_asked_then(isolated: Isolated) -> None:
+def test_who_ends_it_later_is_not_mistaken_for_who_is_asked_then(isolated: IsolatedCaller) -> None:
     assert isolated.ask("asked_here:later", None, 300) == "now"
     assert isolated.ask("asked_here:patient", None, 300)
 
 
-def test_no_file_of_ours_is_open_in_it(isolated: Isolated) -> None:
+def test_no_file_of_ours_is_open_in_it(isolated: IsolatedCaller) -> None:
     sockets = [file for file in isolated.ask("asked_here:files", None, 300) if "socket:" in file]
     assert len(sockets) <= 1, sockets  # its own: by that of the engine it could speak for other tasks
 
 
-def test_nothing_of_it_stays(isolated: Isolated) -> None:
+def test_nothing_of_it_stays(isolated: IsolatedCaller) -> None:
     child, folder = isolated.ask("asked_here:child", None, 300), Path(isolated.ask("asked_here:mine", None, 300))
     assert folder.is_dir()
     isolated.close()

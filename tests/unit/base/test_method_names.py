@@ -4,7 +4,7 @@ import pytest
 
 from ianvs.base.method_names import ALIASES, built_in, carried, qualified
 from ianvs.cli.catalogue.nameable import listed
-from ianvs.cli.catalogue.shown_entry import shown
+from ianvs.cli.catalogue.shown_entry import describe_name
 from ianvs.config.models.algorithm import ModuleSpec
 from ianvs.plugins.loader import load
 from tests.errors import errors_of
@@ -38,8 +38,8 @@ def test_every_listed_algorithm_works_in_a_yaml_by_the_name_that_show_gives():
         module = ModuleSpec("basemodel", name)
         found = load(module.url, module.name).target
         assert f"{found.__module__}:{found.__qualname__}" == entry.value, entry.name
-    assert "name: language.EWC}" in shown("language.EWC")
-    assert "also called: ER (" in shown("ER")
+    assert "name: language.EWC}" in describe_name("language.EWC")
+    assert "also called: ER (" in describe_name("ER")
 
 
 def test_aliases_name_what_exists_and_no_two_things():

@@ -43,7 +43,9 @@ def keep_round(store: CaseStore, index: int, label: int = 1) -> None:
         (folder.model / "model.pt").write_text(f"weights {index}")
         said = Predictions(np.full(3, label), {"sure": np.ones(3)})
         modules = [StoredModule("basemodel", "", folder.model / "model.pt", index, (0, 1), (1,))]
-        folder.fill(result, {Asked(0): said, Asked(0, 120): said, Asked(1): Predictions(np.zeros(2))}, modules)
+        folder.write_evaluated(
+            result, {Asked(0): said, Asked(0, 120): said, Asked(1): Predictions(np.zeros(2))}, modules
+        )
 
 
 def test_a_case_is_unknown_then_unfinished_then_finished(store: CaseStore) -> None:
@@ -193,13 +195,13 @@ def test_a_failure_of_a_finished_case_costs_none_of_its_rounds(store: CaseStore)
 
 def test_a_case_whose_scoring_failed_is_scored_again_without_evaluating_it(store: CaseStore) -> None:
     store.begin(case(), {})
-    store.note_answered("c1", FACTS)
-    assert (store.status("c1"), store.result("c1"), store.answered("c1")) == ("unfinished", None, FACTS)
+    store.store_evaluated("c1", FACTS)
+    assert (store.status("c1"), store.result("c1"), store.evaluated_facts("c1")) == ("unfinished", None, FACTS)
     for _ in range(2):
         store.fail("c1", Failure("exception", "ValueError", "", None))
-        assert (store.status("c1"), store.answered("c1")) == ("failed", FACTS)
+        assert (store.status("c1"), store.evaluated_facts("c1")) == ("failed", FACTS)
     store.finish("c1", FACTS)
-    assert (store.status("c1"), store.answered("c1"), store.facts("c1")) == ("finished", None, FACTS)
+    assert (store.status("c1"), store.evaluated_facts("c1"), store.facts("c1")) == ("finished", None, FACTS)
 
 
 def test_a_score_that_is_written_again_replaces_the_first(store: CaseStore) -> None:
@@ -232,7 +234,7 @@ def test_a_round_can_be_trained_first_and_evaluated_later(store: CaseStore) -> N
         with store.new_round("c1", index) as folder:
             (folder.model / "model.pt").write_text(f"weights {index}")
             result = RoundResult(index, f"round {index}", train_samples=5)
-            folder.keep_trained(result, [StoredModule("basemodel", "", folder.model / "model.pt", index)])
+            folder.write_trained(result, [StoredModule("basemodel", "", folder.model / "model.pt", index)])
     assert (len(store.complete_rounds("c1")), store.broken_round("c1")) == (1, None)
     assert [one.train_samples for one in store.trained_rounds("c1")] == [0, 5, 5]
     for index in (1, 2):
@@ -250,7 +252,7 @@ def test_a_round_can_be_trained_first_and_evaluated_later(store: CaseStore) -> N
 def test_a_trained_round_whose_model_was_changed_is_damaged(store: CaseStore) -> None:
     with store.new_round("c1", 0) as folder:
         (folder.model / "model.pt").write_text("weights")
-        folder.keep_trained(RoundResult(0, "untrained"), [])
+        folder.write_trained(RoundResult(0, "untrained"), [])
     (store.model_folder("c1", 0) / "model.pt").write_text("weightz")
     with pytest.raises(DamagedError, match=r"model\.pt"):
         store.modules("c1", 0)
@@ -264,7 +266,7 @@ def test_killed_at_any_moment_nothing_is_lost(store: CaseStore, monkeypatch: pyt
         keep_round(store, index)
     store.write_score("c1", "accuracy", ACCURACY)
     before = contents(store)
-    store.note_answered("c1", FACTS)
+    store.store_evaluated("c1", FACTS)
     count = 0
 
     def dying(change: Callable[..., object]) -> Callable[..., object]:
@@ -283,8 +285,8 @@ def test_killed_at_any_moment_nothing_is_lost(store: CaseStore, monkeypatch: pyt
         store.finish("c1", FACTS)
     assert contents(store) == before
     if store.status("c1") != "finished":
-        assert (store.answered("c1"), store.broken_round("c1")) == (FACTS, None)
-        store.sweep("c1")
+        assert (store.evaluated_facts("c1"), store.broken_round("c1")) == (FACTS, None)
+        store.remove_partial_files("c1")
         store.finish("c1", FACTS)
     state = store.state("c1", thoroughly=True)
     assert (state.status, state.damaged) == ("finished", ())
@@ -314,7 +316,7 @@ def test_a_damaged_file_is_named_and_nothing_of_it_is_used(store: CaseStore, nam
         with pytest.raises(DamagedError):
             store.predictions("c1", 1)
         assert store.complete_rounds("c1") == ()
-    store.drop("c1", state.damaged)
+    store.remove_damaged("c1", state.damaged)
     assert len(store.complete_rounds("c1", thoroughly=True)) == (0 if name in ("rounds.json", "predictions.zip") else 3)
 
 

@@ -1,4 +1,4 @@
-"""One thing at length: what it does, its source, its options with types and defaults, and how a file names it."""
+"""Detailed description of a name: what it does, its source, its options with types and defaults, and its usage."""
 
 import inspect
 import textwrap
@@ -15,15 +15,15 @@ from ianvs.cli.catalogue.nameable import KINDS, WIDTH, Entry, listed
 from ianvs.plugins.loader import cause, load
 from ianvs.plugins.signature import Parameters, constructor_parameters
 
-_MOST_INHERITED = 12  # hyperparameters that are named
+_MAX_INHERITED = 12  # inherited hyperparameters that are listed
 
-_Row = tuple[str, str, str]  # name, type, default
+_OptionRow = tuple[str, str, str]  # name, type, default
 
 
-def shown(name: str, whole: bool = False) -> str:
-    """Text about everything of that name, upper and lower case alike; whole: with all that a class inherits.
+def describe_name(name: str, whole: bool = False) -> str:
+    """Return the description of everything with this name, ignoring case. whole: include inherited options.
 
-    Raises IanvsError if there is nothing.
+    Raises IanvsError if the name is unknown.
     """
     entries = [entry for kind in KINDS for entry in listed(kind)]
     matches = [entry for entry in entries if entry.name == name]
@@ -40,7 +40,7 @@ def shown(name: str, whole: bool = False) -> str:
 
 
 def _by_alias(name: str) -> list[Entry]:
-    """An algorithm, a metric or a scenario by another of its names."""
+    """Find algorithms, metrics and scenarios by an alias."""
     from ianvs.exam.metrics.registry import find
     from ianvs.exam.scenarios.scenario_catalogue import find_scenario
 
@@ -61,7 +61,7 @@ def _indented(text: str) -> Iterator[str]:
     yield from (f"    {line}".rstrip() for line in text.splitlines())
 
 
-def _table(title: str, rows: list[_Row]) -> Iterator[str]:
+def _table(title: str, rows: list[_OptionRow]) -> Iterator[str]:
     if not rows:
         yield f"  {title}: none"
         return
@@ -88,16 +88,16 @@ def _annotated(annotation: object) -> str:
     return inspect.formatannotation(annotation).replace("collections.abc.", "").replace("typing.", "")
 
 
-def _arguments(taken: Parameters) -> list[_Row]:
-    values = {name: _default_text(value) for name, value in taken.defaults.items()}
+def _option_rows(parameters: Parameters) -> list[_OptionRow]:
+    values = {name: _default_text(value) for name, value in parameters.defaults.items()}
     return [
-        (name, _annotated(taken.types[name]) if name in taken.types else "", values.get(name, "required"))
-        for name in taken.names
+        (name, _annotated(parameters.types[name]) if name in parameters.types else "", values.get(name, "required"))
+        for name in parameters.names
     ]
 
 
 def _default_text(value: object) -> str:
-    """As yaml has it."""
+    """Return a default value as YAML."""
     if value is None:
         return "null"
     if isinstance(value, tuple):
@@ -105,7 +105,7 @@ def _default_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def _fields(model: type[BaseModel]) -> list[_Row]:
+def _fields(model: type[BaseModel]) -> list[_OptionRow]:
     return [
         (name, _annotated(info.annotation), "required" if info.is_required() else _default_text(info.get_default()))
         for name, info in model.model_fields.items()
@@ -120,11 +120,11 @@ def _algorithm(entry: Entry, whole: bool) -> Iterator[str]:
         for base in (target.__mro__[1:] if isinstance(target, type) else ())
         if base.__module__.startswith("ianvs.") and "__init__" in vars(base) and base.__doc__
     ]
-    rows = _arguments(constructor_parameters(target))
-    inherited = _arguments(constructor_parameters(bases[0])) if bases and not whole else []
+    rows = _option_rows(constructor_parameters(target))
+    inherited = _option_rows(constructor_parameters(bases[0])) if bases and not whole else []
     yield from _table("hyperparameters", [row for row in rows if row not in inherited])
     if same := [row[0] for row in rows if row in inherited]:
-        text = f"and those of {bases[0].__name__}: {one_line(same, _MOST_INHERITED)}; `ianvs show {entry.name} --all`"
+        text = f"and those of {bases[0].__name__}: {one_line(same, _MAX_INHERITED)}; `ianvs show {entry.name} --all`"
         yield textwrap.fill(text, WIDTH, initial_indent="    ", subsequent_indent="      ")
     for base in bases if whole else ():
         yield f"  those of {base.__name__}:"
@@ -171,16 +171,14 @@ def _dataset(entry: Entry) -> Iterator[str]:
     yield f"  in a testenv: dataset: {{name: {entry.name}}}"
 
 
-def _of_labels(entry: Entry) -> Iterator[str]:
-    """A data type, or a question."""
+def _data_type_or_question(entry: Entry) -> Iterator[str]:
+    """Describe a data type or a question."""
     target = _target(entry)
     yield from _doc(target)
     usage = f"in a testenv: questions: [{entry.name}]"
     if entry.kind == "data type":
         named = "read" in vars(target)
-        usage = (
-            f"in a testenv: dataset: {{..., data_type: {entry.name}}}" if named else "known by the form of its labels"
-        )
+        usage = f"in a testenv: dataset: {{..., data_type: {entry.name}}}" if named else "detected from the labels"
     yield f"  {usage}; docs/data_types.md"
 
 
@@ -191,10 +189,10 @@ def _network(entry: Entry) -> Iterator[str]:
     if entry.value:
         target = _target(entry)
         yield from _doc(target)
-        rows = [row for row in _arguments(constructor_parameters(target)) if row[2] != "required"]
+        rows = [row for row in _option_rows(constructor_parameters(target)) if row[2] != "required"]
     else:
         yield from _indented(entry.summary)
-        rows = [*_arguments(constructor_parameters(BackboneChoice))]
+        rows = [*_option_rows(constructor_parameters(BackboneChoice))]
     yield from _table("options", rows)
     for weights in torchvision_weights(entry.name):
         options = ", ".join(f"{key} {value}" for key, value in published(entry.name, weights).items())
@@ -236,8 +234,8 @@ _BY_KIND: dict[str, Callable[[Entry], Iterator[str]]] = {
     "scenario": _scenario,
     "metric": _metric,
     "dataset": _dataset,
-    "data type": _of_labels,
-    "question": _of_labels,
+    "data type": _data_type_or_question,
+    "question": _data_type_or_question,
     "network": _network,
     "paradigm": _paradigm,
     "engine": _engine,

@@ -40,12 +40,12 @@ MODULE_TYPES = (
     "inference_scheme",
     "memory",
 )
-"""What modules are called in KubeEdge Ianvs; the last two are ours. A paradigm without use for one says so."""
+"""Module types of KubeEdge Ianvs; the last two are new. A paradigm warns of types that it does not use."""
 
 SPLITTING_METHODS = ("default", "shuffled")
 IANVS_SPLITTING_METHODS = ("fwt_splitting", "hard-example_splitting", "city_splitting")
 OTHER_HYPERPARAMETERS = "other_hyperparameters"
-"""The name in a list of hyperparameters whose values are files of constants."""
+"""The hyperparameter whose values are files of constants."""
 
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*)?")
 
@@ -53,16 +53,14 @@ _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*)?")
 def _splitting_method(name: str) -> str:
     if name in SPLITTING_METHODS:
         return name
-    there_are = f" There are: {', '.join(SPLITTING_METHODS)}."
+    choices_hint = f" There are: {', '.join(SPLITTING_METHODS)}."
     if name in IANVS_SPLITTING_METHODS:
         raise InvalidValue(
-            f"splitting method '{name}' is for plugins under `contract: ianvs` alone.{there_are}",
+            f"splitting method '{name}' is only for plugins with `contract: ianvs`.{choices_hint}",
             "unsupported-by-contract",
         )
     methods = SPLITTING_METHODS + IANVS_SPLITTING_METHODS
-    raise InvalidValue(
-        f"splitting method '{name}' is not known.{closest(name, methods) or there_are}", "invalid-choice"
-    )
+    raise InvalidValue(f"unknown splitting method '{name}'.{closest(name, methods) or choices_hint}", "invalid-choice")
 
 
 def _authors_url(value: object, info: ValidationInfo) -> str | None:
@@ -85,11 +83,11 @@ def _authors_url(value: object, info: ValidationInfo) -> str | None:
 
 
 AuthorsUrl = Annotated[str | None, BeforeValidator(_authors_url)]
-"""The absolute path of a python file, "package.module", or None for what is built in."""
+"""The absolute path of a Python file, "package.module", or None for a built-in class."""
 
 
 def _initial_model(value: object, info: ValidationInfo) -> Path | str | None:
-    """The path of a file or folder that is there, else the text: a model's name in some hub."""
+    """Return the path of an existing file or folder, else the string: a model's name in a hub."""
     if value in (None, ""):
         return None
     text = path_text(value)
@@ -101,16 +99,18 @@ def _initial_model(value: object, info: ValidationInfo) -> Path | str | None:
         return text
 
 
-def _pairs(given: list[dict[str, ValuesOrRange]] | dict[str, ValuesOrRange]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+def _grid_items(
+    given: list[dict[str, ValuesOrRange]] | dict[str, ValuesOrRange],
+) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     pairs = (pair for entry in (given if isinstance(given, list) else [given]) for pair in entry.items())
-    return tuple((name, grid.tried) for name, grid in pairs if name != OTHER_HYPERPARAMETERS)
+    return tuple((name, grid.candidates) for name, grid in pairs if name != OTHER_HYPERPARAMETERS)
 
 
-_One = one_key("an entry of hyperparameters names one. Begin each on a line of its own with '- '.")
+_One = one_key("each entry of `hyperparameters` has exactly one name. Begin a new line with '- ' for each.")
 Hyperparameters = Annotated[
     tuple[tuple[str, tuple[Any, ...]], ...],  # in file order: (hyperparameter, values)
     ReadAs(list=list[Annotated[dict[str, ValuesOrRange], _One]], mapping=dict[str, ValuesOrRange]),
-    AfterValidator(_pairs),
+    AfterValidator(_grid_items),
     absent_is(()),
     Field(validation_alias="hyperparameters"),
 ]
@@ -128,7 +128,7 @@ class ModuleSpec(PlacedSpec):
     name: Annotated[Name, Field(description="the name of the class")]  # or a registered alias
     url: AuthorsUrl = None
     grid: Hyperparameters = ()
-    constants: Annotated[Mapping[str, Any], NoKey] = field(default_factory=dict)  # of other files; the grid wins
+    constants: Annotated[Mapping[str, Any], NoKey] = field(default_factory=dict)  # from other files
     value_places: Annotated[Mapping[str, tuple[Location, ...]], NoKey] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -139,7 +139,7 @@ class ModuleSpec(PlacedSpec):
                 object.__setattr__(self, key, value)
 
     def placed(self, document: Document, path: Steps) -> Self:
-        """Return the same with its places."""
+        """Return a copy with the locations in its file."""
         made = super().placed(document, path)
         named = {key: document.value_place((*path, key)) for key in ("name", "url", "type")}
         where = {name: path for path, name, _ in grids(document.data, path)}
@@ -151,7 +151,7 @@ class ModuleSpec(PlacedSpec):
         return replace(made, places=places, value_places=value_places)
 
     def with_constants(self, files: Sequence[Document]) -> Self:
-        """Return the same with the constants in `files`: later files override earlier ones, and the grid all."""
+        """Return a copy with the constants in `files`: later files override earlier ones, and the grid all of them."""
         last = {str(path[-1]): (file, value) for file in files for path, value in entries(file.data)}
         places = {name: file.key_place((name,)) for name, (file, _) in last.items()}
         value_places = {name: (file.value_place((name,)),) for name, (file, _) in last.items()}
@@ -165,7 +165,7 @@ class ModuleSpec(PlacedSpec):
 
 @dataclass(frozen=True)
 class SplitSpec(Spec):
-    """Ianvs's `*_learning_data_setting`: how rounds are cut, and the share of a round to train on."""
+    """KubeEdge Ianvs's `*_learning_data_setting`: how samples are split into rounds, and rounds into two parts."""
 
     train_ratio: Annotated[float, Field(gt=0, le=1)] = 0.8
     splitting_method: Annotated[str, AfterValidator(_splitting_method)] = "default"
@@ -175,7 +175,7 @@ class SplitSpec(Spec):
 class ParadigmSpec(NamedSpec):
     """A paradigm by name; `url` is the file or module that defines it. The paradigm itself checks `options`."""
 
-    has_options: ClassVar = False  # they stand beside `paradigm_type`
+    has_options: ClassVar = False  # they are keys beside `paradigm_type`
 
     name: Annotated[Name, Field(description="the name of the paradigm")]
     url: AuthorsUrl = None
@@ -183,16 +183,16 @@ class ParadigmSpec(NamedSpec):
 
 
 _UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "s": 1, "min": 60, "h": 3600, "d": 86400}
-_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 
-def _amount(*units: str) -> AfterValidator:
-    """Text such as "16GB" or "2h" as a number of bytes, or of seconds."""
+def _quantity(*units: str) -> AfterValidator:
+    """Return a validator that converts "16GB" to bytes, or "2h" to seconds."""
 
     def read(value: str) -> int:
-        match = _AMOUNT.fullmatch(value.strip())
+        match = _QUANTITY.fullmatch(value.strip())
         if match is None or match[2] not in units:
-            raise InvalidValue(f"'{value}' is no amount. Write a number and its unit: {', '.join(units)}.")
+            raise InvalidValue(f"'{value}' is not a number with one of the units {', '.join(units)}.")
         return math.ceil(float(match[1]) * _UNITS[match[2]])
 
     return AfterValidator(read)
@@ -200,12 +200,12 @@ def _amount(*units: str) -> AfterValidator:
 
 @dataclass(frozen=True)
 class ResourcesSpec(Spec):
-    """What each case of an algorithm needs of a machine. It affects no result, and is no part of a case's identity."""
+    """Resources of each case of an algorithm. They affect no result and are not part of a case's identity."""
 
-    gpus: Annotated[int, Field(ge=0)] = 0  # cards for itself; 0: it sees none
+    gpus: Annotated[int, Field(ge=0)] = 0  # GPUs reserved for each case; 0: no GPU is visible
     cpus: Annotated[int, Field(ge=1)] | None = None  # cores; None: as many as the job's `threads`
-    memory: Annotated[int, ReadAs(text=str), _amount("MB", "GB", "TB")] | None = None  # bytes; read from 16GB
-    time: Annotated[int, ReadAs(text=str), _amount("s", "min", "h", "d")] | None = None  # seconds; read from 2h
+    memory: Annotated[int, ReadAs(text=str), _quantity("MB", "GB", "TB")] | None = None  # bytes; read from 16GB
+    time: Annotated[int, ReadAs(text=str), _quantity("s", "min", "h", "d")] | None = None  # seconds; read from 2h
 
     def __str__(self) -> str:
         amounts = [f"{self.cpus} cpus" if self.cpus else "", f"{self.gpus} gpus" if self.gpus else "no gpu"]
@@ -232,7 +232,7 @@ class AlgorithmSpec(PlacedSpec):
         ParadigmSpec,
         Field(
             validation_alias="paradigm_type",
-            description="how the algorithm is examined, such as incrementallearning",
+            description="the paradigm, such as incrementallearning",
         ),
     ]
     # In the order of the file, but the base model first.
@@ -242,13 +242,13 @@ class AlgorithmSpec(PlacedSpec):
         Path | str | None, BeforeValidator(_initial_model), Field(validation_alias="initial_model_url")
     ] = None
     contract: ContractName = NATIVE
-    python: Interpreter = None  # that its plugins live in; None: ours
+    python: Interpreter = None  # interpreter of its plugins; None: that of ianvs
     environment: EnvironmentSpec | None = None  # from which `python` is made
-    resources: ResourcesSpec | None = None  # of each case; None: as the engine gives them to all
-    pretrained_on: Collections = ()  # what its weights were trained on, where their name does not tell
+    resources: ResourcesSpec | None = None  # for each case; None: the engine's default
+    pretrained_on: Collections = ()  # training data of its weights, if their name does not imply it
     stream_cost: Annotated[int, Field(ge=1)] = 1  # chunks of a prequential stream that pass while it learns from one
     options: InitVar[Annotated[Mapping[str, object] | None, OfOptions]] = None
-    settings: Annotated[Any, NoKey] = None  # what a contract of another form reads beside, for itself alone
+    settings: Annotated[Any, NoKey] = None  # extra settings of a non-native contract
     name: Annotated[str, NoKey] = ""
     file: Annotated[Path, NoKey] = Path()
 
@@ -257,7 +257,7 @@ class AlgorithmSpec(PlacedSpec):
             object.__setattr__(self, "paradigm", replace(self.paradigm, options=options))
 
     def placed(self, document: Document, path: Steps) -> Self:
-        """Return the same with its places."""
+        """Return a copy with the locations in its file."""
         made = super().placed(document, path)
         places = {key: document.key_place((*path, key)) for key in made.places}
         paradigm = replace(made.paradigm, places={key: places[key] for key in made.paradigm.options})
@@ -282,7 +282,7 @@ class AlgorithmSpec(PlacedSpec):
 
 
 def grids(data: object, module: Steps) -> Iterator[tuple[Steps, str, Any]]:
-    """(path, name, grid) of each hyperparameter of the module at `module`, in a list or a mapping of any shape."""
+    """Yield (path, name, grid) of each hyperparameter of the module at `module`, whatever the shape of the entries."""
     for path, entry in entries(data, *module, "hyperparameters"):
         if isinstance(path[-1], str):
             yield path, path[-1], entry
@@ -291,7 +291,7 @@ def grids(data: object, module: Steps) -> Iterator[tuple[Steps, str, Any]]:
 
 
 def _value_paths(data: object, path: Steps, values: Sequence[object]) -> Iterator[Steps]:
-    """Where the values of the hyperparameter at `path` stand, or its range."""
+    """Yield the path of each value of the hyperparameter at `path`, or of its range."""
     kind = next((name for name in at(data, *path) or () if name != "values"), "values")
     for index in range(len(values)):
         yield (*path, "values", index) if kind == "values" else (*path, kind)
@@ -299,18 +299,18 @@ def _value_paths(data: object, path: Steps, values: Sequence[object]) -> Iterato
 
 def equal_values(data: object, path: Steps, grid: object) -> Iterator[Slip]:
     """Find values that the grid at `path` lists twice: they would be the same case."""
-    listed = [key for key in ("values", "choice") if isinstance(at(grid, key), list)]
-    values = (entry for key in listed[:1] for entry in entries(data, *path, key))
+    list_keys = [key for key in ("values", "choice") if isinstance(at(grid, key), list)]
+    values = (entry for key in list_keys[:1] for entry in entries(data, *path, key))
     for where in repeats((where, _comparable(value)) for where, value in values):
         yield Slip(
-            "this value is in the list already (1e-3 and 0.001 are one number). Remove one.",
+            "this value is in the list already (1e-3 and 0.001 are the same number). Remove one.",
             where,
             code="duplicate-entry",
         )
 
 
 def _comparable(value: object) -> Hashable:
-    """Equal for values that are one choice: `1` and `1.0`, but not `1` and `true` or `"1"`."""
+    """Return a key that is equal for equivalent values: `1` and `1.0`, but not `1` and `true` or `"1"`."""
     if isinstance(value, dict):
         return frozenset((key, _comparable(item)) for key, item in value.items())
     if isinstance(value, list):

@@ -90,7 +90,7 @@ class ValuesOrRange(Spec):
         return {name.replace("whole", "int"): value for name, value in vars(self).items() if value is not None}
 
     @property
-    def tried(self) -> tuple[Any, ...]:
+    def candidates(self) -> tuple[Any, ...]:
         """The values, or the one range."""
         ((kind, value),) = self._given.items()
         if kind == "values":

@@ -31,7 +31,7 @@ from ianvs.exam.data.listed import check_listed, load_listed, warnings_of
 from ianvs.exam.data.listing import SourceError
 from ianvs.exam.data.named import Source, check_named, named_source
 from ianvs.exam.data.sources import read_parts
-from ianvs.processes.isolated import Isolated, Unanswered
+from ianvs.processes.isolated import IsolatedCaller, IsolatedCallError
 
 __all__ = [
     "Checked",
@@ -97,13 +97,13 @@ def _checked_apart(spec: DatasetSpec, cache_dir: Path | None, say: Say) -> Check
     """What takes memory is read by a process that ends: this one stays small for as long as the job takes."""
     rows, samples = [], None
     try:
-        with closing(Isolated()) as process:
-            for answer in process.each(f"{__name__}:{checked_by_another.__name__}", (spec, cache_dir), _LONG):
+        with closing(IsolatedCaller()) as process:
+            for answer in process.call_iter(f"{__name__}:{checked_by_another.__name__}", (spec, cache_dir), _LONG):
                 if not isinstance(answer, str):
                     rows, samples = answer
                 elif say is not None:
                     say(answer)
-    except Unanswered as error:
+    except IsolatedCallError as error:
         raise DataError(
             f"the process that reads the data {error}. It may have run out of memory.", code="insufficient-resources"
         ) from None

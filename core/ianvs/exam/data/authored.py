@@ -30,7 +30,7 @@ from ianvs.exam.data.sources import PARTS, domain_names, select
 from ianvs.exam.data.tables import table_listing
 from ianvs.exam.data.typed_labels import type_facts, type_name
 from ianvs.plugins.source import source_of
-from ianvs.processes.isolated import Unanswered, ask_isolated
+from ianvs.processes.isolated import IsolatedCallError, ask_isolated
 
 VERSION = 5  # part of every key: raise it when the same return is stored otherwise
 
@@ -127,7 +127,7 @@ def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: flo
         entry(cache_dir, _folder(made, cache_dir).name, move)
         write_memo(memo, made)
         return made
-    except Unanswered as error:
+    except IsolatedCallError as error:
         remedy = " Allow it more time in the job file." if error.overran else ""
         raise SourceError.single(f"{calling} {error}.{remedy}", place, "failed-plugin") from None
     finally:

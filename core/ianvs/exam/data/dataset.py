@@ -1,4 +1,4 @@
-"""What a data source yields: samples with labels, whatever a sample is."""
+"""Tables of samples with labels, and datasets of a training and a test part."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,19 +16,19 @@ Transform = Callable[[NDArray[Any]], NDArray[Any]]  # a batch of x to a batch of
 class Table:
     """N samples as aligned columns. `x` may be a read-only memory map: index it, don't copy it whole.
 
-    x: (N, ...) features, images as uint8 (N, height, width, channels), or (N,) objects (texts, conversations).
-    y: as the data type says (ianvs.exam.data_types): numbers, such as (N,) int64 class indices or uint8 masks
-    (N, height, width) of them; or (N,) objects, such as texts, or lists of an assistant's replies.
-    ids: (N,) names of the samples that stay the same from run to run.
-    domains: (N,) domain names, or None where the source knows none.
-    topics: (N,) what each sample is about, "" where that isn't known; None where the source knows none. Scores are
-    broken down by it.
-    references: (N,) lists of further right replies to the last turn of each conversation; None where there are none.
-    facts: (N,) names of what each sample asks for, the same in all its wordings and whatever the answer is by then;
-    None where the source knows none. feedback: (N,) what a learner is told in words where the exam gives feedback in
-    texts, "" where the source has none. subjects: (N,) what a stretch of the samples in their order is about, which may
-    come back; None: that is the topics.
-    columns: by name (N, ...) what else is known of each sample, for metrics that name it; learners don't see it.
+    Attributes:
+        x: (N, ...) features, images as uint8 (N, height, width, channels), or (N,) objects (strings, conversations).
+        y: Labels of the data type (ianvs.exam.data_types): numbers, such as (N,) int64 class indices or uint8 masks
+            (N, height, width); or (N,) objects, such as strings, or lists of an assistant's replies.
+        ids: (N,) names of the samples, the same in each run.
+        domains: (N,) domain names; None if the source has none.
+        topics: (N,) topics, by which scores are broken down, "" for an unknown one; None if the source has none.
+        references: (N,) lists of alternative correct replies to the last turn of each conversation, or None.
+        facts: (N,) names of the facts that are asked for, equal for all wordings of a question and all its answers over
+            time; None if the source has none.
+        feedback: (N,) feedback as text, for exams with `feedback: text`; "" where the source has none.
+        subjects: (N,) topics of consecutive samples (visits), which may recur; None: equal to `topics`.
+        columns: Further columns (N, ...) by name, for metrics that use them; hidden from learners.
     """
 
     x: NDArray[Any]
@@ -50,11 +50,11 @@ class Table:
         return len(self.ids)
 
     def take(self, rows: NDArray[Any]) -> Self:
-        """The samples at `rows` (positions, or a bool for each), in that order."""
+        """Return the samples at `rows` (positions, or a bool for each), in that order."""
         return replace(self, **{name: _taken(getattr(self, name), rows) for name in self.aligned})
 
 
-Samples = Table  # its name in sources that other packages bring
+Samples = Table  # its name in sources of other packages
 
 
 def _taken(values: Any, rows: NDArray[Any]) -> Any:
@@ -64,7 +64,7 @@ def _taken(values: Any, rows: NDArray[Any]) -> Any:
 
 
 def concatenated(values: Sequence[Any], counts: Sequence[int]) -> Any:
-    """A column of several tables, one after the other; "" for the samples of those that lack it."""
+    """Concatenate a column of several tables, with "" for the samples of tables that lack it."""
     if isinstance(values[0], Mapping):
         names = dict.fromkeys(name for inner in values for name in inner)
         return {name: concatenated([inner.get(name) for inner in values], counts) for name in names}
@@ -76,17 +76,26 @@ def concatenated(values: Sequence[Any], counts: Sequence[int]) -> Any:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A training part and a test part. `fingerprint` changes when, and only when, their content does.
+    """A training part and a test part.
 
-    classes: names by class index; of all domains together. ignore_index: 255 for masks, "no class"; else None.
-    domain_classes: for each domain the class indices of its own class list, in that list's order; empty where all
-    domains share `classes`. notes: what was left out of the samples, in full sentences. folders: where the files lie
-    that its samples come from. layout: of arrays of images, as they came: "NHWC" or "NCHW"; in `x` the channels are
-    last. test_repeats_train: whether the test part may repeat the training part, since what is asked for are facts.
+    Attributes:
+        name: Name of the dataset.
+        kind: Name of its data type: "classification", "segmentation", "text", "conversation", ...
+        train: The training part.
+        test: The test part.
+        classes: Class names by index, of all domains together.
+        fingerprint: Digest of the content of both parts.
+        ignore_index: 255 for masks, "no class"; else None.
+        domain_classes: For each domain the indices of its own class list, in that list's order; empty if all domains
+            have the same classes.
+        notes: Messages about samples that were left out.
+        folders: Folders of the files that the samples come from.
+        layout: Original layout of arrays of images, "NHWC" or "NCHW"; in `x` the channels are last.
+        test_repeats_train: Whether the test part may repeat the training part, as in exams that ask for facts.
     """
 
     name: str
-    kind: str  # the name of its data type: "classification", "segmentation", "text", "conversation", ...
+    kind: str
     train: Table
     test: Table
     classes: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Which domain a sample belongs to."""
+"""Assigns samples to domains."""
 
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -11,9 +11,9 @@ from ianvs.exam.data.listing import Listing, SourceError, column, summary
 
 
 def assign_domains(listing: Listing, domain: str | None, names: tuple[str, ...]) -> Listing:
-    """The domain of each sample: its source's, else that in its `domain` column, else the one that its path names.
+    """Set the domain of each sample: that of its source, else its `domain` column, else a folder of its path.
 
-    names: of domains, to look for among the folders of a path.
+    names: the domains to look for among the folders of a path.
     """
     if domain is not None:
         return replace(listing, domains=column([domain] * len(listing)))
@@ -23,7 +23,7 @@ def assign_domains(listing: Listing, domain: str | None, names: tuple[str, ...])
     for index, name in enumerate(listing.ids):
         matches = set(_folders(name)) & set(names)
         if len(matches) > 1:
-            message = f"'{name}' is in the folders of two domains: {one_line(sorted(matches))}. Name it in a column."
+            message = f"'{name}' is in folders of two domains: {one_line(sorted(matches))}. Set its domain in a column."
             problems.append(ValidationError(message, listing.place(index), code="ambiguous-data"))
         domains.append(next(iter(matches), ""))
     if problems:
@@ -32,27 +32,26 @@ def assign_domains(listing: Listing, domain: str | None, names: tuple[str, ...])
 
 
 def select_domains(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
-    """Only the samples of the domains in `spec.using`. Raises SourceError when one of these has none.
+    """Return the samples of the domains in `spec.using`. Raises SourceError if one of these has none.
 
-    An index whose paths hold no domain at all, and nothing that looks like a slip of the pen, comes back whole: `using`
-    is a label then.
+    If no path contains a domain and no folder has a similar name, `using` is a mere label: the listing is unchanged.
     """
     if not spec.using:
         unknown = np.flatnonzero(listing.domains == "")
         if 0 < len(unknown) < len(listing):
-            message = f"'{listing.ids[unknown[0]]}' has no domain, other samples of the {part} part have one. Name it."
+            message = f"'{listing.ids[unknown[0]]}' has no domain, others of the {part} part have one. Set it."
             raise SourceError.single(message, listing.place(unknown[0]), "invalid-record")
         return listing
-    seen = sorted({domain for domain in listing.domains if domain})
+    present = sorted({domain for domain in listing.domains if domain})
     components = sorted({folder for name in listing.ids for folder in _folders(name)})
-    if not seen and listing.form == "files" and not any(closest(name, components) for name in spec.using):
+    if not present and listing.form == "files" and not any(closest(name, components) for name in spec.using):
         return listing
     problems = []
     for name in spec.using:
-        if name not in seen:
+        if name not in present:
             message = (
-                f"no sample of the {part} part belongs to the domain '{name}'.{closest(name, {*seen, *components})} "
-                f"Domains found: {one_line(seen) or 'none'}; folders in its paths: {one_line(components) or 'none'}."
+                f"no sample of the {part} part belongs to the domain '{name}'.{closest(name, {*present, *components})} "
+                f"Domains: {one_line(present) or 'none'}; folders in its paths: {one_line(components) or 'none'}."
             )
             problems.append(
                 ValidationError(
@@ -64,8 +63,8 @@ def select_domains(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
     return listing.take(np.isin(listing.domains.astype(str), spec.using))
 
 
-def label_only(train: Listing, test: Listing, spec: DatasetSpec) -> bool:
-    """Whether `using` names no domain of the samples. Raises SourceError where only one part knows the domains."""
+def using_is_only_a_label(train: Listing, test: Listing, spec: DatasetSpec) -> bool:
+    """Whether `using` names no domain of the samples. Raises SourceError if only one part has the domains."""
     if not spec.using:
         return False
     has_domains = [any(listing.domains) for listing in (train, test)]
@@ -74,7 +73,7 @@ def label_only(train: Listing, test: Listing, spec: DatasetSpec) -> bool:
     if any(has_domains):
         part, other, listing = ("training", "test", train) if has_domains[1] else ("test", "training", test)
         message = (
-            f"no path of the {part} part holds one of {one_line(spec.using)}, and those of the {other} part do. Name "
+            f"no path of the {part} part contains one of {one_line(spec.using)}, those of the {other} part do. Name "
             "the domains in both parts: as a folder, in a column `domain`, or one file for each."
         )
         raise SourceError.single(message, Location(listing.sources[0]), "mismatched-data")

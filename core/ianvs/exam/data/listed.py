@@ -17,7 +17,7 @@ from ianvs.exam.data.conversation_pictures import picture_digests
 from ianvs.exam.data.conversations import notes_of, told_of, user_turns
 from ianvs.exam.data.dataset import Dataset, Table
 from ianvs.exam.data.decode import picture_size, require_value_range
-from ianvs.exam.data.domains import label_only
+from ianvs.exam.data.domains import using_is_only_a_label
 from ianvs.exam.data.encoded_pictures import Coding, EncodedPictures
 from ianvs.exam.data.fingerprint import digest_of, file_digests
 from ianvs.exam.data.grids import ABOUT
@@ -60,7 +60,7 @@ def check_listed(parts: Parts, spec: DatasetSpec) -> None:
 def warnings_of(parts: Parts, spec: DatasetSpec) -> list[ValidationError]:
     """What is read otherwise than its author may think."""
     messages = []
-    if label_only(*parts, spec):
+    if using_is_only_a_label(*parts, spec):
         messages.append((_using_is_a_label(spec), spec.places.get("using", spec.place)))
     if only_numbers(parts, spec):
         messages.append((_named_by_numbers(), spec.place))
@@ -141,7 +141,7 @@ def load_listed(
     conversations = train.form == "conversation"
     named_parts = zip(PARTS, parts, strict=True) if conversations else ()
     notes = [note for part, part_listing in named_parts for note in notes_of(part_listing.x.tolist(), part)]
-    notes += [_using_is_a_label(spec)] if label_only(train, test, spec) else []
+    notes += [_using_is_a_label(spec)] if using_is_only_a_label(train, test, spec) else []
     require_value_range(parts, spec)
     notes += map(_note, reader_warnings(parts))
     notes += [_note(warning) for listing in parts for warning in _warnings_of_type(listing, spec)]
@@ -189,7 +189,7 @@ def load_listed(
 
 def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
     train, test = parts
-    label_only(train, test, spec)  # raises where only one part knows the domains
+    using_is_only_a_label(train, test, spec)  # raises where only one part knows the domains
     if (train.form, train.label_form) != (test.form, test.label_form):
         message = (
             f"the test part has {test.form} with labels as {test.label_form}, the training part has {train.form} with "

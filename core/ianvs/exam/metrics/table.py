@@ -1,4 +1,4 @@
-"""The metrics in words: rows for `ianvs metrics`, and the lines below a leaderboard that say which definition it is."""
+"""Descriptions of metrics: rows for `ianvs metrics`, and the definitions printed below a leaderboard."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from ianvs.exam.metrics.registry import metrics
 
 
 def describe() -> list[dict[str, str | tuple[str, ...]]]:
-    """One row for each metric: name, level, better, formula, source, aliases, needs, summary, in_papers."""
+    """Return a row for each metric: name, level, better, formula, source, aliases, needs, summary, in_papers."""
     fields = ("name", "level", "formula", "source", "aliases", "needs", "summary")
     return [
         {**{name: getattr(metric, name) for name in fields}, "better": _direction(metric)}
@@ -18,9 +18,9 @@ def describe() -> list[dict[str, str | tuple[str, ...]]]:
 
 
 def legend(columns: Iterable[tuple[str, Metric]]) -> list[str]:
-    """One line for each column of a leaderboard that is a metric, in their order: which definition it is.
+    """Return a line with the definition of each column that is a metric, in their order.
 
-    columns: as they are headed, so maybe by an alias and with the score that it is of; and their metrics.
+    columns: (title, metric). A title may be an alias, or have the name of a score as in "BWT of f1".
     """
     return [_line(name, metric) for name, metric in dict(columns).items()]
 

@@ -1,4 +1,4 @@
-"""The local engine where there is Linux: a process per task, forked by the forkserver, under this supervisor."""
+"""The local engine on Linux: a process per task, forked by the forkserver, which this module supervises."""
 
 import contextlib
 import os
@@ -28,42 +28,42 @@ def _boot(channel: socket.socket, environment: Mapping[str, str], preload: Seque
 
 
 class ForkEngine(Engine):
-    """See forkserver.py for how tasks come to life and end.
+    """Starts tasks on the forkserver (forkserver.py) and restarts it if necessary.
 
-    A task may kill the forkserver, its parent, and with it all that run beside it. Then another one is started, on
-    which each of them runs alone: who is alone when it happens again is who does it, and ends killed; the others go on.
+    A task may kill the forkserver and thereby all running tasks. The forkserver is then restarted and these tasks are
+    rerun one at a time. A task that kills it again is reported as killed.
     """
 
     def __init__(self, workload: Workload) -> None:
         self.slots, self.gpus = workload.slots, workload.gpus
         self._workload = workload
-        self._running: dict[str, Task] = {}  # on the forkserver
+        self._running: dict[str, Task] = {}  # on the forkserver, by key
         self._pids: dict[str, int] = {}
-        self._suspects: deque[Task] = deque()  # to be run one at a time, before any other
-        self._waiting: deque[Task] = deque()  # for the suspects to end
-        self._suspecting = self._gone = False
+        self._retry_alone: deque[Task] = deque()  # tasks to rerun one at a time, before any other
+        self._waiting: deque[Task] = deque()  # tasks to start after them
+        self._retrying_alone = self._server_exited = False
         self._events: list[Event] = []
         self._open()
 
     def _open(self) -> None:
         try:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            own_end, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         except (AttributeError, OSError) as error:
             raise IanvsError(
-                "`start: fork` of the local engine needs Linux (packets between processes). Leave `start` out, or say "
+                "`start: fork` of the local engine requires Linux (SOCK_SEQPACKET sockets). Leave `start` out, or set "
                 "`engine: {name: local, start: spawn}`.",
                 code="invalid-engine",
             ) from error
-        self._channel = ours
+        self._channel = own_end
         environment = {**os.environ, **thread_limits(self._workload.threads)}
-        many = (self._workload.tasks or 0) >= MANY_TASKS
-        preload = (*self._workload.preload, *(["ianvs.processes.engines.forked:gather_pages"] if many else []))
-        self._process = _boot(theirs, environment, preload)
-        theirs.close()
-        self._ready = self._gone = False
+        many_tasks = (self._workload.tasks or 0) >= MANY_TASKS
+        preload = (*self._workload.preload, *(["ianvs.processes.engines.forked:gather_pages"] if many_tasks else []))
+        self._process = _boot(server_end, environment, preload)
+        server_end.close()
+        self._ready = self._server_exited = False
 
     def submit(self, task: Task) -> None:
-        if self._suspecting:
+        if self._retrying_alone:
             self._waiting.append(task)
         else:
             self._start(task)
@@ -80,25 +80,25 @@ class ForkEngine(Engine):
         try:
             self._channel.send(order)
         except OSError:
-            self._gone = True
+            self._server_exited = True
 
     def events(self, timeout: float) -> list[Event]:
         began = time.monotonic()
         while not self._events:
-            if self._gone:
-                self._begin_anew()
+            if self._server_exited:
+                self._restart_server()
                 continue
             left = began + (timeout if self._ready else max(timeout, _START_SECONDS)) - time.monotonic()
             ready, _, _ = select.select([self._channel], [], [], max(0.0, left))
             if not ready:
                 break
-            self._receive()
+            self._read_events()
         events, self._events = self._events, []
         return events
 
-    def _receive(self) -> None:
+    def _read_events(self) -> None:
         with contextlib.suppress(BlockingIOError):
-            while not self._gone:
+            while not self._server_exited:
                 try:
                     message = self._channel.recv(1 << 20, socket.MSG_DONTWAIT)
                 except ConnectionError:
@@ -106,58 +106,58 @@ class ForkEngine(Engine):
                 if not message:
                     if not self._ready:
                         raise IanvsError(
-                            "the process that starts test cases could not be started; its error is above.",
+                            "the forkserver, which starts test cases, could not be started; its error is above.",
                             code="invalid-engine",
                         )
-                    self._gone = True
+                    self._server_exited = True
                     break
                 event: object = None
-                with contextlib.suppress(Exception):  # a task may write there what is no event
+                with contextlib.suppress(Exception):  # a task may write other data to the channel
                     event = pickle.loads(message)
                 if not isinstance(event, Event):
                     continue
                 self._ready = True
                 if event.key:
-                    self._follow(event)
+                    self._handle_event(event)
 
-    def _follow(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         self._events.append(event)
         if event.kind == "started":
             self._pids[event.key] = event.payload
         elif event.kind == "ended":
             del self._running[event.key]
             self._pids.pop(event.key, None)
-            self._go_on()
+            self._start_next()
 
-    def _begin_anew(self) -> None:
-        """The forkserver is gone, and with it every task."""
+    def _restart_server(self) -> None:
+        """Restart the forkserver after it ended with all of its tasks."""
         for pid in self._pids.values():
             with contextlib.suppress(OSError):
-                os.killpg(pid, signal.SIGKILL)  # what a task had started
+                os.killpg(pid, signal.SIGKILL)  # children of a task
         self.close()
-        hit, self._running, self._pids = [*self._running.values()], {}, {}
-        if len(hit) == 1:
-            self._events.append(Event(hit[0].key, "ended", -signal.SIGKILL))
+        crashed_tasks, self._running, self._pids = [*self._running.values()], {}, {}
+        if len(crashed_tasks) == 1:
+            self._events.append(Event(crashed_tasks[0].key, "ended", -signal.SIGKILL))
         else:
-            self._suspects.extend(hit)
-            self._events += [Event(task.key, "restarting") for task in hit]
+            self._retry_alone.extend(crashed_tasks)
+            self._events += [Event(task.key, "restarting") for task in crashed_tasks]
         self._open()
-        self._go_on()
+        self._start_next()
 
-    def _go_on(self) -> None:
-        """Start the next suspect, or, after the last one, all that wait."""
-        if self._running or not (self._suspects or self._suspecting):
+    def _start_next(self) -> None:
+        """Start the next task that runs alone, or, after the last of these, all that wait."""
+        if self._running or not (self._retry_alone or self._retrying_alone):
             return
-        self._suspecting = bool(self._suspects)
-        if self._suspects:
-            self._start(self._suspects.popleft())
+        self._retrying_alone = bool(self._retry_alone)
+        if self._retry_alone:
+            self._start(self._retry_alone.popleft())
             return
         while self._waiting:
             self._start(self._waiting.popleft())
 
     def cancel(self, key: str, *, force: bool = False) -> None:
         number = signal.SIGKILL if force else signal.SIGTERM
-        for queue in (self._suspects, self._waiting):
+        for queue in (self._retry_alone, self._waiting):
             for task in [task for task in queue if task.key == key]:
                 queue.remove(task)
                 self._events.append(Event(key, "ended", -number))

@@ -53,7 +53,7 @@ def export_results(results: Results, to: str, out: Path) -> Path:
 
 
 @contextmanager
-def needs(package: str, to: str) -> Iterator[None]:
+def require_package(package: str, to: str) -> Iterator[None]:
     """Around the imports of `package`, which the extra `to` of ianvs installs. Raises IanvsError that says so."""
     try:
         yield

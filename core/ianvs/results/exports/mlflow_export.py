@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.results.exports.case_runs import CaseRun, case_runs, matrix_table, notes_list
-from ianvs.results.exports.exporting import environment, needs
+from ianvs.results.exports.exporting import environment, require_package
 from ianvs.results.report.row_tables import to_frame
 from ianvs.results.stored import Results
 
@@ -22,7 +22,7 @@ def write(results: Results, folder: Path) -> None:
     """Of metrics' names "/" parts the groups; what MLflow's names may not hold becomes "_"."""
     # MLflow counts its users over the network unless it is told not to, and warns that its file store is the plain one.
     with environment(MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true", MLFLOW_ALLOW_FILE_STORE="true"):
-        with needs("mlflow-skinny", "mlflow"):
+        with require_package("mlflow-skinny", "mlflow"):
             from mlflow import MlflowClient
         client = MlflowClient(tracking_uri=(folder / "mlruns").as_uri())
         experiment = client.create_experiment(results.name, tags={"source": "ianvs"})

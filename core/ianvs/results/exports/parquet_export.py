@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ianvs.base.types import CaseResult
 from ianvs.exam.metrics.metric import Metric
 from ianvs.results.exports.case_runs import COSTS_OF_ROUNDS, costs_of, metric_series
-from ianvs.results.exports.exporting import needs
+from ianvs.results.exports.exporting import require_package
 from ianvs.results.report.columns import STANDING
 from ianvs.results.report.leaderboard_row import COSTS, LeaderboardRow
 from ianvs.results.report.values import shown_hyperparameters
@@ -27,7 +27,7 @@ def write(results: Results, folder: Path) -> None:
 
 def write_tables(results: Results, folder: Path, to: str) -> dict[str, dict[str, str]]:
     """Write `folder`/<table>.parquet; returns {table: {column: its meaning}}. to: whose extra brings pyarrow."""
-    with needs("pyarrow", to):
+    with require_package("pyarrow", to):
         import pyarrow
         import pyarrow.parquet
     descriptions = {}

@@ -4,15 +4,16 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.results.exports.case_runs import CaseRun, board_table, case_runs, matrix_table, notes_list
-from ianvs.results.exports.exporting import needs
+from ianvs.results.exports.exporting import require_package
 from ianvs.results.stored import Results
 
 
 def write(results: Results, folder: Path) -> None:
-    """Series are scalars by round, and what learners told by hundredths of one. The table HPARAMS has
-    hyperparameters and final numbers; texts tell the rest.
+    """Write scalars by round, and training curves in steps of 1/100 round.
+
+    The table HPARAMS has hyperparameters and final numbers; the rest is text.
     """
-    with needs("tensorboard", "tensorboard"):
+    with require_package("tensorboard", "tensorboard"):
         from torch.utils.tensorboard import SummaryWriter
     open_writer: Any = SummaryWriter  # without types
     for run in case_runs(results):

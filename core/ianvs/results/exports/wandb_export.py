@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from ianvs.results.exports.case_runs import CaseRun, case_runs, notes_list
-from ianvs.results.exports.exporting import environment, needs
+from ianvs.results.exports.exporting import environment, require_package
 from ianvs.results.report.row_tables import to_frame
 from ianvs.results.stored import Results
 
@@ -19,7 +19,7 @@ def write(results: Results, folder: Path) -> None:
         **{name: str(folder / hidden) for name, hidden in _HIDDEN.items()},
     }
     with environment(**quiet):
-        with needs("wandb", "wandb"):
+        with require_package("wandb", "wandb"):
             import wandb
         settings = wandb.Settings(
             mode="offline",

@@ -1,4 +1,4 @@
-"""Pages beside report.html, one for each row: of each of its cases settings, curves, matrices, and the log's end."""
+"""A page for each row, beside report.html: the settings, curves, matrices and end of the log of each of its cases."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,12 +21,12 @@ from ianvs.results.report.values import cell_text, shown_hyperparameters, slug
 from ianvs.store import CaseStore
 
 FOLDER = "cases"
-_MOST = 200  # rows
+_MAX_ROWS = 200
 
 
 def case_files(leaderboard: Leaderboard) -> dict[RowKey, str]:
-    """The file of each row that has a page, relative to report.html: those that stand first."""
-    keys = [(row.id, row.algorithm) for row in leaderboard.rows[:_MOST] if row.seeds or row.failures]
+    """Return the page of each of the first rows, relative to report.html."""
+    keys = [(row.id, row.algorithm) for row in leaderboard.rows[:_MAX_ROWS] if row.seeds or row.failures]
     return {key: f"{FOLDER}/{slug(key[1])}-{slug(key[0][:12])}.html" for key in keys}
 
 
@@ -37,7 +37,7 @@ def write_case_pages(
     folder: Path,
     render: Callable[..., str],
 ) -> None:
-    """Write those of which a case has changed since. shown: the rows that are drawn. render: of a template's facts."""
+    """Write pages whose cases changed since the last write. shown: the rows in charts. render: fills the template."""
     files, names = case_files(leaderboard), row_names(leaderboard.rows)
     cases: dict[RowKey, list[CaseResult]] = {}
     for result in results:
@@ -46,22 +46,22 @@ def write_case_pages(
             cases.setdefault(key, []).append(result)
     for key, row_results in cases.items():
         path = folder / files[key]
-        if path.exists() and all(path.stat().st_mtime > changed(case.directory) for case in row_results):
+        if path.exists() and all(path.stat().st_mtime > last_modified(case.directory) for case in row_results):
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        facts = [_facts(f"c{n}", case, shown.get(key)) for n, case in enumerate(row_results)]
+        facts = [_template_data(f"c{n}", case, shown.get(key)) for n, case in enumerate(row_results)]
         path.write_text(render(name=names[key], cases=facts), encoding="utf-8")
 
 
-def changed(folder: Path) -> float:
-    """When anything was put into the folder of a case; inf where there is none."""
+def last_modified(folder: Path) -> float:
+    """Return the modification time of a case's folder; inf if there is none."""
     return folder.stat().st_mtime if folder.exists() else math.inf
 
 
-def _facts(key: str, result: CaseResult, row: ShownRow | None) -> dict[str, object]:
+def _template_data(key: str, result: CaseResult, row: ShownRow | None) -> dict[str, object]:
     store = CaseStore(result.directory.parents[1])
     log = result.failure.log if result.failure and result.failure.log else store.log(result.case.id)
-    maps = [
+    heatmaps = [
         (score, heatmap_svg(f"{key}m{n}", matrix.values, matrix.rounds, matrix.tests, score, limits(matrix.values)))
         for n, (score, matrix) in enumerate(result.matrices.items())
         if matrix.values.size and not np.isnan(matrix.values).all()
@@ -75,19 +75,19 @@ def _facts(key: str, result: CaseResult, row: ShownRow | None) -> dict[str, obje
             (name, cell_text(value)) for name, value in shown_hyperparameters(result.case.hyperparameters).items()
         ],
         "curves": _curves(key, result, row) if row else [],
-        "maps": maps,
+        "maps": heatmaps,
         "log": log_tail(log),
     }
 
 
 def _curves(key: str, result: CaseResult, row: ShownRow) -> Sequence[tuple[str, Markup]]:
-    """What the learner told while it was trained."""
+    """Return charts of the training curves that the learner reported."""
     curves = TrainingCurves()
     curves.add(row.key, result)
     ends = np.arange(1, len(result.rounds))
     by_quantity = [(name, {row.key: StreamLine(*lines[row.key])}) for name, lines in curves.lines()]
-    drawn = [
+    charts = [
         (name, stream_chart(f"{key}t{n}", [row], streams, ends, name, name, "rounds"))
         for n, (name, streams) in enumerate(by_quantity)
     ]
-    return [(name, svg) for name, svg in drawn if svg]
+    return [(name, svg) for name, svg in charts if svg]

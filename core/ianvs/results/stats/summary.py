@@ -45,12 +45,12 @@ def summarise(values: Iterable[float | None]) -> Summary:
     A missing value (None or nan) makes the mean None: the mean of the others would compare different things. The order
     of the values has no effect, not even in the last bit.
     """
-    given = list(values)
-    present = sorted(float(value) for value in given if value is not None and not math.isnan(value))
+    all_values = list(values)
+    present = sorted(float(value) for value in all_values if value is not None and not math.isnan(value))
     count = len(present)
-    if count == 0 or count < len(given):
+    if count == 0 or count < len(all_values):
         return Summary(None, None, count)
-    if present[0] == present[-1]:  # equal values have exactly their own mean, whatever rounding says
+    if present[0] == present[-1]:  # avoid rounding errors for equal values
         return Summary(present[0], 0.0 if count > 1 and math.isfinite(present[0]) else None, count)
     array = np.array(present)
     with np.errstate(invalid="ignore"):
@@ -68,14 +68,16 @@ def rank(rows: Sequence[Sequence[float | None]], descending: Sequence[bool]) -> 
         rows: (N, K) key values. A missing one (None or nan) is last in its key, whatever the direction.
         descending: (K,) whether a higher value is better.
     """
-    keys = [tuple(_key(value, falls) for value, falls in zip(row, descending, strict=True)) for row in rows]
+    keys = [
+        tuple(_key(value, is_descending) for value, is_descending in zip(row, descending, strict=True)) for row in rows
+    ]
     order = sorted(range(len(keys)), key=keys.__getitem__)  # stable
     in_order = [keys[i] for i in order]
     return Ranking(tuple(order), tuple(1 + bisect_left(in_order, key) for key in keys))
 
 
-def _key(value: float | None, falls: bool) -> tuple[bool, float]:
-    """Sorts, ascending, as `value` does in its direction; a missing one last."""
+def _key(value: float | None, descending: bool) -> tuple[bool, float]:
+    """Return an ascending sort key; missing values are last."""
     if value is None or math.isnan(value):
         return True, 0.0
-    return False, -value if falls else value
+    return False, -value if descending else value

@@ -17,7 +17,7 @@ from ianvs.exam.metrics.registry import metric_header
 from ianvs.plugins.source import file_digests
 from ianvs.processes.engines.engine import Engine, thread_limits
 from ianvs.processes.interpreters.lock import lock_of
-from ianvs.processes.isolated import InThisProcess, Isolated, Unanswered
+from ianvs.processes.isolated import InThisProcess, IsolatedCaller, IsolatedCallError
 from ianvs.processes.sandbox import Sandbox
 from ianvs.running.inspector.facts import (
     Answer,
@@ -35,12 +35,15 @@ _PLUGIN_FACTS, _PARADIGM_FACTS = TypeAdapter(PluginFacts), TypeAdapter(ParadigmF
 
 
 class Inspector:
-    """Imports each file of the authors of `job` once, in a process that is kept until `close` and can be asked more.
+    """Imports each plugin file of `job` once, in a process that lives until `close`; metrics have a second process.
 
-    Metrics have a process of their own. What a file tells is kept in the
-    workspace's cache by the digest of its source, and what it fails to tell in here. A file that ends its process, or
-    never ends, is asked no more, and the others go on in a new one. engine: for `Isolated`. sandbox: in which plugins
-    are imported and built. inline: import files in this process, as the job's cases will.
+    Facts about a file are cached in the workspace by the digest of its source, and failures in this object. A file that
+    crashes or hangs its process is skipped, and the others are inspected in a new process.
+
+    Args:
+        engine: For `IsolatedCaller`.
+        sandbox: In which plugins are imported and built.
+        inline: Import files in this process, as the job's cases will.
     """
 
     def __init__(
@@ -54,7 +57,7 @@ class Inspector:
         self._job, self._seconds, self._engine, self._sandbox = job, job.limits.check_seconds, engine, sandbox
         self._answers: dict[Path, Answer | str] = {}
         self._inline = InThisProcess() if inline else None
-        self._processes: dict[bool, Isolated] = {}  # that of plugins and paradigms, that of metrics
+        self._processes: dict[bool, IsolatedCaller] = {}  # that of plugins and paradigms, that of metrics
 
     def close(self) -> None:
         """End the processes; a further question starts them anew."""
@@ -91,7 +94,7 @@ class Inspector:
             return Checked((), asks=False)
         if isinstance(facts, str):
             return unanswered(subject, facts)
-        return checked(subject, lambda request: self._process().each(_name(check_plugin), request, self._seconds))
+        return checked(subject, lambda request: self._process().call_iter(_name(check_plugin), request, self._seconds))
 
     def _plugin(self, algorithm: AlgorithmSpec, module: ModuleSpec) -> Answer | str | None:
         """None where its contract runs it, or where its interpreter can't be started, which another check reports."""
@@ -144,12 +147,12 @@ class Inspector:
                     if not answer.get("problems"):
                         write_memo(file, answer)
                     stored = answer
-                except Unanswered as error:
+                except IsolatedCallError as error:
                     stored = str(error)
             self._answers[file] = stored
         return self._answers[file]
 
-    def _process(self, of_plugins: bool = True) -> Isolated | InThisProcess:
+    def _process(self, of_plugins: bool = True) -> IsolatedCaller | InThisProcess:
         sealed = of_plugins and self._job.sandboxed  # metrics are the exam's
         if self._inline is not None and not sealed:
             return self._inline
@@ -158,7 +161,7 @@ class Inspector:
             if of_plugins and self._job.device == "cpu":
                 environment["CUDA_VISIBLE_DEVICES"] = ""
             sandbox = self._sandbox() if sealed else None
-            self._processes[of_plugins] = Isolated(environment, self._engine, sandbox)
+            self._processes[of_plugins] = IsolatedCaller(environment, self._engine, sandbox)
         return self._processes[of_plugins]
 
 

@@ -20,7 +20,7 @@ from ianvs.plugins.mode_switch import lacks_train
 from ianvs.plugins.signature import BY_NAME, constructor_parameters, misnamed, named_arguments
 from ianvs.plugins.value_types import type_problems, value_place
 from ianvs.processes.interpreters.author_object import load_in
-from ianvs.processes.isolated import Unanswered
+from ianvs.processes.isolated import IsolatedCallError
 
 NO_CUDA = "device is cuda, but torch finds no CUDA device on this machine. Use `device: auto` or `cpu`."
 
@@ -67,7 +67,7 @@ class Checked:
 
 
 def checked(subject: Subject, ask: Callable[[Subject], Iterator[Any]]) -> Checked:
-    """What is wrong with a plugin. ask: has `check_plugin` called by another process (`Isolated.each`).
+    """What is wrong with a plugin. ask: has `check_plugin` called by another process (`IsolatedCaller.call_iter`).
 
     What a constructor, or check_exam() where there is an exam, says of many choices is told once.
     """
@@ -79,7 +79,7 @@ def checked(subject: Subject, ask: Callable[[Subject], Iterator[Any]]) -> Checke
         for (message, warning), choice in zip(answers, subject.choices, strict=False):  # there are none after problems
             if message:
                 by_message.setdefault((message, warning), []).append(choice)
-    except Unanswered as error:
+    except IsolatedCallError as error:
         return unanswered(subject, str(error), doing)
     problems = [*_PROBLEMS.validate_python(facts["problems"])]
     for (message, warning), choices in by_message.items():

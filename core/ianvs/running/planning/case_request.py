@@ -15,7 +15,7 @@ from ianvs.processes.interpreters.lock import lock_of
 from ianvs.running.loop import Phase
 from ianvs.running.planning.cases import PlannedAlgorithm
 from ianvs.running.planning.identity import authored, train_ratio
-from ianvs.running.planning.kept_code import KeptCode, code_of, kept_files
+from ianvs.running.planning.kept_code import SourceSnapshot, snapshot_contents, snapshots_of
 from ianvs.running.planning.plan import Plan
 from ianvs.running.planning.sandbox_paths import exam_paths, readable_paths
 
@@ -62,12 +62,14 @@ class CaseRequest:
     memory_mb: float | None
     saved_mb: float
     secrets: frozenset[str]  # texts that are shown and stored nowhere
-    code: tuple[KeptCode, ...]  # of the authors, as it was planned
+    code: tuple[SourceSnapshot, ...]  # of the authors, as it was planned
     provenance: Mapping[str, object]
     working_directory: Path | None  # of plugins, where their contract names one
     started_in: Path  # the folder that ianvs was started in
     phases: tuple[Phase, ...] = ("all",)  # what is to be done now; of a sandboxed case not "all"
-    own_code: tuple[KeptCode, ...] = ()  # of `code`, that of the algorithm's own files; for sandboxes, as what follows
+    own_code: tuple[
+        SourceSnapshot, ...
+    ] = ()  # of `code`, that of the algorithm's own files; for sandboxes, as what follows
     readable: tuple[Path, ...] = ()  # files and folders that its hyperparameters name
     hidden: tuple[Path, ...] = ()  # files and folders that the exam consists of
     models_mb: float | None = None  # all models that are kept until they are evaluated; None: what the disk has free
@@ -83,7 +85,7 @@ class CaseRequest:
 
     def planned_code(self) -> AbstractContextManager[None]:
         """Inside, authors' files are what they were when the case was planned. Raises DamagedError."""
-        return imports_from(kept_files(self.workspace, self.code))
+        return imports_from(snapshot_contents(self.workspace, self.code))
 
 
 def case_request(
@@ -91,13 +93,13 @@ def case_request(
     case: TestCase,
     algorithm: PlannedAlgorithm,
     provenance: Mapping[str, object],
-    code: tuple[KeptCode, ...],
+    code: tuple[SourceSnapshot, ...],
     *,
     apart: bool = False,
 ) -> CaseRequest:
     """What the process of `case`, one of `algorithm`'s in `plan`, needs to know. apart: it is one of its own.
 
-    code: as `keep_code` has kept it.
+    code: as stored by `store_sources`.
     """
     job = plan.job
     urls = {url for _, url, _, _ in authored(algorithm.spec)}
@@ -128,7 +130,7 @@ def case_request(
         working_directory=job.working_directory,
         started_in=Path.cwd(),
         phases=("train", "evaluate") if job.sandboxed else ("all",),
-        own_code=code_of(job, algorithm.spec, code) if job.sandboxed else (),
+        own_code=snapshots_of(job, algorithm.spec, code) if job.sandboxed else (),
         readable=readable_paths(job, algorithm.spec) if job.sandboxed else (),
         hidden=exam_paths(job) if job.sandboxed else (),
         models_mb=job.limits.models_mb,

@@ -1,4 +1,4 @@
-"""The job as its algorithms take it: without what they don't use, and with the values of `--set learning_rate=0.1`."""
+"""Applies `--set` values to hyperparameters, and removes modules that a paradigm does not use."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -12,14 +12,14 @@ from ianvs.running.planning.cases import prefixed
 
 
 def without_unused(job: JobSpec, inspector: Inspector) -> JobSpec:
-    """`job` without what its paradigms do not use of the algorithms' files; its `warnings` tell what that is."""
+    """Return the job without the modules and settings that its paradigms ignore; its `warnings` list them."""
     algorithms, warnings = [], list(job.warnings)
     for algorithm, facts in zip(job.algorithms, inspector.paradigms(job.algorithms), strict=True):
         name = algorithm.paradigm.name
-        idle = set(MODULE_TYPES) - facts.methods.keys() if facts.methods else set()
-        unused = [module for module in algorithm.modules if module.type in idle]
+        unused_types = set(MODULE_TYPES) - facts.methods.keys() if facts.methods else set()
+        unused = [module for module in algorithm.modules if module.type in unused_types]
         for module in unused:
-            message = f"a module of type {module.type} has no effect yet in {name}; its hyperparameters are not tried."
+            message = f"a module of type {module.type} is ignored by {name}, and so are its hyperparameters."
             warnings.append(ValidationError(message, module.places.get("type", module.place), code="no-effect"))
         split = algorithm.split
         if split is not None and facts.as_one:
@@ -29,16 +29,16 @@ def without_unused(job: JobSpec, inspector: Inspector) -> JobSpec:
                     f"'{key}' has no effect in {name}.", algorithm.places.get(key, algorithm.place), code="no-effect"
                 )
             )
-        modules = tuple(module for module in algorithm.modules if module.type not in idle)
+        modules = tuple(module for module in algorithm.modules if module.type not in unused_types)
         algorithms.append(replace(algorithm, modules=modules, split=split))
     return replace(job, algorithms=tuple(algorithms), warnings=tuple(warnings))
 
 
 def with_hyperparameters(job: JobSpec, inspector: Inspector) -> JobSpec:
-    """The job with the values that its overrides give to hyperparameters; several of one name are a grid.
+    """Return the job with the hyperparameters from its overrides; several of one name are a grid.
 
-    One that names no algorithm is for all that have it: in their file, or among the arguments of their constructor.
-    Raises ConfigError for one that nobody has. What an algorithm that is named does not take, its check tells.
+    An override without an algorithm applies to all that have the hyperparameter in their file or constructor. Raises
+    ConfigError for an unknown name; a name that the given algorithm rejects is reported by its plugin check.
     """
     groups: dict[tuple[str, str], list[Override]] = {}
     for override in job.overrides:
@@ -51,13 +51,13 @@ def with_hyperparameters(job: JobSpec, inspector: Inspector) -> JobSpec:
             problems.append(ValidationError(slip.message, overrides[int(slip.path[-1])].place, code="duplicate-entry"))
         changed = [_changed(algorithm, overrides, inspector) for algorithm in job.algorithms]
         if any(changed):
-            both = zip(changed, job.algorithms, strict=True)
-            job = replace(job, algorithms=tuple(new or old for new, old in both))
+            pairs = zip(changed, job.algorithms, strict=True)
+            job = replace(job, algorithms=tuple(new or old for new, old in pairs))
         else:
             names = (
                 name
                 for a in job.algorithms
-                for names_of_algorithm in _names(a, inspector)
+                for names_of_algorithm in _hyperparameter_names(a, inspector)
                 for name in names_of_algorithm
             )
             names_known = list(dict.fromkeys(names))
@@ -70,27 +70,27 @@ def with_hyperparameters(job: JobSpec, inspector: Inspector) -> JobSpec:
 
 
 def _changed(algorithm: AlgorithmSpec, overrides: Sequence[Override], inspector: Inspector) -> AlgorithmSpec | None:
-    """`algorithm` with these values in each of its modules that has them; None if none has."""
+    """Return `algorithm` with these values in all modules that have the hyperparameter; None if none has."""
     owner, key = overrides[0].algorithm, overrides[0].key
     if owner not in ("", algorithm.name):
         return None
     modules = list(algorithm.modules)
-    having = [n for n, names in enumerate(_names(algorithm, inspector)) if key in names]
-    for n in having or ([0] if owner else []):
-        modules[n] = _with(modules[n], key if n == 0 else key.removeprefix(f"{modules[n].type}-"), overrides)
-    return replace(algorithm, modules=tuple(modules)) if having or owner else None
+    matching_modules = [n for n, names in enumerate(_hyperparameter_names(algorithm, inspector)) if key in names]
+    for n in matching_modules or ([0] if owner else []):
+        modules[n] = _with_values(modules[n], key if n == 0 else key.removeprefix(f"{modules[n].type}-"), overrides)
+    return replace(algorithm, modules=tuple(modules)) if matching_modules or owner else None
 
 
-def _names(algorithm: AlgorithmSpec, inspector: Inspector) -> Iterator[list[str]]:
-    """Of each module the hyperparameters that it has, named as in a case."""
+def _hyperparameter_names(algorithm: AlgorithmSpec, inspector: Inspector) -> Iterator[list[str]]:
+    """Yield the names of each module's hyperparameters, as in a case."""
     for prefix, module in prefixed(algorithm.modules):
-        listed = [*dict(module.grid), *module.constants]
+        names = [*dict(module.grid), *module.constants]
         [facts] = inspector.plugins([(algorithm, module)])
-        listed += facts.arguments if facts is not None else ()
-        yield [prefix + name for name in listed]
+        names += facts.arguments if facts is not None else ()
+        yield [prefix + name for name in names]
 
 
-def _with(module: ModuleSpec, name: str, overrides: Sequence[Override]) -> ModuleSpec:
+def _with_values(module: ModuleSpec, name: str, overrides: Sequence[Override]) -> ModuleSpec:
     values = tuple(override.value for override in overrides)
     places = tuple(override.place for override in overrides)
     return replace(

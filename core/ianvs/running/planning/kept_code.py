@@ -1,6 +1,6 @@
-"""What runs is what was planned: authors' source files as bytes, kept in the workspace before the first case.
+"""Stores authors' sources in the workspace before the first case, so that cases run exactly the planned code.
 
-docs/decisions/002-identity.md says which, and why.
+docs/decisions/002-identity.md explains which files are stored.
 """
 
 import hashlib
@@ -23,27 +23,31 @@ from ianvs.store import CodeStore
 
 
 @dataclass(frozen=True)
-class KeptCode:
-    """The source files of one author's file. key: of the CodeStore. up: how far above `file` their folder lies.
+class SourceSnapshot:
+    """The stored source files of a plugin.
 
-    digests: (name, sha256 of its bytes) of each.
+    Attributes:
+        file: The plugin's file.
+        levels_up: Number of parent folders from `file` to the root of the snapshot.
+        key: Key in the CodeStore.
+        digests: (name, sha256) of each file.
     """
 
     file: Path
-    up: int
+    levels_up: int
     key: str
     digests: tuple[tuple[str, str], ...] = ()
 
 
-def keep_code(plan: Plan) -> tuple[KeptCode, ...]:
-    """Store all source files of the plan's authors. Raises IanvsError for one that was changed since it was planned."""
+def store_sources(plan: Plan) -> tuple[SourceSnapshot, ...]:
+    """Store all source files of the plan's plugins. Raises IanvsError if one was changed since it was planned."""
     store, snapshots = CodeStore(plan.job.workspace), []
     for entry, files in _files(plan).items():
         home = Path(os.path.commonpath([path.parent for path in files]))
         contents = {path.relative_to(home).as_posix(): read_source(path) for path in files}
         digests = tuple((name, hashlib.sha256(content).hexdigest()) for name, content in sorted(contents.items()))
-        up = len(entry.resolve().relative_to(home).parts) - 1
-        snapshots.append(KeptCode(entry, up, store.keep(contents), digests))
+        levels_up = len(entry.resolve().relative_to(home).parts) - 1
+        snapshots.append(SourceSnapshot(entry, levels_up, store.keep(contents), digests))
     sources: dict[tuple[object, ...], dict[str, str]] = {}
     for algorithm in plan.algorithms:
         authors = tuple(authored(algorithm.spec))
@@ -57,25 +61,27 @@ def keep_code(plan: Plan) -> tuple[KeptCode, ...]:
     return tuple(snapshots)
 
 
-def code_of(job: JobSpec, algorithm: AlgorithmSpec, code: tuple[KeptCode, ...]) -> tuple[KeptCode, ...]:
-    """Those of `code` that an algorithm consists of, and nothing of its exam."""
+def snapshots_of(
+    job: JobSpec, algorithm: AlgorithmSpec, code: tuple[SourceSnapshot, ...]
+) -> tuple[SourceSnapshot, ...]:
+    """Return the snapshots of one algorithm, without those of its exam."""
     entries = {_entry(job, url, name, group)[0] for _, url, name, group in authored(algorithm)}
     return tuple(snapshot for snapshot in code if snapshot.file in entries)
 
 
-def kept_files(workspace: Path, code: tuple[KeptCode, ...]) -> Mapping[Path, bytes]:
-    """The bytes by the paths of the files that they were read from. Raises DamagedError."""
+def snapshot_contents(workspace: Path, code: tuple[SourceSnapshot, ...]) -> Mapping[Path, bytes]:
+    """Return the stored content of source files by their original path. Raises DamagedError."""
     contents: dict[Path, bytes] = {}
     for snapshot in code:
         above = snapshot.file.resolve().parents
-        if snapshot.up < len(above):
+        if snapshot.levels_up < len(above):
             files = CodeStore(workspace).read(snapshot.key)
-            contents |= {above[snapshot.up] / name: content for name, content in files.items()}
+            contents |= {above[snapshot.levels_up] / name: content for name, content in files.items()}
     return contents
 
 
 def _files(plan: Plan) -> dict[Path, list[Path]]:
-    """By author's file as the job names it, which may be a link: itself and the local ones that it reaches."""
+    """Return, by plugin file as the job names it (maybe a link), that file and its local imports."""
     files_of_entry = {}
     for url, name, group in dict.fromkeys(_authored(plan)):
         entry, files = _entry(plan.job, url, name, group)
@@ -85,7 +91,7 @@ def _files(plan: Plan) -> dict[Path, list[Path]]:
 
 
 def _entry(job: JobSpec, url: str | None, name: str, group: str) -> tuple[Path | None, list[Path]]:
-    """The author's file as the job names it, and all local ones that it reaches; None for one of a package."""
+    """Return the plugin's file as the job names it, and its local imports; None for a plugin of a package."""
     files = list(authors_sources(url, name, source_home(job), group))
     if not files:
         return None, files
@@ -93,7 +99,7 @@ def _entry(job: JobSpec, url: str | None, name: str, group: str) -> tuple[Path |
 
 
 def _authored(plan: Plan) -> Iterator[tuple[str | None, str, str]]:
-    """(url, name, group) of all that authors have written."""
+    """Yield (url, name, group) of all plugins of a job."""
     for algorithm in plan.algorithms:
         yield from ((url, name, group) for _, url, name, group in authored(algorithm.spec))
     for exam in plan.job.testenvs:

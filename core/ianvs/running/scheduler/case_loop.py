@@ -272,7 +272,7 @@ class CaseLoop:
             return
         elif failure is None:
             failure = self._ended_early(running, code)
-        store.sweep(planned.case.id)
+        store.remove_partial_files(planned.case.id)
         if failure is not None and self._worth_another_try(running, failure):
             return
         self._attempts.pop(planned.case.id, None)
@@ -301,7 +301,7 @@ class CaseLoop:
         self._attempts[id_] -= 1
         if self._losses[id_][1] >= MOST_LOSSES:
             return False
-        self._plan.store.sweep(id_)
+        self._plan.store.remove_partial_files(id_)
         self._again[planned.algorithm.spec.resources].appendleft(planned)
         self._listener.lost(planned, reason)
         return True

@@ -12,7 +12,7 @@ from ianvs.processes.engines.local import LocalEngine
 from ianvs.results.stored.job_results import HELD
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.case_request import CaseRequest, case_request
-from ianvs.running.planning.kept_code import keep_code
+from ianvs.running.planning.kept_code import store_sources
 from ianvs.running.planning.plan import Plan, PlannedCase, make_plan
 from ianvs.running.planning.stored_cases import said_of_earlier
 from ianvs.running.scheduler.case_loop import CaseLoop, Listener
@@ -83,7 +83,7 @@ def run_job(
 def _loop(
     engine: Engine, plan: Plan, listener: Listener, provenance: dict[str, object], scorer: Scorer | None
 ) -> CaseLoop:
-    wanted, code = plan.job.cases_per_gpu, keep_code(plan)
+    wanted, code = plan.job.cases_per_gpu, store_sources(plan)
     sharing = Sharing(engine.gpus, card_bytes(engine.gpus)) if wanted == "auto" else None
 
     def places() -> Slots:

@@ -17,7 +17,7 @@ from ianvs.processes.engines.engine import Files, Task, run_alone
 from ianvs.running.job_notes import data_doubts
 from ianvs.running.planning.case_request import PREPARE_EXAM, CaseRequest, case_request
 from ianvs.running.planning.cases import PlannedAlgorithm
-from ianvs.running.planning.kept_code import keep_code
+from ianvs.running.planning.kept_code import store_sources
 from ianvs.running.planning.plan import Plan
 from ianvs.running.planning.references import ROLES
 from ianvs.running.scheduler.checks import Preflight
@@ -91,7 +91,7 @@ def any_request(plan: Plan, algorithm: PlannedAlgorithm) -> CaseRequest:
     """The request of any case of `algorithm`: it says which exam is meant."""
     seeds = plan.job.seeds
     first = next(algorithm.cases(seeds), algorithm.case({}, algorithm.seeds(seeds)[0]))
-    return case_request(plan, first, algorithm, {}, keep_code(plan))
+    return case_request(plan, first, algorithm, {}, store_sources(plan))
 
 
 def _incompatibilities(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[ValidationError]:

@@ -133,7 +133,7 @@ def _answer(request: CaseRequest, store: CaseStore, report: Reporter, memory: Me
         "finished_at": _now(),
         "provenance": provenance,
     }
-    store.note_answered(case.id, facts)
+    store.store_evaluated(case.id, facts)
 
 
 @contextlib.contextmanager

@@ -34,7 +34,7 @@ def run_contract_case(
     with _as_it_was():
         contract.run(case, _Progress(report))
     finished_at = datetime.now(UTC).isoformat(timespec="seconds")
-    store.note_answered(id_, {"peak_memory_bytes": memory.peak_bytes(), "finished_at": finished_at})
+    store.store_evaluated(id_, {"peak_memory_bytes": memory.peak_bytes(), "finished_at": finished_at})
 
 
 def score_contract_case(contract: Contract, request: CaseRequest, store: CaseStore) -> dict[str, object]:
@@ -43,7 +43,7 @@ def score_contract_case(contract: Contract, request: CaseRequest, store: CaseSto
     Returns:
         What its result says.
     """
-    facts = store.answered(request.case.id) or {}
+    facts = store.evaluated_facts(request.case.id) or {}
     with _as_it_was():
         result = asdict(contract.score(_case(request, store)))
     for last in result["rounds"][-1:]:

@@ -45,8 +45,8 @@ class RoundReporter:
             self._status |= payload
             self._write_status()
 
-    def tell_disk(self, message: str) -> None:
-        """Report how much disk the models of all cases take, of which the first report is shown."""
+    def report_disk_use(self, message: str) -> None:
+        """Report the disk use of models; only the first report of a run is displayed."""
         self._report({"round": 1, "disk": message})
 
     def warn(self, message: str) -> None:

@@ -28,7 +28,7 @@ from ianvs.processes.interpreters.wire import Message
 from ianvs.processes.sandbox import Sandbox
 from ianvs.running.loop import Model
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.planning.kept_code import kept_files
+from ianvs.running.planning.kept_code import snapshot_contents
 from ianvs.running.session.case_learner import NO_STATE, Asking, Ready
 from ianvs.running.session.checked_answers import checked_answers
 from ianvs.running.session.feed import Handout
@@ -72,7 +72,7 @@ class SandboxedLearner:
         scratch: Path,
     ) -> None:
         self._type = data_type(brief.kind, request.testenv.dataset.data_type)
-        files = kept_files(request.workspace, request.own_code)
+        files = snapshot_contents(request.workspace, request.own_code)
         self._start = WorkerInput(_without_exam(request), brief, files, _NOWHERE)
         self._sandbox = Sandbox(request.readable, masked=request.hidden, gpu=request.device != "cpu")
         self._brief, self._stored_model, self._scratch, self.memory = brief, stored_model, scratch, memory

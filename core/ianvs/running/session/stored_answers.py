@@ -12,10 +12,10 @@ def to_answer(request: CaseRequest, store: CaseStore) -> bool:
     """Whether anything has to be answered, after what can't be believed was dropped."""
     case = request.case
     if runner_named(request.algorithm.contract) is not None:
-        return store.answered(case.id) is None
+        return store.evaluated_facts(case.id) is None
     if request.until is not None and store.has_come_to(case.id, request.until):
         return False
-    if store.answered(case.id) is not None and store.broken_round(case.id) is None:
+    if store.evaluated_facts(case.id) is not None and store.broken_round(case.id) is None:
         return False
     if store.is_earlier(case.id):
         print("an earlier version of ianvs stored this case, which can be read and not continued; it starts over")
@@ -24,10 +24,10 @@ def to_answer(request: CaseRequest, store: CaseStore) -> bool:
     for name in state.damaged:
         print(f"cases/{case.id}/{name} {CHANGED_MESSAGE}; it is made again")
     if state.damaged:
-        store.drop(case.id, state.damaged)
+        store.remove_damaged(case.id, state.damaged)
     if state.status == "finished" or (state.damaged and state.is_whole):
-        store.name(case, request.identity)
-        store.note_answered(case.id, store.facts(case.id))
+        store.write_case(case, request.identity)
+        store.store_evaluated(case.id, store.facts(case.id))
         return False
     store.begin(case, request.identity)
     return True
@@ -36,7 +36,7 @@ def to_answer(request: CaseRequest, store: CaseStore) -> bool:
 def score_answers(request: CaseRequest, store: CaseStore) -> None:
     """Score what was answered and, unless the case pauses, declare the result: a metric that fails is a failure of the
     case."""
-    runner, facts = runner_named(request.algorithm.contract), store.answered(request.case.id)
+    runner, facts = runner_named(request.algorithm.contract), store.evaluated_facts(request.case.id)
     if runner is not None:
         facts = score_contract_case(runner, request, store)
     else:

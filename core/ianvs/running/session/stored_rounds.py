@@ -58,11 +58,11 @@ class StoredRounds:
         keep_notes(self._store.files(self._id), folder.model)
         result = replace(result, model_bytes=size or None)
         if self._phase == "train":
-            folder.keep_trained(result, model.modules)
+            folder.write_trained(result, model.modules)
             if result.index == 1:
                 self._check_disk(size)
         else:
-            folder.fill(result, predictions, model.modules, stream)
+            folder.write_evaluated(result, predictions, model.modules, stream)
 
     def add_predictions(self, result: RoundResult, predictions: PredictionsByTest) -> None:
         self._store.add_predictions(self._id, result.index, result, predictions)
@@ -79,7 +79,7 @@ class StoredRounds:
         free = shutil.disk_usage(request.workspace).free / 1e6
         limit = free if request.models_mb is None else request.models_mb
         text = models_text(self._rounds, cases, size, request.workspace)
-        self._reporter.tell_disk(text)
+        self._reporter.report_disk_use(text)
         if megabytes > limit:
             raise PluginError(
                 f"{text}, and the limit is {mb_text(limit)}. Save less, raise `limits: {{models_mb: ...}}`, or write "
@@ -105,7 +105,7 @@ class StoredRounds:
             message = self.redacted(f"{reason}; starting over from round 1")
             print(message)
             self._reporter.warn(message)
-        self._store.reset(self._id, first_answers_count=True)
+        self._store.reset(self._id, keep_journals=True)
 
     def redacted(self, text: str) -> str:
         """The text without secrets, as it is stored."""

@@ -19,7 +19,7 @@ from ianvs.processes.engines.ray.ray_connection import capacity
 from ianvs.processes.engines.ray.ray_files import gather_code, pack, relocate, unpack
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.case_request import case_request
-from ianvs.running.planning.kept_code import keep_code
+from ianvs.running.planning.kept_code import store_sources
 from ianvs.running.planning.plan import make_plan
 from ianvs.running.scheduler.opening import authors_files
 from tests.edits import edited
@@ -106,7 +106,7 @@ def test_paths_of_a_request_move_and_nothing_else_does(tmp_path: Path) -> None:
     write(tmp_path, {"mine.py": b"def mine(y_true, y_pred): return 1"})
     job = load_job(write_job(tmp_path, testenv=edited(TESTENV, "{name: BWT}", "{name: mine, url: ./mine.py}")))
     planned = next(iter(plan := make_plan(job, Inspector(job, inline=True))))
-    request = case_request(plan, planned.case, planned.algorithm, {}, keep_code(plan))
+    request = case_request(plan, planned.case, planned.algorithm, {}, store_sources(plan))
     moved = relocate(request, {job.workspace: Path("/node/ws"), tmp_path / "mine.py": Path("/code/authors/0/mine.py")})
     assert moved.workspace == Path("/node/ws")
     assert moved.testenv.metrics[1].url == Path("/code/authors/0/mine.py")

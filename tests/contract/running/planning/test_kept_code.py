@@ -10,7 +10,7 @@ import pytest
 import ianvs
 from ianvs.config import load_job
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning.kept_code import keep_code, kept_files
+from ianvs.running.planning.kept_code import snapshot_contents, store_sources
 from ianvs.running.planning.plan import Plan, make_plan
 from ianvs.store import CaseStore, CodeStore
 from tests.edits import edited
@@ -33,20 +33,20 @@ def planned(folder: Path) -> Plan:
 
 def test_the_bytes_of_all_local_files_come_back_by_their_paths(tmp_path: Path) -> None:
     plan = planned(tmp_path / "job")
-    code = keep_code(plan)
+    code = store_sources(plan)
     names = ["plugin.py", "helper.py", "metrics/mine.py", "metrics/told.py"]
     paths = [(tmp_path / "job" / name).resolve() for name in names]
     contents = {path: path.read_bytes() for path in paths}
     for path in paths:
         path.unlink()
-    assert kept_files(plan.job.workspace, code) == contents
+    assert snapshot_contents(plan.job.workspace, code) == contents
 
 
 def test_keeping_twice_writes_once(tmp_path: Path) -> None:
     plan = planned(tmp_path)
-    code = keep_code(plan)
+    code = store_sources(plan)
     before = {path: path.stat().st_mtime_ns for path in (plan.job.workspace / "code").rglob("*.py")}
-    assert keep_code(plan) == code
+    assert store_sources(plan) == code
     assert {path: path.stat().st_mtime_ns for path in (plan.job.workspace / "code").rglob("*.py")} == before
 
 
@@ -55,26 +55,26 @@ def test_what_was_changed_since_it_was_planned_does_not_run(tmp_path: Path, name
     plan = planned(tmp_path)
     with (tmp_path / name).open("a") as file:
         file.write("print('later')\n")
-    assert errors_of(keep_code, plan) == [("changed-since-plan", "")]
+    assert errors_of(store_sources, plan) == [("changed-since-plan", "")]
 
 
 def test_a_comment_that_was_added_since_is_kept_and_runs(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     with (tmp_path / "plugin.py").open("a") as file:
         file.write("# later\n")
-    files = kept_files(plan.job.workspace, keep_code(plan))
+    files = snapshot_contents(plan.job.workspace, store_sources(plan))
     assert files[(tmp_path / "plugin.py").resolve()].endswith(b"# later\n")
 
 
 def test_bytes_that_are_others_are_not_believed(tmp_path: Path) -> None:
     plan = planned(tmp_path)
-    code = keep_code(plan)
+    code = store_sources(plan)
     file = CodeStore(plan.job.workspace).folder(code[0].key) / "plugin.py"
     file.write_text("raise SystemExit")
-    assert errors_of(kept_files, plan.job.workspace, code) == [("damaged-file", "")]
-    assert keep_code(plan) == code
+    assert errors_of(snapshot_contents, plan.job.workspace, code) == [("damaged-file", "")]
+    assert store_sources(plan) == code
     assert (
-        kept_files(plan.job.workspace, code)[(tmp_path / "plugin.py").resolve()]
+        snapshot_contents(plan.job.workspace, code)[(tmp_path / "plugin.py").resolve()]
         == (tmp_path / "plugin.py").read_bytes()
     )
 
@@ -86,7 +86,7 @@ def test_our_own_files_are_not_kept(tmp_path: Path) -> None:
         f"algorithm:\n  paradigm_type: incrementallearning\n  modules:\n    {module}\n"
     )
     job = load_job(path)
-    assert keep_code(make_plan(job, Inspector(job, inline=True))) == ()
+    assert store_sources(make_plan(job, Inspector(job, inline=True))) == ()
 
 
 def test_a_metric_that_a_learner_rewrites_scores_as_it_was_planned(tmp_path: Path) -> None:
@@ -108,5 +108,5 @@ def test_a_metric_that_a_learner_rewrites_scores_as_it_was_planned(tmp_path: Pat
 @pytest.mark.skipif(os.name == "nt", reason="there are no such modes")
 def test_source_is_kept_for_the_user_alone(tmp_path: Path) -> None:
     plan = planned(tmp_path)
-    keep_code(plan)
+    store_sources(plan)
     assert (plan.job.workspace / "code").stat().st_mode & 0o077 == 0

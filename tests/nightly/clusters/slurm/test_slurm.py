@@ -217,7 +217,7 @@ def test_pilots_that_do_not_start_are_told_with_what_they_printed(tmp_path: Path
 def test_a_supervisor_that_nodes_do_not_reach_is_told_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slurm_engine, "_CONNECT", 1.0)
+    monkeypatch.setattr(slurm_engine, "_CONNECT_TIMEOUT", 1.0)
     engine = SlurmEngine(Workload(jobs=3, workspace=tmp_path), host="192.0.2.1")
     for key in "abc":
         engine.submit(task("succeed", key=key))

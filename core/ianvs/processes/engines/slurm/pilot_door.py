@@ -1,7 +1,7 @@
-"""Where pilots come back to: a port of the supervisor's machine, and what they need to know to be let in.
+"""Connections of pilots to a port of the supervisor's machine.
 
-Both sides prove that they have the key, which stands in a file that its owner alone can read. What is said
-then is pickled, and not encrypted.
+Both sides prove that they have a key, which is in a file that only its owner can read. Later messages are pickled and
+not encrypted.
 """
 
 import contextlib
@@ -21,19 +21,19 @@ from typing import Any
 import psutil
 
 NAME = "door.json"
-_GREETING = 10.0  # seconds that a greeting may take
-_KNOCKING = 5.0  # seconds for one address
+_GREETING = 10.0  # seconds for the handshake
+_KNOCKING = 5.0  # seconds for connecting to one address
 _BYTES = 32  # of a key, a nonce, and a proof
 
 
-class Door(socketserver.ThreadingTCPServer):
-    """Lets pilots in: of each, `welcome` gets the connection and what it says of itself, in a thread of its own."""
+class PilotListener(socketserver.ThreadingTCPServer):
+    """Accepts pilots. `welcome` gets each connection and the pilot's first message, in a thread of its own."""
 
     daemon_threads = True
     request_queue_size = 128
 
     def __init__(self, folder: Path, host: str | None, welcome: Callable[[Connection, Any], None]) -> None:
-        """host: the name or address of this machine that nodes are to use. A connection is closed after `welcome`."""
+        """host: name or address of this machine for the nodes. A connection is closed after `welcome` returns."""
         super().__init__(("", 0), socketserver.BaseRequestHandler)
         self._welcome, self._key = welcome, secrets.token_bytes(_BYTES)
         self.port: int = self.server_address[1]
@@ -53,7 +53,7 @@ class Door(socketserver.ThreadingTCPServer):
 
 
 def knock(folder: Path, patience: float) -> Connection:
-    """A way to the supervisor whose door is described in `folder`. Raises ConnectionError, which says the remedy."""
+    """Connect to the supervisor described in `folder`. Raises ConnectionError with a remedy."""
     address = json.loads((folder / NAME).read_text())
     deadline, last_error = time.monotonic() + patience, "nothing"
     while time.monotonic() < deadline:
