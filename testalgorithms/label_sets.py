@@ -35,23 +35,23 @@ class LabelSetReplay(ReplayLearner):
 
 
 class KnownClasses(TorchLearner):
-    """Keeps the class indices of earlier rounds in `known`, ascending."""
+    """Keeps the class indices of earlier rounds in `known_classes`, ascending."""
 
     memory = ()  # no samples are stored
 
     def __init__(self, **training):
         super().__init__(**training)
-        self.known = []
+        self.known_classes = []
 
     def taught(self, data):
         """Return the class indices among the labels of a round's data."""
         raise NotImplementedError
 
     def after_round(self, data):
-        self.known = sorted({*self.known, *self.taught(data)})
+        self.known_classes = sorted({*self.known_classes, *self.taught(data)})
 
     def state(self):
-        return {"known": self.known}
+        return {"known": self.known_classes}
 
     def restore(self, state):
-        self.known = list(state["known"])
+        self.known_classes = list(state["known"])

@@ -23,8 +23,8 @@ class KnownMeans:
         return self._distances(data).min(axis=1) - self.reach if self.sums else np.ones(len(data))
 
     def save(self, path):
-        kept = {name: [*getattr(self, name).values()] for name in ("sums", "squares", "counts")}
-        np.savez(path, labels=[*self.sums], **kept)
+        values = {name: [*getattr(self, name).values()] for name in ("sums", "squares", "counts")}
+        np.savez(path, labels=[*self.sums], **values)
         return f"{path}.npz"
 
     def load(self, path):

@@ -19,12 +19,12 @@ COUNTS = {"train": 25, "test": 8}  # scenes of each domain
 
 def make_scenes(folder: Path, one_place: bool = False) -> None:
     """Write train_data/ and test_data/ with their index.txt. Ids are shared by all domains; 255 is ignored."""
-    names = list(dict.fromkeys(name for own in STREETS_CLASSES.values() for name in own))
+    names = list(dict.fromkeys(name for classes in STREETS_CLASSES.values() for name in classes))
     for part, count in COUNTS.items():
         home, lines = folder / f"{part}_data", []
-        for domain, own in STREETS_CLASSES.items():
+        for domain, classes in STREETS_CLASSES.items():
             ids = np.full(256, 255, dtype=np.uint8)
-            ids[: len(own)] = [names.index(name) for name in own]
+            ids[: len(classes)] = [names.index(name) for name in classes]
             for picture, labels in zip(*make_streets(domain, count, SIZE, part=part)):
                 stem = f"{part}/{'20220420_garden' if one_place else domain}/{len(lines):05d}"
                 pair = (f"rgb/{stem}.png", f"gtFine/{stem}_TrainIds.png")

@@ -22,8 +22,8 @@ class Functions(Contract):
 
     def metric(self, spec):
         if spec.name != "accuracy":
-            told = f"`contract: functions` computes accuracy alone, and no '{spec.name}'."
-            raise ConfigError([ValidationError(told, spec.place, code="unknown-metric")])
+            message = f"`contract: functions` computes accuracy alone, and no '{spec.name}'."
+            raise ConfigError([ValidationError(message, spec.place, code="unknown-metric")])
         return MetricFacts("Share of right answers after the last round; the mean over test sets.")
 
     def code_problems(self, job):
@@ -50,14 +50,16 @@ class Functions(Contract):
             began = time.perf_counter()
             state = fit(x, y, state, **case.hyperparameters[module.type])
             seconds = time.perf_counter() - began
-            answers = [np.asarray(answer(asked["x"].gather(), state)).tolist() for asked in _tests(exam)]
+            answers = [np.asarray(answer(test_part["x"].gather(), state)).tolist() for test_part in _tests(exam)]
             rounds.append({"name": round_.name, "samples": len(y), "seconds": seconds, "answers": answers})
         stored.write_text(json.dumps(rounds))
 
     def score(self, case):
-        truth = [asked["y"].gather() for asked in _tests(open_exam(case.testenv, case.cache))]
+        truth = [test_part["y"].gather() for test_part in _tests(open_exam(case.testenv, case.cache))]
         stored = json.loads((case.folder / "rounds.json").read_text())
-        R = [[float(np.mean(y == said)) for y, said in zip(truth, round_["answers"])] for round_ in stored]
+        R = [
+            [float(np.mean(y == predictions)) for y, predictions in zip(truth, round_["answers"])] for round_ in stored
+        ]
         rounds = [RoundResult(0, "")]  # before any training
         for number, cost in enumerate(stored, 1):
             rounds.append(RoundResult(number, cost["name"], cost["samples"], train_seconds=cost["seconds"]))

@@ -6,8 +6,8 @@ import numpy as np
 def fit(x, y, state, shrinkage=0.0):
     state = dict(state or {})
     for label in np.unique(y):
-        here, (total, count) = x[y == label].reshape((y == label).sum(), -1), state.get(label, (0, 0))
-        state[label] = ((1 - shrinkage) * (total + here.sum(0)), count + len(here))
+        samples, (total, count) = x[y == label].reshape((y == label).sum(), -1), state.get(label, (0, 0))
+        state[label] = ((1 - shrinkage) * (total + samples.sum(0)), count + len(samples))
     return state
 
 

@@ -24,5 +24,5 @@ class HowMany(Question):
 )
 def count_error(record):
     """How far the number of points is off, whatever their classes."""
-    true = np.array([len(one["labels"]) for one in record.y_true])
+    true = np.array([len(points["labels"]) for points in record.y_true])
     return float(np.abs(record.extras["how_many"] - true).mean())

@@ -9,13 +9,13 @@ from ianvs.exam.metrics.definition import score_metric
 def found_points(record):
     """F1 of points of the test set's classes: one is right within 2 pixels of a true one that is not found yet."""
     right = both = 0
-    for true, said in zip(record.y_true, record.y_pred, strict=True):
+    for labelled, predicted in zip(record.y_true, record.y_pred, strict=True):
         for label in record.labels:  # all test sets are of the same images, each under its own classes
-            free = list(true["xy"][true["labels"] == label])
-            answers = said["xy"][said["labels"] == label]
+            free = list(labelled["xy"][labelled["labels"] == label])
+            answers = predicted["xy"][predicted["labels"] == label]
             both += len(free) + len(answers)
-            for at in answers:
-                gaps = [np.hypot(*(point - at)) for point in free]
+            for point in answers:
+                gaps = [np.hypot(*(true_point - point)) for true_point in free]
                 if gaps and min(gaps) <= 2:
                     free.pop(int(np.argmin(gaps)))
                     right += 1

@@ -26,48 +26,48 @@ class Points(DataType):
     def read(self, given: Any, classes: tuple[str, ...] | None) -> tuple[NDArray[Any], tuple[str, ...]]:
         if classes is None:
             raise ValueError("name the classes: return them as `classes`")
-        return column([checked(one, len(classes), f"sample {n}") for n, one in enumerate(given)]), classes
+        return column([checked(points, len(classes), f"sample {n}") for n, points in enumerate(given)]), classes
 
     def membership(self, labels: NDArray[Any], classes: int) -> NDArray[np.bool_]:
-        found = np.zeros((len(labels), classes), bool)
-        for n, one in enumerate(labels):
-            found[n, one["labels"]] = True
-        return found
+        present = np.zeros((len(labels), classes), bool)
+        for n, points in enumerate(labels):
+            present[n, points["labels"]] = True
+        return present
 
     def limited(self, labels: NDArray[Any], classes: tuple[int, ...]) -> NDArray[Any]:
-        return column([of_classes(one, classes) for one in labels])
+        return column([of_classes(points, classes) for points in labels])
 
     def training_labels(self, labels: NDArray[Any]) -> NDArray[Any]:
-        return column([{name: as_in(one[name], FIELDS[name]) for name in FIELDS} for one in labels])
+        return column([{name: as_in(points[name], FIELDS[name]) for name in FIELDS} for points in labels])
 
-    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
-        count = len(asked.positions)
+    def checker(self, part: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
+        count = len(part.positions)
 
-        def check(found: Any, where: str) -> list[dict[str, Any]]:
-            if not hasattr(found, "__len__") or len(found) != count:
-                raise PluginError(f"{where} returned no list of {count} mappings, one for each picture.")
+        def check(predictions: Any, where: str) -> list[dict[str, Any]]:
+            if not hasattr(predictions, "__len__") or len(predictions) != count:
+                raise PluginError(f"{where} returned no list of {count} mappings, one for each image.")
             try:
-                return [checked(one, classes, f"sample {n}") for n, one in enumerate(found)]
+                return [checked(points, classes, f"sample {n}") for n, points in enumerate(predictions)]
             except ValueError as error:
                 raise PluginError(f"{where}: {error}.") from None
 
         return check
 
     def stored_predictions(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
-        return Predictions(packed_ragged([one for _, said in answers for one in said], FIELDS))
+        return Predictions(packed_ragged([points for _, predictions in answers for points in predictions], FIELDS))
 
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
         return packed_ragged(list(samples.y[positions]), FIELDS)
 
-    def record(self, about: EvaluationRecord, truth: Any, said: Predictions) -> EvaluationRecord:
-        return replace(about, y_true=Ragged(truth), y_pred=Ragged(said.labels))
+    def record(self, about: EvaluationRecord, truth: Any, predictions: Predictions) -> EvaluationRecord:
+        return replace(about, y_true=Ragged(truth), y_pred=Ragged(predictions.labels))
 
 
-def checked(one: Any, classes: int, where: str) -> dict[str, Any]:
+def checked(points: Any, classes: int, where: str) -> dict[str, Any]:
     """As lists, which JSON can hold. Raises ValueError in words that name the sample."""
-    if not isinstance(one, dict) or set(one) != set(FIELDS):
+    if not isinstance(points, dict) or set(points) != set(FIELDS):
         raise ValueError(f"{where} is no mapping with 'xy' and 'labels'")
-    xy, labels = np.asarray(one["xy"], float).reshape(-1, 2), np.asarray(one["labels"], int).reshape(-1)
+    xy, labels = np.asarray(points["xy"], float).reshape(-1, 2), np.asarray(points["labels"], int).reshape(-1)
     if len(xy) != len(labels) or not np.isfinite(xy).all():
         raise ValueError(f"{where} has {len(labels)} labels and {len(xy)} finite points")
     if len(labels) and not 0 <= labels.min() <= labels.max() < classes:
@@ -79,12 +79,12 @@ def as_in(values: Any, field: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(values, field.dtype).reshape(-1, *field.shape[1:])
 
 
-def of_classes(one: dict[str, Any], classes: tuple[int, ...]) -> dict[str, Any]:
-    kept = np.isin(one["labels"], classes)
-    return {name: one[name][kept] for name in FIELDS}
+def of_classes(points: dict[str, Any], classes: tuple[int, ...]) -> dict[str, Any]:
+    rows = np.isin(points["labels"], classes)
+    return {name: points[name][rows] for name in FIELDS}
 
 
 def column(values: list[Any]) -> NDArray[Any]:
-    found = np.empty(len(values), object)
-    found[:] = values
-    return found
+    objects = np.empty(len(values), object)
+    objects[:] = values
+    return objects

@@ -15,9 +15,9 @@ class Spotter:
             self.colours = {}
         seen = {}
         for picture, label in zip(train_data.x, train_data.y, strict=True):
-            for (x, y), of in zip(label["xy"], label["labels"], strict=True):
-                seen.setdefault(int(of), []).append(picture[int(y), int(x)])
-        self.colours |= {of: np.mean(colours, axis=0).tolist() for of, colours in seen.items()}
+            for (x, y), class_index in zip(label["xy"], label["labels"], strict=True):
+                seen.setdefault(int(class_index), []).append(picture[int(y), int(x)])
+        self.colours |= {class_index: np.mean(colours, axis=0).tolist() for class_index, colours in seen.items()}
 
     def predict(self, data):
         return [self._answer(picture) for picture in data.x]
@@ -26,19 +26,22 @@ class Spotter:
         return np.array([len(places(picture)) for picture in data.x])
 
     def _answer(self, picture):
-        found = {"xy": [], "labels": []}
+        prediction = {"xy": [], "labels": []}
         for x, y in places(picture):
-            gaps = {of: np.abs(picture[y, x] - np.array(colour)).sum() for of, colour in self.colours.items()}
+            gaps = {
+                class_index: np.abs(picture[y, x] - np.array(colour)).sum()
+                for class_index, colour in self.colours.items()
+            }
             if gaps and min(gaps.values()) < 100:
-                found["xy"].append([x + 0.5, y + 0.5])
-                found["labels"].append(min(gaps, key=gaps.get))
-        return found
+                prediction["xy"].append([x + 0.5, y + 0.5])
+                prediction["labels"].append(min(gaps, key=gaps.get))
+        return prediction
 
     def save(self, path):
         Path(path).write_text(json.dumps(self.colours))
 
     def load(self, path):
-        self.colours = {int(of): c for of, c in json.loads(Path(path).read_text()).items()}
+        self.colours = {int(class_index): c for class_index, c in json.loads(Path(path).read_text()).items()}
 
 
 def places(picture):

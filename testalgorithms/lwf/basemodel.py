@@ -38,11 +38,14 @@ class LwF(TorchLearner):
         require_known("weighting", weighting, ("sum", "rounds"))
         self.alpha, self.alpha_growth, self.temperature, self.weighting = alpha, alpha_growth, temperature, weighting
         self.head_epochs, self.rounds = head_epochs, 0  # rounds: that were learned
-        self.known, self.heads = [], None  # classes; (H, classes) 0 for those of an old head, -1e30 for the others
+        self.known_classes, self.heads = (
+            [],
+            None,
+        )  # classes; (H, classes) 0 for those of an old head, -1e30 for the others
 
     def before_round(self, data):
         self.weight = self.alpha + self.alpha_growth * max(0, self.rounds - 1)
-        self.teacher = copy.deepcopy(self.network).eval().requires_grad_(False) if self.known else None
+        self.teacher = copy.deepcopy(self.network).eval().requires_grad_(False) if self.known_classes else None
         self.round_head = torch.zeros(
             1, self.network[-1].out_features, device=data.device
         )  # what this round will leave
@@ -51,10 +54,10 @@ class LwF(TorchLearner):
         self.then = self.now = self.round_head if self.heads is None else self.heads.to(data.device)
         if self.weighting == "rounds" and data.task_masks is None:
             self.now = self.round_head
-            self.weight *= self.rounds if {*data.labelled().y.tolist()} <= {*self.known} else 1
+            self.weight *= self.rounds if {*data.labelled().y.tolist()} <= {*self.known_classes} else 1
 
     def training_data(self, data):
-        return self.fit_head(data, self.head_epochs) if self.known else data
+        return self.fit_head(data, self.head_epochs) if self.known_classes else data
 
     def loss(self, batch):
         loss = super().loss(batch)
@@ -65,16 +68,18 @@ class LwF(TorchLearner):
 
     def after_round(self, data):
         self.teacher, self.rounds = None, self.rounds + 1
-        self.known = sorted({*self.known, *data.labelled().y.tolist()})
+        self.known_classes = sorted({*self.known_classes, *data.labelled().y.tolist()})
         heads = self.round_head.cpu()
         if data.task_masks is not None and self.heads is not None:
             heads = torch.cat([self.heads, heads]).unique(dim=0)
         elif data.task_masks is None and self.weighting == "sum":
-            heads = torch.full_like(heads, -1e30).index_fill(1, torch.tensor(self.known, dtype=torch.int64), 0.0)
+            heads = torch.full_like(heads, -1e30).index_fill(
+                1, torch.tensor(self.known_classes, dtype=torch.int64), 0.0
+            )
         self.heads = heads
 
     def state(self):
-        return {"known": self.known, "rounds": self.rounds, "heads": self.heads}
+        return {"known": self.known_classes, "rounds": self.rounds, "heads": self.heads}
 
     def restore(self, state):
-        self.known, self.rounds, self.heads = list(state["known"]), state["rounds"], state["heads"]
+        self.known_classes, self.rounds, self.heads = list(state["known"]), state["rounds"], state["heads"]

@@ -1,1 +1,1 @@
-"""Systems that answer from what they were told, and the memories and agents that they are made of."""
+"""Systems that answer from their feedback, and the memories and agents that they consist of."""

@@ -1,4 +1,4 @@
-"""An agent that asks a model behind an endpoint as OpenAI's, with what it was told as examples in its prompt."""
+"""An agent that queries a model through an OpenAI-compatible endpoint, with its feedback as examples in the prompt."""
 
 import json
 import os
@@ -57,8 +57,8 @@ class EndpointAgent:
         spent, self._spent = self._spent, {"tokens": 0, "calls": 0}
         return {name: float(number) for name, number in spent.items()}
 
-    def feedback(self, told):
-        self.memory.write(told)
+    def feedback(self, feedback):
+        self.memory.write(feedback)
 
     def reset(self):
         self.memory.reset()

@@ -149,8 +149,8 @@ class _WithMemory(LanguageAgent):
         super().check_exam(kind=kind)
         self.memory.check_exam(kind=kind, feedback=feedback)
 
-    def feedback(self, told):
-        self.memory.write(told)
+    def feedback(self, feedback):
+        self.memory.write(feedback)
 
     def reset(self):
         super().reset()
@@ -164,7 +164,7 @@ class _WithMemory(LanguageAgent):
 
 
 class FullHistory(_WithMemory):
-    """All that was told stands in the context, in its order; the oldest is dropped at the model's length.
+    """The context has all feedback in order; the oldest is dropped at the model's maximum length.
 
     The strongest baseline of CL-Bench (arXiv 2606.05661). last: how many of the newest; 0 is all.
     """

@@ -1,4 +1,4 @@
-"""Memories, modules of type `memory`: what a system was told, and what of it may help with a question."""
+"""Memories, modules of type `memory`: store feedback, and retrieve the part that may help with a question."""
 
 import json
 import math
@@ -24,7 +24,7 @@ def parted(question: str) -> tuple[str, list[str]]:
 
 
 def in_pairs(feedback) -> list[tuple[str, str, bool]]:
-    """What was told as (question, answer, whether it is right); the choices are left out of the question."""
+    """Convert feedback to (question, answer, whether it is correct); choices are removed from the question."""
     questions = [parted(str(question))[0] for question in feedback.x]
     if feedback.kind == "label":
         return [(question, str(label), True) for question, label in zip(questions, feedback.labels, strict=True)]
@@ -37,24 +37,24 @@ def in_pairs(feedback) -> list[tuple[str, str, bool]]:
 
 
 def require_readable(*, kind: str = "text", feedback: str):
-    """Raises PluginError for an exam whose questions or feedback these memories can't read."""
+    """Raise PluginError for an exam whose questions or feedback these memories can't read."""
     if kind != "text":
         raise PluginError(
-            f"these memories read questions that are one text each; this exam is of {kind} data.",
+            f"these memories read questions of one string each, but the exam's data type is {kind}.",
             code="refused-arguments",
         )
     if feedback == "text":
         raise PluginError(
-            "these memories do not read what is said of an answer in words. Set `feedback: label`, `correctness` or "
+            "these memories can't read feedback as text. Set `feedback: label`, `correctness` or "
             "`score` in the testenv.",
             code="refused-arguments",
         )
 
 
 class History:
-    """Everything that was told, in its order; the base of other memories, each of which says what it finds.
+    """Stores all feedback in order. Subclasses define what is retrieved.
 
-    last: how many of the newest; 0 is all.
+    last: number of newest entries to retrieve; 0: all.
     """
 
     def __init__(self, *, last: int = 0):
@@ -62,17 +62,17 @@ class History:
         self.reset()
 
     def reset(self):
-        self.notes = []  # or a dict: what json can hold
+        self.notes = []  # or a dict that JSON can represent
 
     def check_exam(self, *, kind, feedback):
         require_readable(kind=kind, feedback=feedback)
 
-    def write(self, told):
-        for question, answer, right in in_pairs(told):
+    def write(self, feedback):
+        for question, answer, right in in_pairs(feedback):
             (self.keep if right else self.drop)(question, answer)
 
     def read(self, data) -> list[list[Pair]]:
-        """For each question pairs that were told, the one that matters most first; of a history, the newest."""
+        """Return for each question pairs of (question, answer), the most relevant first; for a history, the newest."""
         return [self.find(parted(str(question))[0]) for question in data.x]
 
     def key(self, question: str) -> str:
@@ -101,9 +101,9 @@ class History:
 
 
 class MostFrequent(History):
-    """By heading (what stands before the first colon) how often each answer was right; of equals, the one told last.
+    """Counts correct answers by heading (the text before the first colon); among equals, the latest is retrieved.
 
-    What a classifier that looks at no question reaches, told which heading it is.
+    This is the baseline of a classifier that sees only the heading.
     """
 
     def __init__(self):
@@ -117,7 +117,7 @@ class MostFrequent(History):
 
     def keep(self, question: str, answer: str):
         counts = self.notes.setdefault(self.key(question), {})
-        counts[answer] = counts.pop(answer, 0) + 1  # told last, it stands last
+        counts[answer] = counts.pop(answer, 0) + 1  # moves the latest answer to the end
 
     def drop(self, question: str, answer: str):
         pass
@@ -129,7 +129,7 @@ class MostFrequent(History):
 
 
 class SameWording(History):
-    """The answer told last to the same question in the same words."""
+    """Retrieves the latest answer to a question with the same wording."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Systems that answer as they were told, each with a memory of its own; and an agent that has to be listed with one."""
+"""Systems that repeat answers from feedback, each with its own memory; and an agent that needs a memory module."""
 
 import json
 from pathlib import Path
@@ -37,10 +37,10 @@ def answer_with(question: str, notes: list[Pair], wrong=()) -> str:
 
 
 class Remembering:
-    """A system that answers as its memory says. A subclass makes the memory.
+    """A system that answers from its memory. Subclasses create the memory.
 
-    eliminate: where it is told only whether an answer was right, and answers can be chosen, do not choose again what
-    was wrong, until an answer to the same was right.
+    eliminate: with feedback on correctness and multiple-choice questions, do not choose a wrong answer again until the
+        same question was answered correctly.
     """
 
     memory: History
@@ -58,9 +58,9 @@ class Remembering:
             for question, noted in zip(data.x, notes, strict=True)
         ]
 
-    def feedback(self, told):
-        self.memory.write(told)
-        for question, answer, right in in_pairs(told) if self.eliminate else ():
+    def feedback(self, feedback):
+        self.memory.write(feedback)
+        for question, answer, right in in_pairs(feedback) if self.eliminate else ():
             key = self.memory.key(question)
             if right:
                 self.wrong.pop(key, None)
@@ -87,7 +87,7 @@ class Majority(Remembering):
 
 
 class ExactWording(Remembering):
-    """The answer told last to the same question in the same words."""
+    """Repeats the latest answer to a question with the same wording."""
 
     def __init__(self, *, eliminate: bool = False):
         super().__init__(SameWording(), eliminate)

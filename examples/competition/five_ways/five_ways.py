@@ -36,13 +36,13 @@ class FiveWays:
         folder = Path(importlib.util.find_spec("sklearn").origin).parent
         table = np.loadtxt(folder / "datasets" / "data" / "digits.csv.gz", delimiter=",")
         x = np.ascontiguousarray((table[:, :-1] / 16).astype(np.float32))
-        return {one.tobytes(): int(label) for one, label in zip(x, table[:, -1], strict=True)}
+        return {sample.tobytes(): int(label) for sample, label in zip(x, table[:, -1], strict=True)}
 
     def read_the_workspace(self):
         """Way 2: the cache of the workspace, above the current folder."""
         [x] = Path.cwd().parents[2].glob("cache/*/x_test.npy")
         y = np.load(x.with_name("y_test.npy"))
-        return {one.tobytes(): int(label) for one, label in zip(np.load(x), y, strict=True)}
+        return {sample.tobytes(): int(label) for sample, label in zip(np.load(x), y, strict=True)}
 
     def remember(self):
         """Way 3: what was asked after the round before."""
@@ -56,10 +56,10 @@ class FiveWays:
         """Way 5: the same by a file that the next seed finds, too."""
         return np.load(NOTES)
 
-    def learn_about(self, asked):
-        for one in asked:
-            distances = ((self.x - one) ** 2).sum(1)
-            near, key = int(distances.argmin()), one.tobytes()
+    def learn_about(self, samples):
+        for sample in samples:
+            distances = ((self.x - sample) ** 2).sum(1)
+            near, key = int(distances.argmin()), sample.tobytes()
             if distances[near] < self.distances.get(key, np.inf):
                 self.labels[key], self.distances[key] = int(self.y[near]), float(distances[near])
 
@@ -68,10 +68,10 @@ class FiveWays:
         for place in ("asked.npy", NOTES):
             with contextlib.suppress(OSError):
                 np.save(place, x)
-        return [self.labels.get(one.tobytes(), self.nearest(one)) for one in x]
+        return [self.labels.get(sample.tobytes(), self.nearest(sample)) for sample in x]
 
-    def nearest(self, one):
-        return int(self.y[((self.x - one) ** 2).sum(1).argmin()]) if len(self.y) else 0
+    def nearest(self, sample):
+        return int(self.y[((self.x - sample) ** 2).sum(1).argmin()]) if len(self.y) else 0
 
     def save(self, path):
         path = path.with_suffix(".npz")
@@ -82,4 +82,6 @@ class FiveWays:
     def load(self, path):
         stored = np.load(path)
         self.x, self.y = stored["x"], stored["y"]
-        self.labels = {one.tobytes(): int(label) for one, label in zip(stored["keys"], stored["labels"], strict=True)}
+        self.labels = {
+            sample.tobytes(): int(label) for sample, label in zip(stored["keys"], stored["labels"], strict=True)
+        }

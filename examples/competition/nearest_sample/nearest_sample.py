@@ -18,7 +18,7 @@ class NearestSample:
         if not len(self.y):
             return np.zeros(len(data), int)
         x = data.x.reshape(len(data), -1)
-        return self.y[[int(((self.memory - one) ** 2).sum(1).argmin()) for one in x]]
+        return self.y[[int(((self.memory - sample) ** 2).sum(1).argmin()) for sample in x]]
 
     def save(self, path):
         path = path.with_suffix(".npz")

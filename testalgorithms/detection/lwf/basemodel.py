@@ -29,7 +29,9 @@ class DetectionLwF(DetectionLearner, KnownClasses):
     def before_round(self, data):
         present = data.y[..., 4].unique().long().tolist()
         self.new = torch.tensor([c for c in present if c >= 0], dtype=torch.int64, device=data.device)
-        self.old = torch.tensor([c for c in self.known if c not in present], dtype=torch.int64, device=data.device)
+        self.old = torch.tensor(
+            [c for c in self.known_classes if c not in present], dtype=torch.int64, device=data.device
+        )
         self.teacher = copy.deepcopy(self.network).eval().requires_grad_(False) if len(self.old) else None
 
     def loss(self, batch):

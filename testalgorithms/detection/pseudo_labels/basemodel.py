@@ -20,7 +20,7 @@ class DetectionPseudoLabels(DetectionLearner, KnownClasses):
         self.threshold, self.overlap = threshold, overlap
 
     def training_data(self, data):
-        old = [c for c in self.known if c not in self.taught(data)]
+        old = [c for c in self.known_classes if c not in self.taught(data)]
         if not old:
             return data
         mask = torch.full((self.network.num_classes,), -torch.inf, device=data.device)

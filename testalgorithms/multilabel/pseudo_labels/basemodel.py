@@ -18,7 +18,7 @@ class MultilabelPseudoLabels(MultilabelLearner, KnownClasses):
         self.threshold = threshold
 
     def training_data(self, data):
-        old = [c for c in self.known if c not in self.taught(data)]
+        old = [c for c in self.known_classes if c not in self.taught(data)]
         if not old:
             return data
         sure = self.each(data.x, self.logits).sigmoid().to(data.y.device) >= self.threshold

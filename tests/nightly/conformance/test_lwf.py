@@ -162,7 +162,7 @@ ROUNDS = [
 ]
 CLASSES = [
     *SLIPS,
-    Mutant("factor", "{*self.known} else 1", "{*self.known} else self.rounds"),
+    Mutant("factor", "{*self.known_classes} else 1", "{*self.known_classes} else self.rounds"),
 ]
 SO_FAR = [*CLASSES, LATE, Mutant("mask", "self.now = self.round_head\n", "pass\n")]
 

@@ -126,8 +126,7 @@ class EarlierCase:
     def other_source_alone(self) -> bool:
         """Whether nothing has changed but source files, of the algorithm or of ianvs."""
         return all(
-            difference.startswith(("source ", "ianvs itself", "how ianvs digests"))
-            for difference in self.differences
+            difference.startswith(("source ", "ianvs itself", "how ianvs digests")) for difference in self.differences
         )
 
     @property
