@@ -17,7 +17,7 @@ from ianvs.running.session.feed import DataFeed
 from ianvs.running.session.stream_journal import Journal
 from ianvs.running.session.stream_keeper import StreamKeeper
 from tests.edits import edited
-from tests.errors import errors_of
+from tests.errors import errors_of, printed
 from tests.jobs import write_job
 
 TWICE = '''
@@ -66,7 +66,8 @@ def sat(folder: Path, plugin: str, name: str, paradigm: str, more: str = "") -> 
 def test_a_second_stream_beside_the_first_is_refused(tmp_path):
     [found] = sat(tmp_path, TWICE, "Twice", "{name: Ahead, url: ./plugin.py}")
     assert found.status == "failed" and found.failure is not None
-    assert "is asked already" in found.failure.message
+    assert found.failure.error == "ExamRuleError"
+    printed(found.failure.message)
 
 
 def test_an_answer_within_the_stream_that_is_no_class_ends_the_case(tmp_path):

@@ -59,8 +59,8 @@ def test_a_step_that_is_not_below_train_is_no_training(tmp_path):
 
 
 def test_a_checkpoint_that_is_not_there_leaves_a_network_its_own_weights(tmp_path):
-    algorithm = {"paradigm_type": "multiedgeinference", "initial_model_url": "./models/net_IBN.pth.tar"}
-    trained = {"paradigm_type": "singletasklearning", "initial_model_url": "./models/net.pth"}
+    algorithm = {"paradigm_type": "multiedgeinference", "initial_model_url": "./models/net_IBN.pth.tar", "modules": []}
+    trained = {"paradigm_type": "singletasklearning", "initial_model_url": "./models/net.pth", "modules": []}
     assert checkpoints([algorithm, trained], tmp_path / "weights") == ["net_IBN.pth.tar"]
     assert trained["initial_model_url"] == "./models/net.pth"
     code = (

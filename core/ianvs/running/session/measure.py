@@ -131,9 +131,18 @@ def synchronise() -> None:
         torch.cuda.synchronize()
 
 
-def compiled_code() -> str:
-    """How much of what torch.compile needed in this process was compiled before, in words; "": it needed nothing."""
+def compiled_graphs() -> tuple[int, int]:
+    """How many graphs torch.compile has found in its cache in this process so far, and how many it has compiled."""
     utils = sys.modules.get("torch._dynamo.utils")
     counted = utils.counters["inductor"] if utils is not None else {}
-    hits, misses = (counted.get(f"fxgraph_cache_{event}", 0) for event in ("hit", "miss"))
+    return counted.get("fxgraph_cache_hit", 0), counted.get("fxgraph_cache_miss", 0)
+
+
+def compiled_code(before: tuple[int, int]) -> str:
+    """How much of what torch.compile has needed since then was compiled earlier, in words; "": it needed nothing.
+
+    Args:
+        before: `compiled_graphs()` then. A process may have had other cases.
+    """
+    hits, misses = (now - earlier for now, earlier in zip(compiled_graphs(), before, strict=True))
     return f"{hits} of {hits + misses} compiled graphs came from the cache" if hits or misses else ""

@@ -39,6 +39,7 @@ class RoundSummarizer:
         self._source, self._rounds, self._round_names = source, rounds, learner.ready.steps
         self._test_samples = sum(len(test.test) for test in exam.tests)
         self._last_total, self._last_saved = began, NOTHING_SPENT
+        self._compiled_before = measure.compiled_graphs()
 
     def untrained(self) -> RoundResult:
         evaluation = self._examination.spent
@@ -70,7 +71,8 @@ class RoundSummarizer:
         result = self._result(step, adopted=adopted, gate_scores=gate_scores)
         if self._request.phases != ("all",):  # nothing else reaches the next round
             result = replace(result, memory_bytes=self._rounds.kept_bytes(model))
-        messages = (result.remark, self._examination.broken_down(predictions, step), measure.compiled_code())
+        compiled = measure.compiled_code(self._compiled_before)
+        messages = (result.remark, self._examination.broken_down(predictions, step), compiled)
         unsaved = self._unsaved(step, model) if step == len(self._round_names) else ""
         result = replace(result, remark="; ".join(filter(None, messages)), unsaved=unsaved)
         unlimited = self._source.bound or self._learner.ready.reference

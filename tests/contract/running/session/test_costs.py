@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +17,7 @@ import ianvs
 from ianvs.exam.metrics.system import SYSTEM
 from ianvs.processes.engines import Task, Workload
 from ianvs.processes.engines.inline import InlineEngine
-from ianvs.running.session.measure import Meter, Spent
+from ianvs.running.session.measure import Meter, Spent, compiled_code, compiled_graphs
 from tests.errors import errors_of
 from tests.jobs import write_job
 
@@ -117,6 +118,19 @@ class Burner:
         assert round_.eval_cpu_seconds >= 0.02  # all test sets are asked as one
     assert found.rounds[0].train_cpu_seconds is None
     assert found.metrics.keys() == {"accuracy", "BWT"}
+
+
+def test_what_an_earlier_case_has_compiled_in_this_process_is_not_told_of_a_later_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counters = {"inductor": {"fxgraph_cache_miss": 7}}
+    monkeypatch.setitem(sys.modules, "torch._dynamo.utils", SimpleNamespace(counters=counters))  # type: ignore[arg-type]
+    job = write_job(tmp_path, hyperparameters="", job="seeds: [0]")
+    [found] = ianvs.run(job)
+    assert "compiled graphs" not in found.remark
+    before = compiled_graphs()
+    counters["inductor"] = {"fxgraph_cache_miss": 8, "fxgraph_cache_hit": 3}
+    assert compiled_code(before).startswith("3 of 4 ")
 
 
 DAEMON = """
