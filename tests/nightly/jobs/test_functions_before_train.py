@@ -63,9 +63,12 @@ def test_functions_and_frames_before_the_first_train(tmp_path: Path) -> None:
 
 
 def _functions(file: Path) -> set[str]:
-    """Those with a name and lambdas: a comprehension is a part of the function in which it is."""
+    """Those with a name and lambdas: a comprehension is a part of the function in which it is.
+
+    Without what lets former names work for one release: it changes classes when they are imported, and no job.
+    """
     lines = file.read_text().splitlines()
-    return {line for line in lines if not line.endswith(("comp>", "<genexpr>"))}
+    return {line for line in lines if not line.endswith(("comp>", "<genexpr>")) and "/former_names.py:" not in line}
 
 
 def _write_images(folder: Path) -> None:

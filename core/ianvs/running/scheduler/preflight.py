@@ -122,7 +122,11 @@ def _plugin_problems(flight: Preflight) -> Iterator[ValidationError]:
         facts = flight.inspector.paradigms(job.algorithms)
         subjects = [_subjects(job, *both) for both in zip(job.algorithms, facts, strict=True)]
     else:
-        planned = {_looked_at(each): each for each in flight.plan.algorithms}.values()
+        # The trials of a search are of one class, and within the ends of its ranges: one look is enough.
+        planned = {
+            (_key(each.spec, each.spec.modules[0]), 0 if is_searched(each.spec) else len(each)): each
+            for each in flight.plan.algorithms
+        }.values()
         subjects = [_subjects(job, each.spec, each.paradigm, each.choices) for each in planned]
     for subject in chain.from_iterable(subjects):
         result = _check(flight, subject)
@@ -215,11 +219,6 @@ def _some(module: ModuleSpec) -> Iterator[dict[str, object]]:
 
 def _key(algorithm: AlgorithmSpec, module: ModuleSpec) -> tuple[Any, ...]:
     return algorithm.name, algorithm.file, algorithm.paradigm.name, module.type, module.name
-
-
-def _looked_at(planned: PlannedAlgorithm) -> tuple[Any, ...]:
-    """What is looked at once: the trials of a search are of one class, and within the ends of its ranges."""
-    return _key(planned.spec, planned.spec.modules[0]), 0 if is_searched(planned.spec) else len(planned)
 
 
 def _taught_texts(plan: Plan, algorithm: PlannedAlgorithm, by_exam: dict[str, _Rounds]) -> _Rounds | None:
