@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,15 @@ def cluster() -> Iterator[Any]:
     # Ray takes 15 s to give up a node that is silent. On a busy machine a living one is silent for seconds.
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     for _ in range(2):
-        made.add_node(num_cpus=1)
+        add_node(made, num_cpus=1)
     yield made
     ray.shutdown()  # of a test that failed: no node is removed that this process is connected to
     made.shutdown()
+
+
+def add_node(cluster: Any, **resources: int) -> None:
+    """A node with a folder of its own for code: nodes of one machine remove what another has unpacked there."""
+    cluster.add_node(runtime_env_dir_name=f"code_of_node_{len(cluster.worker_nodes)}", **resources)
 
 
 def test_an_address_where_nobody_listens_is_told_at_once() -> None:
@@ -52,36 +58,38 @@ def node_of(pid: int, cluster: Any) -> Any:
 
 @pytest.mark.slow
 def test_a_lost_node_costs_its_task_and_no_other(cluster: Any, tmp_path: Path) -> None:
-    engine = RayEngine(Workload(), address=cluster.address)
-    assert engine.slots == 2
-    for key in "ab":
-        engine.submit(task("until_told", tmp_path / key, key=key, log=tmp_path / f"{key}.txt"))
-    pids: dict[str, int] = {}
-    wait_for(
-        lambda: len(pids.update({e.key: e.payload for e in engine.events(0.1) if e.kind == "started"}) or pids) == 2
-    )
-    wait_for(lambda: (tmp_path / "a").exists() and (tmp_path / "b").exists())
-    lost = node_of(pids["a"], cluster)
-    assert lost is not node_of(pids["b"], cluster)
+    with closing(RayEngine(Workload(), address=cluster.address)) as engine:
+        assert engine.slots == 2
+        for key in "ab":
+            engine.submit(task("until_told", tmp_path / key, key=key, log=tmp_path / f"{key}.txt"))
+        pids: dict[str, int] = {}
+        wait_for(
+            lambda: len(pids.update({e.key: e.payload for e in engine.events(0.1) if e.kind == "started"}) or pids) == 2
+        )
+        wait_for(lambda: (tmp_path / "a").exists() and (tmp_path / "b").exists())
+        lost = node_of(pids["a"], cluster)
+        assert lost is not node_of(pids["b"], cluster)
 
-    cluster.remove_node(lost, allow_graceful=False)
+        cluster.remove_node(lost, allow_graceful=False)
 
-    lost_events = until_ended(engine)
-    assert [(event.key, event.kind) for event in lost_events] == [("a", "lost"), ("a", "ended")]
-    assert lost_events[-1].payload == -signal.SIGKILL
-    assert "lost" in (tmp_path / "a.txt").read_text()
-    wait_for(lambda: not psutil.pid_exists(pids["a"]))
-    engine.cancel("b")
-    kept = until_ended(engine)
-    assert [(event.key, event.kind, event.payload) for event in kept] == [("b", "result", "stopped"), ("b", "ended", 0)]
-    engine.submit(task("succeed", key="a"))
-    assert until_ended(engine)[-1] == Event("a", "ended", 0)
-    engine.close()
+        lost_events = until_ended(engine)
+        assert [(event.key, event.kind) for event in lost_events] == [("a", "lost"), ("a", "ended")]
+        assert lost_events[-1].payload == -signal.SIGKILL
+        assert "lost" in (tmp_path / "a.txt").read_text()
+        wait_for(lambda: not psutil.pid_exists(pids["a"]))
+        engine.cancel("b")
+        kept = until_ended(engine)
+        assert [(event.key, event.kind, event.payload) for event in kept] == [
+            ("b", "result", "stopped"),
+            ("b", "ended", 0),
+        ]
+        engine.submit(task("succeed", key="a"))
+        assert until_ended(engine)[-1] == Event("a", "ended", 0)
 
 
 @pytest.mark.slow
 def test_those_that_need_no_card_do_not_wait_for_those_that_do(cluster: Any, tmp_path: Path) -> None:
-    cluster.add_node(num_cpus=1, num_gpus=1)
+    add_node(cluster, num_cpus=1, num_gpus=1)
     slow = edited(MAJORITY, "        for label in", "        import time; time.sleep(0.5)\n        for label in")
     engine = f"jobs: 2\nengine: {{name: ray, address: '{cluster.address}', shared: true}}"
     told = Told()
