@@ -63,17 +63,18 @@ def checked(path: Path, record: Mapping[str, Any] | None) -> Path:
 
 def as_record(record_type: type[T], stored: Mapping[str, Any], path: Path | str) -> T:
     """Create a dataclass from its stored fields; fields of a later version are ignored. Raises DamagedError."""
-    fields, today = _field_names(record_type), names_of_today(record_type)
-    values = {today.get(name, name): value for name, value in stored.items()}
+    fields = _field_names(record_type)
     try:
-        return record_type(**{name: value for name, value in values.items() if name in fields})
+        return record_type(**{fields[name]: value for name, value in stored.items() if name in fields})
     except TypeError:
         raise DamagedError(Path(path), "was written by another version of ianvs") from None
 
 
 @lru_cache(maxsize=64)
-def _field_names(record_type: type[DataclassInstance]) -> frozenset[str]:
-    return frozenset(field.name for field in dataclasses.fields(record_type))
+def _field_names(record_type: type[DataclassInstance]) -> dict[str, str]:
+    """The name of a field, by its name in a file, which may be a former one."""
+    fields = {field.name: field.name for field in dataclasses.fields(record_type)}
+    return {**{former: name for former, name in names_of_today(record_type).items() if name in fields}, **fields}
 
 
 def remove(path: Path) -> None:
