@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from ianvs.cli.catalogue.nameable import KINDS, listed
+from ianvs.cli.catalogue.name_registry import KINDS, listed
 from ianvs.cli.command_line import command_line
 from ianvs.cli.parser import subparsers_of
 from ianvs.cli.schema import KINDS as FILES

@@ -28,7 +28,7 @@ from ianvs.running.planning.plan import Plan, start_over
 from ianvs.running.progress import default_listener
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.controller import check_job, run_job
-from ianvs.running.scheduler.opening import EarlyEngine, imports_of
+from ianvs.running.scheduler.create_engine import SharedLocalEngine, imports_of
 from ianvs.running.scheduler.preflight import require_files
 from ianvs.store import JobStore, Prunable, prunable
 from ianvs.store import prune as remove_prunable
@@ -81,7 +81,7 @@ def run(
     Raises:
         ConfigError: The job's files are wrong. It is raised before anything runs.
     """
-    with closing(EarlyEngine()) as early, open_job(path, CaseOptions, options, early) as (job, inspector):
+    with closing(SharedLocalEngine()) as early, open_job(path, CaseOptions, options, early) as (job, inspector):
         if not yes:
             refuse_many(job)
         if fail_fast is not None:

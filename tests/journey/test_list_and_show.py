@@ -9,8 +9,8 @@ import pytest
 
 from ianvs.base.entry_points import installed
 from ianvs.cli import main
-from ianvs.cli.catalogue.nameable import KINDS, first_sentence, listed
-from ianvs.cli.catalogue.shown_entry import describe_name
+from ianvs.cli.catalogue.describe_entry import describe_name
+from ianvs.cli.catalogue.name_registry import KINDS, first_sentence, listed
 from tests.errors import errors_of
 from tests.packages import install
 

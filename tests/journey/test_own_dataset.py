@@ -11,7 +11,7 @@ import ianvs
 from ianvs.base.errors import IanvsError
 from ianvs.config import load_job
 from ianvs.processes.engines.ray.ray_files import gather_code, relocate
-from ianvs.running.scheduler.opening import authors_files
+from ianvs.running.scheduler.create_engine import authors_files
 from tests.edits import edited
 from tests.errors import raised, recorded
 from tests.jobs import write_job

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ianvs.base.package import shipped_jobs
-from ianvs.cli.catalogue.nameable import KINDS
+from ianvs.cli.catalogue.name_registry import KINDS
 from ianvs.cli.parser import add_command, subparsers_of
 
 _SHELLS = {

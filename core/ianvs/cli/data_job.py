@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ianvs.base.errors import ConfigError, IanvsError, Location, ValidationError, one_line, shown_path
 from ianvs.base.package import JOB_FILE
-from ianvs.cli.beginning import from_template
+from ianvs.cli.scaffold import from_template
 from ianvs.config import load_job
 from ianvs.exam.data import SourceError
 from ianvs.exam.data.csv_headers import yaml_list

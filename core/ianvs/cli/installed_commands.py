@@ -17,7 +17,7 @@ import ianvs
 from ianvs.base.errors import IanvsError, closest, one_line, shown_path
 from ianvs.base.method_names import qualified
 from ianvs.base.package import job_path, shipped_jobs
-from ianvs.cli.catalogue.nameable import KINDS, WIDTH, listed
+from ianvs.cli.catalogue.name_registry import KINDS, WIDTH, listed
 from ianvs.cli.parser import add_command
 
 _SYNONYMS = {
@@ -66,7 +66,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from ianvs.cli.catalogue.shown_entry import describe_name
+    from ianvs.cli.catalogue.describe_entry import describe_name
 
     print(describe_name(options.name, options.all))
     return 0
@@ -153,7 +153,7 @@ def add_new(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _new(options: argparse.Namespace) -> int:
-    from ianvs.cli.beginning import copied_job, from_template, write_new
+    from ianvs.cli.scaffold import copied_job, from_template, write_new
     from ianvs.config.models.job import folder_name
 
     folder = options.name

@@ -238,7 +238,7 @@ def add_cache(commands: argparse._SubParsersAction[Any]) -> None:
 
 def _cache(options: argparse.Namespace) -> int:
     from ianvs.exam.data.cache_entries import CacheEntry, cache_entries, remove_entries
-    from ianvs.exam.data.pace import in_units
+    from ianvs.exam.data.throughput import in_units
 
     below = options.workspace / "cache"
     cache = below if below.is_dir() else options.workspace

@@ -15,7 +15,7 @@ from ianvs.base.errors import ValidationError, closest, code_of, one_line
 from ianvs.base.secrets import is_secret
 from ianvs.config.models import FILE_KINDS
 from ianvs.config.models.base import Slip, at, described
-from ianvs.config.models.form import ReadAs, Spec
+from ianvs.config.models.yaml_section import ByYamlType, Spec
 from ianvs.config.strict_yaml import Document, Steps
 
 GPU_WORDS = ("gpu", "GPU", "cuda:0", "gpu:0", "nvidia")
@@ -262,6 +262,6 @@ def _sections(name: str, model: type[Spec]) -> Iterator[tuple[str, set[str]]]:
 def _sections_in(form: object) -> Iterator[type[Spec]]:
     if isinstance(form, type) and issubclass(form, Spec):
         yield form
-    forms = [vars(mark).values() for mark in getattr(form, "__metadata__", ()) if isinstance(mark, ReadAs)]
+    forms = [vars(mark).values() for mark in getattr(form, "__metadata__", ()) if isinstance(mark, ByYamlType)]
     for inner in forms[0] if forms else typing.get_args(form):
         yield from _sections_in(inner)

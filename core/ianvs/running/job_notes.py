@@ -9,7 +9,7 @@ from ianvs.base.errors import DamagedError, one_line
 from ianvs.base.secrets import hide_secrets
 from ianvs.config.spec import JobSpec
 from ianvs.exam import data
-from ianvs.exam.data.doubts import SHARED
+from ianvs.exam.data.data_warnings import SHARED
 from ianvs.exam.metrics.registry import find, metric_header
 from ianvs.exam.scenarios.drawn import CASE, seeds_of_case
 from ianvs.results.report.document import Note
@@ -36,7 +36,7 @@ def job_notes(plan: Plan) -> tuple[Note, ...]:
 
 def data_doubts(plan: Plan, planned: PlannedAlgorithm, exam: ExamRecord) -> list[str]:
     """What looks wrong in the samples of the exam of `planned`, in sentences; [] before they have been looked at."""
-    doubts = data.doubts_of(str(planned.exam["dataset"]), plan.job.workspace / "cache") or {}
+    doubts = data.data_warnings_of(str(planned.exam["dataset"]), plan.job.workspace / "cache") or {}
     # Where only rounds to come are asked, both parts are meant to be the same samples.
     future = exam.rules.get("asked") == "future"
     return [doubt for name, doubt in doubts.items() if not (name == SHARED and future)]

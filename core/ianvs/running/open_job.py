@@ -17,7 +17,7 @@ from ianvs.running.inspector import Inspector
 from ianvs.running.planning.cases import cells
 from ianvs.running.planning.hyperparameters import with_hyperparameters, without_unused
 from ianvs.running.planning.sandbox_paths import inspector_sandbox
-from ianvs.running.scheduler.opening import EarlyEngine, runs_inline
+from ianvs.running.scheduler.create_engine import SharedLocalEngine, runs_inline
 
 MOST_CASES = 100_000
 
@@ -60,7 +60,7 @@ class CaseOptions(JobOptions, total=False):
 
 @contextmanager
 def open_job(
-    path: PathLike, option_class: type[JobOptions], options: Mapping[str, Any], early: EarlyEngine | None = None
+    path: PathLike, option_class: type[JobOptions], options: Mapping[str, Any], early: SharedLocalEngine | None = None
 ) -> Iterator[tuple[JobSpec, Inspector]]:
     """Context manager: a job as its files and options say, and an inspector of its plugins, which ends with it.
 

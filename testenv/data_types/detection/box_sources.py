@@ -13,8 +13,8 @@ from ianvs.base.errors import DataError, ValidationError
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data import Dataset, Progress, Source, SourceError
 from ianvs.exam.data.fingerprint import listing_digest, settings_digest
-from ianvs.exam.data.listed import check_listed, load_listed, reader_warnings
 from ianvs.exam.data.listing import Listing, column
+from ianvs.exam.data.load_listing import check_listed, load_listed, reader_warnings
 from ianvs.exam.data.typed_labels import Parts
 from ianvs.testenv.data_types.detection.box_checks import checked_labels
 from ianvs.testenv.data_types.detection.box_files import BoxFiles

@@ -14,7 +14,7 @@ from yaml import safe_load as parse
 from ianvs.plugins.loader import load
 from ianvs.processes.engines import Engine, Workload
 from ianvs.processes.engines.ray.ray_engine import RayEngine
-from ianvs.running.scheduler.opening import ENTRY_POINTS
+from ianvs.running.scheduler.create_engine import ENTRY_POINTS
 from tests.documents import python_of
 from tests.marks import slow
 from tests.nightly.clusters.slurm.there import need_slurm

@@ -14,8 +14,8 @@ from ianvs.exam.data.dataset import Dataset, Samples
 from ianvs.exam.data_types import DataType, data_type
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, Stream, TestSet
 from ianvs.running.session.feed import DataFeed
+from ianvs.running.session.prequential_server import PrequentialServer
 from ianvs.running.session.stream_journal import Journal
-from ianvs.running.session.stream_keeper import StreamKeeper
 from tests.edits import edited
 from tests.errors import errors_of, printed
 from tests.jobs import write_job
@@ -90,7 +90,7 @@ class Asked:
         exam = Exam(dataset, rounds, (TestSet("t", np.arange(12), (0, 1, 2)),), rules, Stream(2, shuffled=False))
         kind = kind or data_type("classification")
         self.journal = lambda number: folder / f"{number}.journal"
-        self.keeper = StreamKeeper(
+        self.keeper = PrequentialServer(
             exam,
             PrequentialSpec(**spec),
             DataFeed(exam, 1.0, 0, None),
@@ -193,4 +193,4 @@ def test_answers_that_are_still_to_be_told_of_outlive_their_round(tmp_path):
         asked.keeper.record(last=round_ == 2)
         asked.keeper.end()
         assert asked.journal(1).exists() == (round_ == 1)
-    assert asked.keeper.told_so_far == 4
+    assert asked.keeper.revealed_so_far == 4

@@ -3,8 +3,8 @@
 import pytest
 
 from ianvs.base.method_names import ALIASES, built_in, carried, qualified
-from ianvs.cli.catalogue.nameable import listed
-from ianvs.cli.catalogue.shown_entry import describe_name
+from ianvs.cli.catalogue.describe_entry import describe_name
+from ianvs.cli.catalogue.name_registry import listed
 from ianvs.config.models.algorithm import ModuleSpec
 from ianvs.plugins.loader import load
 from tests.errors import errors_of

@@ -1,6 +1,6 @@
 """What `ianvs new` writes, and where it writes nothing."""
 
-from ianvs.cli.beginning import write_new
+from ianvs.cli.scaffold import write_new
 from tests.errors import errors_of
 
 

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from ianvs.base.package import PACKAGE
 from ianvs.cli import main
-from ianvs.cli.beginning import SCHEMA_LINE
+from ianvs.cli.scaffold import SCHEMA_LINE
 from ianvs.cli.schema import KINDS, file_schema
 from ianvs.config.strict_yaml import parse, read
 from tests.edits import edited

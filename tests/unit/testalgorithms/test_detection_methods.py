@@ -156,7 +156,7 @@ def test_pseudo_labels_are_of_old_classes_alone():
     assert labels - {-1.0} > set(ROUNDS[1])
     assert labels <= {-1.0, *ROUNDS[0], *ROUNDS[1]}
     assert learner.network.training
-    learner.known = [4]  # taught again: its labels are given
+    learner.known_classes = [4]  # taught again: its labels are given
     assert learner.training_data(data) is data
 
 

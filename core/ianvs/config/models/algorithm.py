@@ -13,10 +13,20 @@ from ianvs.base.errors import InvalidValue, Location, closest
 from ianvs.base.method_names import built_in
 from ianvs.config.models.base import Name, Slip, at, entries, lookup_of, one_key, path_text, repeated, repeats
 from ianvs.config.models.contract_name import NATIVE, ContractName
-from ianvs.config.models.form import NamedSpec, NoKey, OfOptions, Options, PlacedSpec, ReadAs, Several, Spec, absent_is
 from ianvs.config.models.interpreter import EnvironmentSpec, Interpreter
 from ianvs.config.models.samples import Collections
 from ianvs.config.models.search import ValuesOrRange
+from ianvs.config.models.yaml_section import (
+    ByYamlType,
+    NamedSpec,
+    NoKey,
+    OfOptions,
+    Options,
+    PlacedSpec,
+    Several,
+    Spec,
+    absent_is,
+)
 from ianvs.config.strict_yaml import Document, Steps
 
 MODULE_TYPES = (
@@ -109,7 +119,7 @@ def _grid_items(
 _One = one_key("each entry of `hyperparameters` has exactly one name. Begin a new line with '- ' for each.")
 Hyperparameters = Annotated[
     tuple[tuple[str, tuple[Any, ...]], ...],  # in file order: (hyperparameter, values)
-    ReadAs(list=list[Annotated[dict[str, ValuesOrRange], _One]], mapping=dict[str, ValuesOrRange]),
+    ByYamlType(list=list[Annotated[dict[str, ValuesOrRange], _One]], mapping=dict[str, ValuesOrRange]),
     AfterValidator(_grid_items),
     absent_is(()),
     Field(validation_alias="hyperparameters"),
@@ -204,8 +214,8 @@ class ResourcesSpec(Spec):
 
     gpus: Annotated[int, Field(ge=0)] = 0  # GPUs reserved for each case; 0: no GPU is visible
     cpus: Annotated[int, Field(ge=1)] | None = None  # cores; None: as many as the job's `threads`
-    memory: Annotated[int, ReadAs(text=str), _quantity("MB", "GB", "TB")] | None = None  # bytes; read from 16GB
-    time: Annotated[int, ReadAs(text=str), _quantity("s", "min", "h", "d")] | None = None  # seconds; read from 2h
+    memory: Annotated[int, ByYamlType(text=str), _quantity("MB", "GB", "TB")] | None = None  # bytes; read from 16GB
+    time: Annotated[int, ByYamlType(text=str), _quantity("s", "min", "h", "d")] | None = None  # seconds; read from 2h
 
     def __str__(self) -> str:
         amounts = [f"{self.cpus} cpus" if self.cpus else "", f"{self.gpus} gpus" if self.gpus else "no gpu"]

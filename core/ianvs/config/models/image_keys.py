@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from ianvs.base.errors import InvalidValue
 from ianvs.config.models.base import described
-from ianvs.config.models.form import NotEmpty, ReadAs
+from ianvs.config.models.yaml_section import ByYamlType, NotEmpty
 
 IGNORE = "ignore"
 """The name in `mask_values` of pixels that belong to no class."""
@@ -53,7 +53,7 @@ def _of_one_form(values: Mapping[str, int | tuple[int, ...]]) -> Mapping[str, in
 
 ImageSize = Annotated[
     tuple[int, int],
-    ReadAs(list=Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)]),
+    ByYamlType(list=Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)]),
     AfterValidator(tuple),
     BeforeValidator(_square),
 ]
@@ -61,17 +61,19 @@ ImageSize = Annotated[
 
 ValueRange = Annotated[
     tuple[float, float],
-    ReadAs(list=Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=2, max_length=2)]),
+    ByYamlType(list=Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=2, max_length=2)]),
     AfterValidator(lambda given: _range(tuple(given))),
     BeforeValidator(_two_numbers),
 ]
 """The values of images of more than 8 bits that become black and white."""
 
 _Colour = Annotated[list[Annotated[int, Field(ge=0, le=255)]], Field(min_length=3, max_length=3), AfterValidator(tuple)]
-_MaskValue = Annotated[int | tuple[int, int, int], ReadAs(number=Annotated[int, Field(ge=0, le=65535)], list=_Colour)]
+_MaskValue = Annotated[
+    int | tuple[int, int, int], ByYamlType(number=Annotated[int, Field(ge=0, le=65535)], list=_Colour)
+]
 MaskValues = Annotated[
     Mapping[str, int | tuple[int, int, int]],
-    ReadAs(mapping=Annotated[dict[str, _MaskValue], NotEmpty]),
+    ByYamlType(mapping=Annotated[dict[str, _MaskValue], NotEmpty]),
     AfterValidator(_of_one_form),
 ]
 """What stands for each class in masks: a number, or a colour [red, green, blue]."""

@@ -22,8 +22,8 @@ from ianvs.config.models.base import (
     repeated,
     repeats,
 )
-from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, Spec
 from ianvs.config.models.search import SearchSpec, SelectSpec, search_slips, select_slips
+from ianvs.config.models.yaml_section import ByYamlType, NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, Several, Spec
 from ianvs.config.strict_yaml import Document, Steps
 
 RESERVED = ("cases", "exams", "cache", "code")
@@ -127,14 +127,14 @@ class RankSpec(Spec):
 
     sort_by: Annotated[
         tuple[tuple[str, bool], ...],  # (column, descending)
-        ReadAs(list=Annotated[list[_OneColumn], NotEmpty]),
+        ByYamlType(list=Annotated[list[_OneColumn], NotEmpty]),
         Field(description="a list such as '- accuracy: descend'"),
         AfterValidator(_columns),
     ]
-    visualization: InitVar[Annotated[_Visualization | None, ReadAs(mapping=_Visualization)]] = None
+    visualization: InitVar[Annotated[_Visualization | None, ByYamlType(mapping=_Visualization)]] = None
     visualization_mode: Annotated[str, NoKey] = "selected_only"
     visualization_method: Annotated[str, NoKey] = "print_table"
-    selected_dataitem: InitVar[Annotated[_SelectedDataItem | None, ReadAs(mapping=_SelectedDataItem)]] = None
+    selected_dataitem: InitVar[Annotated[_SelectedDataItem | None, ByYamlType(mapping=_SelectedDataItem)]] = None
     paradigms: Annotated[tuple[str, ...], NoKey] = ("all",)
     modules: Annotated[tuple[str, ...], NoKey] = ("all",)
     hyperparameters: Annotated[tuple[str, ...], NoKey] = ("all",)
@@ -235,7 +235,7 @@ class _Links(PlacedSpec):
     name: Annotated[Name, AfterValidator(folder_name), Field(description="the name of the job's folder of results")]
     testenv: Annotated[
         str | list[str],
-        ReadAs(text=Name, list=Annotated[list[Name], NotEmpty]),
+        ByYamlType(text=Name, list=Annotated[list[Name], NotEmpty]),
         Field(description="the path of the testenv file, or a list of such paths"),
     ]
     test_object: Annotated[_TestObject, Field(description="what is examined: a list of algorithms")]
@@ -261,7 +261,7 @@ class JobSettings(PlacedSpec):
     gpus: Several[Annotated[int, Field(ge=0)]] | None = None
     # How many cases share a card; auto: found out while they run.
     cases_per_gpu: Annotated[
-        int | Literal["auto"], ReadAs(number=Annotated[int, Field(ge=1)], text=Literal["auto"])
+        int | Literal["auto"], ByYamlType(number=Annotated[int, Field(ge=1)], text=Literal["auto"])
     ] = 1
     # Who writes the replies of language models; a server is started by the user (docs/language.md).
     generation: GenerationSpec = GenerationSpec()
@@ -292,7 +292,7 @@ class JobFile(JobSettings, _Links):
     without_effect: ClassVar = {"simulation": ""}
 
     references: Annotated[
-        Literal["auto", "none"] | References, ReadAs(text=Literal["auto", "none"], mapping=References)
+        Literal["auto", "none"] | References, ByYamlType(text=Literal["auto", "none"], mapping=References)
     ] = "auto"
     simulation: _Simulation | None = None
     # Of algorithms under `contract: ianvs`: where their processes work; None: told by the paths in this file.

@@ -23,8 +23,17 @@ from ianvs.config.models.base import (
     repeated,
 )
 from ianvs.config.models.class_tree import ClassTree, tree_misfits
-from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, absent_is
 from ianvs.config.models.image_keys import ImageSize, MaskValues, ValueRange, class_name
+from ianvs.config.models.yaml_section import (
+    ByYamlType,
+    NamedSpec,
+    NoKey,
+    NotEmpty,
+    Options,
+    PlacedSpec,
+    Several,
+    absent_is,
+)
 from ianvs.config.strict_yaml import Document, Steps
 
 _FORMS = {"index": "index", "data": "data", "data_info": "data", "url": None}
@@ -116,7 +125,7 @@ def _words(value: object) -> object:
 _Path = Annotated[Path, BeforeValidator(_path)]
 Sources = Annotated[
     tuple[SourceSpec, ...],
-    ReadAs(_Path, Annotated[list[_Path], NotEmpty], Annotated[dict[str, _Path], NotEmpty]),
+    ByYamlType(_Path, Annotated[list[_Path], NotEmpty], Annotated[dict[str, _Path], NotEmpty]),
     AfterValidator(_sources),
     absent_is(()),
 ]
@@ -127,7 +136,7 @@ Words = Annotated[Several[Name], BeforeValidator(_words), absent_is(())]
 
 Collections = Annotated[
     tuple[str, ...],
-    ReadAs(text=Name, list=Annotated[list[Name], NotEmpty]),
+    ByYamlType(text=Name, list=Annotated[list[Name], NotEmpty]),
     AfterValidator(lambda given: (given,) if isinstance(given, str) else tuple(given)),
     absent_is(()),
 ]
@@ -144,7 +153,7 @@ def _column_names(given: str | list[str]) -> str | tuple[str, ...]:
 
 ColumnNames = Annotated[
     str | tuple[str, ...] | None,
-    ReadAs(text=Name, list=Annotated[list[Annotated[Name, BeforeValidator(class_name)]], NotEmpty]),
+    ByYamlType(text=Name, list=Annotated[list[Annotated[Name, BeforeValidator(class_name)]], NotEmpty]),
     AfterValidator(_column_names),
     absent_is(None),
 ]
@@ -156,7 +165,7 @@ ConversationPart = Literal["prompt", "reply", "system", "topic"]
 _Names = Several[Annotated[str, BeforeValidator(class_name)]]
 ClassNames = Annotated[
     tuple[str, ...] | Mapping[str, tuple[str, ...]],
-    ReadAs(list=_Names, mapping=Annotated[dict[str, _Names], NotEmpty]),
+    ByYamlType(list=_Names, mapping=Annotated[dict[str, _Names], NotEmpty]),
 ]
 """A list of names, or a mapping from domains to such lists."""
 
@@ -229,7 +238,7 @@ class DatasetSpec(PlacedSpec):
     columns: Annotated[dict[ConversationPart, Name], AfterValidator(_with_reply)] | None = None
     # The system prompt of conversations that have none; by domain where they differ.
     system_prompt: Annotated[
-        str | dict[str, Name] | None, ReadAs(text=Name, mapping=Annotated[dict[str, Name], NotEmpty])
+        str | dict[str, Name] | None, ByYamlType(text=Name, mapping=Annotated[dict[str, Name], NotEmpty])
     ] = None
     skip_bad: bool = False  # leave out records that are no conversations, with a warning that counts them
     domain: Name | None = None  # the column or field that names a sample's domain; None: `domain`, if there is one
@@ -239,7 +248,7 @@ class DatasetSpec(PlacedSpec):
     backbone: BackboneSpec | None = None  # features of this network in place of images
     made_of: Collections = field(default=(), repr=False)  # what its samples were taken from; no part of what they are
     hierarchy: Annotated[  # a tree, or the path of a yaml file with one: the loader reads it, who knows all places
-        ClassTree | None, ReadAs(text=Name, mapping=dict[str, object]), AfterValidator(lambda given: None)
+        ClassTree | None, ByYamlType(text=Name, mapping=dict[str, object]), AfterValidator(lambda given: None)
     ] = None
     options: Options = field(default_factory=dict)  # of a named source, checked by it
     train: Annotated[tuple[SourceSpec, ...], NoKey] = ()

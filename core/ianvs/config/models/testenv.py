@@ -12,8 +12,18 @@ from ianvs.base.errors import closest
 from ianvs.base.former_names import former_names
 from ianvs.config.models.base import FilePath, Name, Slip, at, entries, leaves, repeated
 from ianvs.config.models.contract_name import NATIVE
-from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, Spec, absent_is
 from ianvs.config.models.samples import DatasetSpec, Words, conflicting_sources
+from ianvs.config.models.yaml_section import (
+    ByYamlType,
+    NamedSpec,
+    NoKey,
+    NotEmpty,
+    Options,
+    PlacedSpec,
+    Several,
+    Spec,
+    absent_is,
+)
 from ianvs.config.strict_yaml import Document, Steps
 
 COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -84,7 +94,7 @@ class GateSpec(PlacedSpec):
 
     metric: Annotated[
         MetricSpec,
-        ReadAs(mapping=_ModelMetric),
+        ByYamlType(mapping=_ModelMetric),
         AfterValidator(lambda given: MetricSpec(given.name, given.url)),
         Field(validation_alias="model_metric", description="the metric that decides, with its name"),
     ]
@@ -163,7 +173,7 @@ def _one_list(given: list[MetricSpec] | dict[str, list[MetricSpec]]) -> tuple[Me
 
 Metrics = Annotated[
     tuple[MetricSpec, ...],
-    ReadAs(list=Annotated[list[MetricSpec], NotEmpty], mapping=Annotated[dict[str, list[MetricSpec]], NotEmpty]),
+    ByYamlType(list=Annotated[list[MetricSpec], NotEmpty], mapping=Annotated[dict[str, list[MetricSpec]], NotEmpty]),
     AfterValidator(_one_list),
 ]
 """A list of metrics, or several such lists by the name of a group."""
@@ -195,7 +205,7 @@ class TestEnvSpec(PlacedSpec):
     budget: BudgetSpec | None = None
     prequential: Annotated[
         PrequentialSpec | None,
-        ReadAs(mapping=PrequentialSpec, truth=bool),
+        ByYamlType(mapping=PrequentialSpec, truth=bool),
         AfterValidator(_prequential),
         absent_is(None),
     ] = None

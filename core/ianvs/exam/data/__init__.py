@@ -11,12 +11,12 @@ from typing import Any
 from ianvs.base.errors import DataError, Location, ValidationError
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.authored import authored
+from ianvs.exam.data.backbone_features import check_backbone, encoded, encoded_fingerprint
 from ianvs.exam.data.cache import Progress, slice_of
 from ianvs.exam.data.contents import Say
+from ianvs.exam.data.data_warnings import data_warnings_of, find_data_warnings
 from ianvs.exam.data.dataset import Dataset, Samples
-from ianvs.exam.data.doubts import doubts_of, find_doubts
 from ianvs.exam.data.encoded_pictures import try_pictures
-from ianvs.exam.data.encoding import check_backbone, encoded, encoded_fingerprint
 from ianvs.exam.data.fingerprint import files_fingerprint
 from ianvs.exam.data.large_tables import (
     is_large,
@@ -27,8 +27,8 @@ from ianvs.exam.data.large_tables import (
     load_large,
     table_key,
 )
-from ianvs.exam.data.listed import check_listed, load_listed, warnings_of
 from ianvs.exam.data.listing import SourceError
+from ianvs.exam.data.load_listing import check_listed, load_listed, warnings_of
 from ianvs.exam.data.named import Source, check_named, named_source
 from ianvs.exam.data.sources import read_parts
 from ianvs.processes.isolated import IsolatedCaller, IsolatedCallError
@@ -41,8 +41,8 @@ __all__ = [
     "Source",
     "SourceError",
     "checked",
-    "doubts_of",
-    "find_doubts",
+    "data_warnings_of",
+    "find_data_warnings",
     "fingerprint",
     "load",
     "try_pictures",

@@ -29,7 +29,7 @@ from ianvs.exam.data.encoded_pictures import unlike
 from ianvs.exam.data.fingerprint import file_digests
 from ianvs.exam.data.labels import Numbering
 from ianvs.exam.data.listing import TOLD, SourceError, summary
-from ianvs.exam.data.pace import Pace, in_units
+from ianvs.exam.data.throughput import Throughput, in_units
 
 Progress = Callable[[float | str], None]  # told how much is done, 0 to 1, and what there is to say of it
 
@@ -215,7 +215,7 @@ def decoded_once(
                 raise unlike(paths[0], (height, width), f"{paths[index]} is", (h, w))
             pixels[index] = picture
 
-        shard, pace = max(1, SHARD // size), Pace(size * done)
+        shard, pace = max(1, SHARD // size), Throughput(size * done)
         # Threads, since decoding holds no interpreter lock; in chunks, since each pending call takes memory.
         with ThreadPoolExecutor() as pool:
             for start in range(done, len(paths), shard):

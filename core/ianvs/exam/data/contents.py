@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.exam.data.pace import Pace
+from ianvs.exam.data.throughput import Throughput
 
 SETTLED_NS = 2_000_000_000  # a younger file may still change without a change of its modification time
 _BLOCK = 1 << 20  # bytes of a file that is read at once
@@ -31,7 +31,7 @@ def contents(paths: Sequence[str], cache_dir: Path, say: Say = None) -> Contents
     facts, digests = memorized or (np.empty((len(paths), 2), np.int64), np.empty((len(paths), _DIGEST), np.uint8))
     settled = time.time_ns() - SETTLED_NS
     changed, young = False, list[int]()
-    pace, read = Pace(), 0
+    pace, read = Throughput(), 0
     for index, path in enumerate(paths):
         if memorized is not None:
             stat = os.stat(path)  # noqa: PTH116 - ten thousand of them: Path is slow

@@ -25,8 +25,8 @@ from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in, write_
 from ianvs.exam.data.fingerprint import digest_of, file_digests, files_fingerprint
 from ianvs.exam.data.index import LISTS, WITH_FIELDS, suffix_of
 from ianvs.exam.data.labels import only_numbers
-from ianvs.exam.data.listed import load_listed, stays_encoded
 from ianvs.exam.data.listing import Listing, column
+from ianvs.exam.data.load_listing import load_listed, stays_encoded
 from ianvs.exam.data.sources import PARTS, read_parts
 
 WORTH_KEEPING = 2**20  # bytes of all files together, below which parsing costs less than keeping

@@ -21,9 +21,9 @@ from ianvs.config.models.algorithm import (
     SplitSpec,
 )
 from ianvs.config.models.base import Name, Slip, at, leaves, repeated
-from ianvs.config.models.form import PlacedSpec, Several, absent_is
 from ianvs.config.models.samples import DatasetSpec, SourceSpec, Words
 from ianvs.config.models.testenv import MetricSpec, TestEnvSpec
+from ianvs.config.models.yaml_section import PlacedSpec, Several, absent_is
 from ianvs.kubeedge.yaml.settings import AlgorithmSettings, AnyPath, ExamSettings
 
 PARADIGM_MODULES: Mapping[str, tuple[str, ...]] = {

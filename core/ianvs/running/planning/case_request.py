@@ -15,9 +15,9 @@ from ianvs.processes.interpreters.lock import lock_of
 from ianvs.running.loop import Phase
 from ianvs.running.planning.cases import PlannedAlgorithm
 from ianvs.running.planning.identity import authored, train_ratio
-from ianvs.running.planning.kept_code import SourceSnapshot, snapshot_contents, snapshots_of
 from ianvs.running.planning.plan import Plan
 from ianvs.running.planning.sandbox_paths import exam_paths, readable_paths
+from ianvs.running.planning.source_snapshot import SourceSnapshot, snapshot_contents, snapshots_of
 
 PREPARE_EXAM = "ianvs.running.session.exams:prepare_exam"
 RUN_CASE = "ianvs.running.session.case:run_case"

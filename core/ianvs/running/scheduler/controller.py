@@ -12,11 +12,11 @@ from ianvs.processes.engines.local import LocalEngine
 from ianvs.results.stored.job_results import HELD
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.case_request import CaseRequest, case_request
-from ianvs.running.planning.kept_code import store_sources
 from ianvs.running.planning.plan import Plan, PlannedCase, make_plan
+from ianvs.running.planning.source_snapshot import store_sources
 from ianvs.running.planning.stored_cases import said_of_earlier
 from ianvs.running.scheduler.case_loop import CaseLoop, Listener
-from ianvs.running.scheduler.opening import EarlyEngine, makes_checks, open_checker, open_engine
+from ianvs.running.scheduler.create_engine import SharedLocalEngine, makes_checks, open_checker, open_engine
 from ianvs.running.scheduler.preflight import preflight
 from ianvs.running.scheduler.scorer import Scorer
 from ianvs.running.scheduler.searching import run_searches
@@ -43,7 +43,7 @@ class Outcome:
 
 
 def run_job(
-    job: JobSpec, inspector: Inspector, early: EarlyEngine, listener: Listener, provenance: dict[str, object]
+    job: JobSpec, inspector: Inspector, early: SharedLocalEngine, listener: Listener, provenance: dict[str, object]
 ) -> Outcome:
     """Do what `make_plan(job)` finds to do, and search first where the job has a search.
 
@@ -115,7 +115,7 @@ def _need(wanted: ResourcesSpec | None, engine: Engine) -> tuple[int, int, int]:
 
 def check_job(job: JobSpec, inspector: Inspector, listener: Listener) -> JobSpec:
     """The job with every warning of `run_job`, were none of its cases finished. Raises ConfigError as that would."""
-    with closing(_Engines(job, EarlyEngine())) as engines:
+    with closing(_Engines(job, SharedLocalEngine())) as engines:
         return preflight(job, inspector, lambda plan: engines.checker(None), listener).job
 
 
@@ -135,7 +135,7 @@ class _Work:
 class _Engines:
     """The engine that cases run on, and the one whose processes build exams: the same one where it can be."""
 
-    def __init__(self, job: JobSpec, early: EarlyEngine) -> None:
+    def __init__(self, job: JobSpec, early: SharedLocalEngine) -> None:
         self._job, self._early = job, early
         self._runner: Engine | None = None
         self._checker: Engine | None = None

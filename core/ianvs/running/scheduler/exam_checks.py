@@ -9,7 +9,7 @@ from typing import Any
 from ianvs.base.errors import IanvsError, ValidationError
 from ianvs.config.spec import SelectSpec, TestEnvSpec
 from ianvs.exam import data
-from ianvs.exam.data.doubts import FOLDER as DOUBTS
+from ianvs.exam.data.data_warnings import FOLDER as DOUBTS
 from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.questions import questions_of
@@ -17,13 +17,13 @@ from ianvs.processes.engines.engine import Files, Task, run_alone
 from ianvs.running.job_notes import data_doubts
 from ianvs.running.planning.case_request import PREPARE_EXAM, CaseRequest, case_request
 from ianvs.running.planning.cases import PlannedAlgorithm
-from ianvs.running.planning.kept_code import store_sources
 from ianvs.running.planning.plan import Plan
 from ianvs.running.planning.references import ROLES
+from ianvs.running.planning.source_snapshot import store_sources
 from ianvs.running.scheduler.checks import Preflight
 from ianvs.running.scheduler.sandbox_checks import STREAMS
 from ianvs.running.scheduler.searching import FIRST_RUNG, last_round
-from ianvs.running.session.exams import FITS, scores_fit
+from ianvs.running.session.exams import FITS, scores_are_checked
 from ianvs.store import CodeStore, ExamRecord, ExamStore
 
 
@@ -35,8 +35,8 @@ def exam_problems(flight: Preflight) -> Iterator[ValidationError]:
     plan, exams, cache = flight.plan, ExamStore(flight.job.workspace), flight.job.workspace / "cache"
     for algorithm in {algorithm.exam_id: algorithm for algorithm in plan.algorithms}.values():
         damaged = exams.damage(algorithm.exam_id, thoroughly=True) is not None
-        unseen = damaged or data.doubts_of(str(algorithm.exam["dataset"]), cache) is None
-        if unseen or not scores_fit(cache, algorithm.exam_id, algorithm.testenv):
+        unseen = damaged or data.data_warnings_of(str(algorithm.exam["dataset"]), cache) is None
+        if unseen or not scores_are_checked(cache, algorithm.exam_id, algorithm.testenv):
             yield from _prepare(flight, algorithm)
     for algorithm in plan.algorithms:  # also of an exam that an earlier job has prepared
         record = exams.record(algorithm.exam_id)

@@ -29,8 +29,8 @@ from ianvs.running.planning.studies import is_searched, with_ends
 from ianvs.running.scheduler import checks, column_checks, contract_checks, exam_checks, stream_checks
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.checks import Check, Preflight
+from ianvs.running.scheduler.create_engine import engine_class, engine_problems
 from ianvs.running.scheduler.interpreter_checks import interpreter_problems
-from ianvs.running.scheduler.opening import engine_class, engine_problems
 from ianvs.running.scheduler.sandbox_checks import sandbox_problems
 from ianvs.running.scheduler.slots import cores_of, visible_gpus
 from ianvs.running.scoring import missing_pictures

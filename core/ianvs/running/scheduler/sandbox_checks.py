@@ -12,7 +12,7 @@ from ianvs.processes.sandbox import missing_sandbox
 from ianvs.running.planning.named_files import named_servers
 from ianvs.running.planning.sandbox_paths import readable_problems
 from ianvs.running.scheduler.checks import Preflight
-from ianvs.running.scheduler.opening import engine_class
+from ianvs.running.scheduler.create_engine import engine_class
 
 STREAMS = "`sealing: strict` has whole rounds, and this exam is a stream"
 

@@ -1,45 +1,45 @@
 """One case in its process, around the loop in ianvs/running/loop.py.
 
-case.py               from the request to complete answers
-stored_answers.py     which answers are missing; from complete ones to the result
+case.py               from the request to complete predictions
+resume_check.py       which predictions are missing; scores complete ones
 scorer_process.py     the process that scores the cases of a run
 failing.py            what is stored of an exception, or of too much memory
 exams.py              builds an exam from its data, once for all its cases
 contract_case.py      a case that another contract runs by itself
 
-Who takes part in the loop:
-case_learner.py       what a case asks of a learner, wherever the author's code runs
-learner.py            the author's objects in this process: trained, asked, saved, restored
-session.py            what a paradigm works with: its modules, the rounds, the context of a call
+Parts of the loop:
+case_learner.py       the interface to a learner, wherever the plugin's code runs
+learner.py            the plugin's objects in this process: trained, evaluated, saved, restored
+session.py            the session of a paradigm: its modules, the rounds, the context of a call
 generators.py         the global random generators: started, read, restored
-modules.py            authors' objects by type: made, saved, loaded, and what each was taught
-training_source.py    the training data: what may be had, when; examines between the chunks of a stream
+modules.py            plugin objects by type: created, saved, loaded, with the classes that each was trained on
+training_source.py    serves training data under the rules; evaluates between the chunks of a stream
 feed.py               rounds as data: shares, chunks, held-out parts
-examination.py        what is asked after a round, in which order, and what is kept of the answers
-checked_answers.py    whether answers have the form that the exam asks for
-known_replies.py      replies that were given before, or by a model server
-gate.py               model_eval: whether a new model may stay
+examination.py        evaluates after a round: the order of samples, and the stored predictions
+validate_predictions.py  checks the form of predictions
+known_replies.py      replies from the cache, or from a model server
+gate.py               model_eval: whether a new model replaces the old one
 round_summary.py      the costs and messages of a round
-stored_rounds.py      the rounds in the folder of the case
-reporting.py          how far the case is, for the supervisor and for `ianvs status`
+stored_rounds.py      reads and writes the rounds in the case's folder
+reporting.py          progress for the supervisor and for `ianvs status`
 
 In sandboxes:
-sandboxed_learner.py  takes part in the loop with author's code in a sandbox for each round and each examination
-sandbox_client.py     the case's end of one sandbox: what it is served, and the form of what comes back
+sandboxed_learner.py  a learner whose code runs in a sandbox for each round and each evaluation
+sandbox_client.py     the case's end of one sandbox: serves data, checks the form of results
 sandbox_worker.py     the other end: holds the learner, answers calls
 
-Streams that are asked before they are told (`prequential`):
-stream_keeper.py      which chunk is asked, what its first answer was, what is told
-asked_stream.py       the learner's side of it
-stream_order.py       after which delay and cost something is told
-stream_journal.py     first answers on disk, before anything is told
-stream_scores.py      what is known of the stream, for metrics
+Prequential streams, which are predicted before their labels are revealed:
+prequential_server.py  chunks to predict, first predictions, revealed labels
+prequential_stream.py  the learner's side of it
+stream_order.py       delay and cost: when a chunk is revealed
+stream_journal.py     first predictions on disk, before labels are revealed
+stream_scores.py      scores, feedback and facts of the stream's samples
 
-What is watched:
+Measurements and checks:
 measure.py            time, sizes
 network_size.py       parameters and operations of the networks that a learner predicts with
 memory_meter.py       the memory of the case and its limit
-state_digest.py       whether an examination has changed the learner
-saving.py             whether objects that load what was saved answer as the learner did
-own_folder.py         the learner's own folder, which goes with the round
+state_digest.py       whether an evaluation changed the learner
+save_load_check.py    whether the learner predicts the same after save() and load()
+plugin_folder.py      the learner's folder for files, stored with each round
 """

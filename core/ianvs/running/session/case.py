@@ -32,72 +32,74 @@ from ianvs.running.session.known_replies import Replies
 from ianvs.running.session.learner import LocalLearner
 from ianvs.running.session.measure import Spent, spent_so_far
 from ianvs.running.session.memory_meter import MemoryMeter
-from ianvs.running.session.own_folder import working_in
+from ianvs.running.session.plugin_folder import working_in
 from ianvs.running.session.reporting import RoundReporter
+from ianvs.running.session.resume_check import needs_evaluation, score_evaluated
 from ianvs.running.session.round_summary import RoundSummarizer
 from ianvs.running.session.sandboxed_learner import SandboxedLearner
-from ianvs.running.session.session import Brief, brief_of
-from ianvs.running.session.stored_answers import score_answers, to_answer
+from ianvs.running.session.session import ExamInfo, exam_info
 from ianvs.running.session.stored_rounds import StoredRounds
 from ianvs.running.session.training_source import CaseTrainingSource
 from ianvs.store import CaseStore
 
 _COMPILED = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
-"""What libraries read to know where they keep code that they have compiled."""
+"""Environment variables of libraries for the folder of compiled code."""
 
 
 def warm_up() -> None:
     """Import our scenarios and metrics in the process that cases are forked from.
 
-    What others have is left to the cases that ask for it: it may start threads, which no fork survives.
+    Those of other packages are imported by the cases: they may start threads, which do not survive a fork.
     """
     find_scenario("")
     for point in entries(METRICS):
         if is_ours(point):
-            with contextlib.suppress(Exception):  # a case that needs it fails with the real error
+            with contextlib.suppress(Exception):  # a case that needs it raises the error
                 importlib.import_module(point.module)
-    importlib.import_module("numpy.ma")  # by np.unique, when it is first called
+    importlib.import_module("numpy.ma")  # imported by the first call of np.unique
 
 
 def run_case(request: CaseRequest, report: Reporter) -> str | None:
-    """Run or resume the phases of `request`; what becomes of the case is in its directory, an exception too.
+    """Run or resume the phases of `request`. Results and failures are stored in the case's directory.
 
-    It is scored, too, where it has no process of its own.
+    Without a process of its own, the case is also scored.
 
     Returns:
-        ANSWERED if it is to be scored by a process that has run none of its author's code. TRAINED if it is to be
+        ANSWERED if another process, without plugin code, has to score it. TRAINED if it is to be
         evaluated later.
 
     Raises:
-        SystemExit: With EXIT_INTERRUPTED, when it was asked to stop: after the round that was under way.
+        SystemExit: With EXIT_INTERRUPTED, after a request to stop and the end of the current round.
     """
     store = CaseStore(request.workspace, request.secrets)
     with store.lock(request.case.id), failing(store, request, report), request.planned_code():
         try:
             with memory_meter(store, request) as memory:
-                if to_answer(request, store):
+                if needs_evaluation(request, store):
                     for phase in request.phases:
-                        _answer(request, store, report, memory, phase)
+                        _evaluate_missing(request, store, report, memory, phase)
                     if request.phases[-1] == "train":
                         return TRAINED
                 if request.apart:
                     return ANSWERED
-                score_answers(request, store)
+                score_evaluated(request, store)
         except Interrupted:
             print("interrupted; the next run continues after the last complete round")
             raise SystemExit(EXIT_INTERRUPTED) from None
     return None
 
 
-def _answer(request: CaseRequest, store: CaseStore, report: Reporter, memory: MemoryMeter, phase: Phase) -> None:
-    """Answer whatever has not been answered yet; the author's code runs in this process, or in sandboxes."""
+def _evaluate_missing(
+    request: CaseRequest, store: CaseStore, report: Reporter, memory: MemoryMeter, phase: Phase
+) -> None:
+    """Train and evaluate missing rounds. The plugin's code runs in this process, or in sandboxes."""
     case = request.case
     if (runner := runner_named(request.algorithm.contract)) is not None:
         run_contract_case(runner, request, store, report, memory)
         return
     exam = request.exam()
-    report({"round": 0, "doing": "start"})  # ready: the clocks of the limits begin
-    brief, folder = brief_of(exam), store.files(case.id)
+    report({"round": 0, "doing": "start"})  # ready: time limits start
+    brief, folder = exam_info(exam), store.files(case.id)
     if phase == "train" and len(store.trained_rounds(case.id)) > len(brief.rounds):
         return
     began, started = spent_so_far(), _now()
@@ -105,19 +107,19 @@ def _answer(request: CaseRequest, store: CaseStore, report: Reporter, memory: Me
         learner: CaseLearner
         if phase == "all":
             learner = LocalLearner(request, brief, memory)
-            for context in (working_in(folder), importable_by_others(), _one_cache_of_compiled_code(request.workspace)):
+            for context in (working_in(folder), importable_by_others(), _shared_compile_cache(request.workspace)):
                 stack.enter_context(context)
         else:
             learner = stack.enter_context(_in_sandboxes(request, brief, memory, store))
         try:
             learner.prepare(folder)
-            rounds, source = _rounds_of(request, exam, learner, store, report, began, phase)
+            rounds, source = _round_loop_of(request, exam, learner, store, report, began, phase)
             run_rounds(rounds)
-        except SystemExit as error:  # Python's own report of it is lost where a fork ends
+        except SystemExit as error:  # a forked process would not print it
             raise RemoteError("SystemExit", error_text(error)) from error
     if phase == "train":
         return
-    if rounds.last < rounds.steps:  # it pauses
+    if rounds.last < rounds.steps:  # a trial that pauses
         return
     ready = learner.ready
     provenance: dict[str, Any] = {**request.provenance, "device": ready.card, "threads": request.threads}
@@ -138,9 +140,9 @@ def _answer(request: CaseRequest, store: CaseStore, report: Reporter, memory: Me
 
 @contextlib.contextmanager
 def _in_sandboxes(
-    request: CaseRequest, brief: Brief, memory: MemoryMeter, store: CaseStore
+    request: CaseRequest, brief: ExamInfo, memory: MemoryMeter, store: CaseStore
 ) -> Iterator[SandboxedLearner]:
-    """Context manager: a learner without author's code in this process. Raises PluginError where no sandbox runs."""
+    """Context manager: a learner whose code runs in sandboxes. Raises PluginError if sandboxes are not available."""
     if missing := missing_sandbox():
         raise PluginError(f"{missing[0].upper()}{missing[1:]}", code="missing-package")
     case_id, scratch = request.case.id, store.scratch(request.case.id)
@@ -157,7 +159,7 @@ def _in_sandboxes(
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _rounds_of(
+def _round_loop_of(
     request: CaseRequest,
     exam: Exam,
     learner: CaseLearner,
@@ -166,7 +168,7 @@ def _rounds_of(
     began: Spent,
     phase: Phase,
 ) -> tuple[Case, CaseTrainingSource]:
-    """Who takes part in the loop of this case."""
+    """Assemble the parts of the loop for this case."""
     spec, steps = request.testenv, len(learner.ready.steps)
     feed = DataFeed(exam, request.train_ratio, request.case.seed, exam.rules.passes, spec.dataset.data_type)
     examination = Examination(exam, spec, feed, learner, request.case.seed, Replies(request))
@@ -189,8 +191,8 @@ def _rounds_of(
 
 
 @contextlib.contextmanager
-def _one_cache_of_compiled_code(workspace: Path) -> Iterator[None]:
-    """Context manager: code that is compiled within is kept for all cases, unless the user has named a place."""
+def _shared_compile_cache(workspace: Path) -> Iterator[None]:
+    """Context manager: share compiled code among all cases, unless the user has set a folder."""
     added = [name for name in _COMPILED if name not in os.environ]
     for name in added:
         os.environ[name] = str(workspace / "cache" / "compiled" / name.partition("_")[0].lower())

@@ -1,4 +1,4 @@
-"""What a case asks of a learner, wherever the author's code runs."""
+"""The interface of a case to its learner, wherever the plugin's code runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 from ianvs.base.types import Measure, Predictions
 from ianvs.exam.data.parts import Column
 from ianvs.running.loop import Learner, Model
-from ianvs.running.session.feed import Handout
+from ianvs.running.session.feed import ServedSamples
 from ianvs.running.session.known_replies import Replies
 from ianvs.running.session.measure import Spent
 from ianvs.running.session.memory_meter import MemoryMeter
@@ -19,8 +19,8 @@ from ianvs.running.session.session import Source
 
 
 @dataclass(frozen=True)
-class Ready:
-    """What is known before the first round. steps: names. measures: of the paradigm and of its modules.
+class LearnerFacts:
+    """Facts that are known before the first round. steps: names. measures: of the paradigm and of its modules.
 
     measured: whether modules measure themselves. hears, stateless: of the paradigm. device, card: where it runs.
     """
@@ -36,8 +36,8 @@ class Ready:
 
 
 @dataclass(frozen=True)
-class State:
-    """What a learner says of itself. passes, measures: of the step that is under way. The rest is of now.
+class LearnerState:
+    """State that a learner reports. passes, measures: of the current step. The rest is as of now.
 
     memory: whether it declares a store of old samples. past: it is given all rounds so far. modules: how many it has.
     unscored: what it is not asked, which it may lack, and why; "" where there is nothing. Sizes: after the last step.
@@ -59,13 +59,13 @@ class State:
     flops: int | None = None
 
 
-NO_STATE = State(0, {}, "", "", None, None, None, past=False, modules=0, caller="", unscored="")
-"""Of a learner that was not built yet."""
+NO_STATE = LearnerState(0, {}, "", "", None, None, None, past=False, modules=0, caller="", unscored="")
+"""State of a learner that is not built yet."""
 
 
 @dataclass(frozen=True)
-class Asking:
-    """Samples that are asked in one call.
+class Query:
+    """Samples that are predicted in one call.
 
     replies: what is expected, where a question shows it. name: what errors call the samples. context: what is told with
     them. round: (number, seen, new) of a held-out part. question: None: labels are asked for. adapt: what a copy is
@@ -80,7 +80,7 @@ class Asking:
     replies: Column | None = None
     round: tuple[int, tuple[int, ...], tuple[int, ...]] | None = None
     question: str | None = None
-    adapt: tuple[Handout, str, tuple[int, ...]] | None = None
+    adaptation: tuple[ServedSamples, str, tuple[int, ...]] | None = None
     taught: bool = True
     tried: bool = False
     replies_by: Replies | None = None
@@ -90,8 +90,8 @@ class CaseLearner(Learner, Protocol):
     """The learner of a case: `LocalLearner` in its process, `SandboxedLearner` in sandboxes."""
 
     memory: MemoryMeter
-    ready: Ready
-    state: State
+    ready: LearnerFacts
+    state: LearnerState
     spent: Spent
     built: Spent
     saved: Spent
@@ -101,10 +101,10 @@ class CaseLearner(Learner, Protocol):
     def is_apart(self) -> bool: ...
     @property
     def adapts(self) -> bool: ...
-    def prepare(self, folder: Path) -> Ready: ...
+    def prepare(self, folder: Path) -> LearnerFacts: ...
     def learn_from(self, source: Source) -> None: ...
     def save(self, folder: Path, *, of_round: bool = True) -> Model: ...
     def restore(self, model: Model, *, taught: bool = True, fresh: bool = False) -> None: ...
     def apart(self) -> AbstractContextManager[None]: ...
     def examined(self, model: Model, *, apart: bool = False) -> AbstractContextManager[None]: ...
-    def answers(self, query: Asking, model: Model) -> Iterator[Predictions]: ...
+    def answers(self, query: Query, model: Model) -> Iterator[Predictions]: ...

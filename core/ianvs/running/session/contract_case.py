@@ -1,4 +1,4 @@
-"""The hook for another plugin API: its contract runs the case with this store, and says what the result is."""
+"""Runs cases of other plugin APIs: their contract runs the case with this store and returns the result."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ from ianvs.store import CaseStore
 def run_contract_case(
     contract: Contract, request: CaseRequest, store: CaseStore, report: Reporter, memory: MemoryMeter
 ) -> None:
-    """Run the case, or continue it, and note that it is to be scored."""
+    """Run or continue the case, and store that it can be scored."""
     id_, case = request.case.id, _case(request, store)
     state = store.state(id_, thoroughly=True)
     if state.status is None or state.damaged:
@@ -31,20 +31,20 @@ def run_contract_case(
     case.folder.mkdir(parents=True, exist_ok=True)
     report({"round": 0, "doing": "start"})
     memory.begin()
-    with _as_it_was():
+    with _restored_environment():
         contract.run(case, _Progress(report))
     finished_at = datetime.now(UTC).isoformat(timespec="seconds")
     store.store_evaluated(id_, {"peak_memory_bytes": memory.peak_bytes(), "finished_at": finished_at})
 
 
 def score_contract_case(contract: Contract, request: CaseRequest, store: CaseStore) -> dict[str, object]:
-    """Score a case that has run.
+    """Score a case whose rounds are complete.
 
     Returns:
-        What its result says.
+        The facts for its result.
     """
     facts = store.evaluated_facts(request.case.id) or {}
-    with _as_it_was():
+    with _restored_environment():
         result = asdict(contract.score(_case(request, store)))
     for last in result["rounds"][-1:]:
         last["peak_memory_bytes"] = facts["peak_memory_bytes"]
@@ -77,9 +77,9 @@ def _case(request: CaseRequest, store: CaseStore) -> ContractCase:
 
 
 @contextmanager
-def _as_it_was() -> Iterator[None]:
-    """Context manager: the current folder, the environment, the path of imports, and modules of authors' files are put
-    back: with `engine: inline` other cases follow in this process."""
+def _restored_environment() -> Iterator[None]:
+    """Context manager: restore the working directory, the environment, sys.path and the modules of plugins afterwards,
+    because other cases follow in this process with `engine: inline`."""
     folder, path, modules, environment = Path.cwd(), list(sys.path), set(sys.modules), dict(os.environ)
     try:
         yield
@@ -95,7 +95,7 @@ def _as_it_was() -> Iterator[None]:
 
 
 class _Progress:
-    """What is told in words, as the supervisor shows it. Raises Interrupted once the case is asked to stop."""
+    """Reports progress as text to the supervisor. Raises Interrupted after a request to stop."""
 
     def __init__(self, report: Reporter) -> None:
         self._report, self._round = report, 0

@@ -1,7 +1,7 @@
-"""The examination of a learner: what it is asked, in which order, and what is kept of its answers.
+"""Evaluates a learner: selects and orders the samples, and collects the predictions to store.
 
-Where the rules hide the task in testing, everything that is asked after a round is one set of samples in an order that
-tells nothing; the answers are put back to their test sets here.
+If the rules hide the task in testing, all test sets after a round are merged in a random order, and the predictions are
+split by test set afterwards.
 """
 
 import hashlib
@@ -22,40 +22,40 @@ from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.questions import About, Question, questions_of
 from ianvs.exam.scenarios.exam import Exam, TestSet
 from ianvs.running.loop import Model
-from ianvs.running.session.case_learner import Asking, CaseLearner
-from ianvs.running.session.checked_answers import picked
+from ianvs.running.session.case_learner import CaseLearner, Query
 from ianvs.running.session.feed import DataFeed
 from ianvs.running.session.known_replies import Replies
 from ianvs.running.session.measure import NOTHING_SPENT, Spent, spent_so_far
+from ianvs.running.session.validate_predictions import select_rows
 
-_PROBED = 20_000  # training samples that are asked too, of a question that fits; the first where there are more
+_MAX_PROBE_SAMPLES = 20_000  # limit of training samples of a question that fits a probe, such as the linear probe
 
 
 @dataclass(frozen=True)
 class _Call:
-    """Samples that are asked in one call. question: what about them; None: their labels.
+    """Samples that are predicted in one call. question: the evaluation task; None: labels.
 
-    order: in which they are, out of all parts; None: one after the other.
+    order: permutation of the samples of all parts; None: one part after the other.
     """
 
     parts: tuple[Part, ...]
     name: str
     context: Mapping[str, object] = field(default_factory=dict)
     order: NDArray[np.int64] | None = None
-    adapted: TestSet | None = None  # what a copy learns before it answers
+    adapted: TestSet | None = None  # adapted to its data before it predicts
     round: tuple[int, tuple[int, ...], tuple[int, ...]] | None = None  # of a held-out part: number, seen, new
     question: Question | None = None
 
 
-_MANY = 16  # samples of a try
+_TRY_SAMPLES = 16  # samples of a trial call
 
-_Arranged = list[tuple[tuple[int, ...], _Call]]  # (test sets, what is asked of them)
+_CallPlan = list[tuple[tuple[int, ...], _Call]]  # (test sets, their call)
 
 
 class Examination:
-    """Of one learner, before the test sets of an exam. spent: on answers, since it was last set.
+    """Evaluates one learner on the test sets of an exam. spent: cost of predictions, since it was last reset.
 
-    testenv: what is asked beside labels. replies: where they come from.
+    testenv: the evaluation tasks besides labels. replies: the source of replies.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Examination:
         self.spent: Spent = NOTHING_SPENT
 
     def begin(self) -> None:
-        """Nothing was asked in this round."""
+        """Start a round, in which nothing was evaluated yet."""
         self.spent, self._learner.changed = NOTHING_SPENT, ""
 
     def predictions(
@@ -93,8 +93,8 @@ class Examination:
         chosen = [j for j in range(len(self._exam.sheets)) if not (only_future and j < taught)]
         tests = {j: self._exam.sheets[j].union for j in chosen}
         parts = {j: (Part(self._exam.dataset.test, test.test, test.transform),) for j, test in tests.items()}
-        labels = self._arranged(parts, f"{taught} {samples}")
-        steps: list[tuple[Question | None, _Arranged]] = [(None, labels)]
+        labels = self._call_plan(parts, f"{taught} {samples}")
+        steps: list[tuple[Question | None, _CallPlan]] = [(None, labels)]
         if samples is None:
             steps += [(question, self._calls_of(question, labels, parts, taught)) for question in self._questions]
         calls = [call for _, arranged in steps for _, call in arranged]
@@ -119,7 +119,7 @@ class Examination:
         return results
 
     def held_out(self, model: Model, index: int) -> EvaluationRecord:
-        """What the model answers to the part that is held out of the training of round `index`; untimed."""
+        """Predict the held-out part of round `index`; untimed."""
         dataset, rounds = self._exam.dataset, self._exam.rounds
         round_, positions = rounds[index - 1], self._feed.held_out(index)
         seen = tuple(sorted({c for r in rounds[:index] for c in r.classes}))
@@ -142,12 +142,12 @@ class Examination:
         truth = self._kind.truth(dataset.train, positions) if every is None else every
         return self._kind.record(about, truth, predictions)
 
-    def probe_answers(self, model: Model, taught: int) -> list[Predictions]:
-        """Answers to a few training samples of each round so far, with the same random numbers every time; untimed."""
+    def probe_predictions(self, model: Model, taught: int) -> list[Predictions]:
+        """Predict a few training samples of each round so far, with the same random numbers each time; untimed."""
         calls = []
         for index in range(1, taught + 1):
-            part = self._feed.probed(index)
-            few = replace(part, positions=_few(part))
+            part = self._feed.probe_part(index)
+            few = replace(part, positions=_sample_few(part))
             if len(few.positions):
                 context = self._context(index - 1, self._exam.rounds[index - 1].classes)
                 calls.append(_Call((few,), f"samples of round {index}", context))
@@ -155,14 +155,13 @@ class Examination:
             return list(self._answers(calls, model, taught, timed=False, tried=True))
 
     def ahead(self, parts: Sequence[Part], model: Model, taught: int) -> list[Any]:
-        """Answers of a second object to training samples that were not told yet, or again to such that were, part
-        after part; untimed."""
+        """Predict training samples with a second object, part after part, whether revealed or not; untimed."""
         questions = [_Call((part,), "questions of the stream") for part in parts]
         with self._learner.examined(model, apart=True):
             return [answer.labels for answer in self._answers(questions, model, taught, timed=False, tried=True)]
 
-    def broken_down(self, predictions: Mapping[Asked, Predictions], taught: int) -> str:
-        """A sentence where each answer is the same class, though round `taught` has taught several; else ""."""
+    def constant_predictions_warning(self, predictions: Mapping[Asked, Predictions], taught: int) -> str:
+        """Return a warning if all predictions are one class although round `taught` has several; else ""."""
         if not predictions or self._kind.name != "classification" or len(self._exam.rounds[taught - 1].classes) < 2:
             return ""
         sheets = self._exam.sheets
@@ -180,10 +179,10 @@ class Examination:
 
     # --- questions ----------------------------------------------------------------------------------------------
 
-    def _arranged(
+    def _call_plan(
         self, parts: Mapping[int, tuple[Part, ...]], when: str, question: Question | None = None
-    ) -> _Arranged:
-        """(which sheets, the call): one for all where the task is hidden, else one each. parts: by sheet."""
+    ) -> _CallPlan:
+        """Return (test sets, call): one call for all if the task is hidden, else one each. parts: by test set."""
         tests = [sheet.union for sheet in self._exam.sheets]
         adapted = {j: tests[j] for j in parts if tests[j].adapt is not None and question is None}
         alone = [j for j in parts if j in adapted or self._exam.rules.task_in_testing]
@@ -200,9 +199,9 @@ class Examination:
         return calls
 
     def _calls_of(
-        self, question: Question, labels: _Arranged, parts: Mapping[int, tuple[Part, ...]], taught: int
-    ) -> _Arranged:
-        """The same samples in the same order; where it fits something, training samples mixed among them.
+        self, question: Question, labels: _CallPlan, parts: Mapping[int, tuple[Part, ...]], taught: int
+    ) -> _CallPlan:
+        """Return calls of a question with the same samples in the same order, plus training samples if it fits a probe.
 
         None to a learner that lacks the method and may. Raises PluginError for who would learn what is shown to it.
         """
@@ -216,31 +215,31 @@ class Examination:
             )
         if not question.fits:
             return [(which, replace(call, question=question)) for which, call in labels if call.adapted is None]
-        fitted = self._fitted(question, list(parts))
-        return self._arranged({j: (part, *parts[j]) for j, part in fitted.items()}, f"{taught} probe", question)
+        fitted = self._probe_parts(question, list(parts))
+        return self._call_plan({j: (part, *parts[j]) for j, part in fitted.items()}, f"{taught} probe", question)
 
     @property
     def unscored(self) -> str:
-        """What the learner is not asked, which it may lack, and why."""
+        """Evaluations that are skipped because the learner may lack the method, and why."""
         return self._learner.state.unscored
 
-    def _fitted(self, question: Question, sheets: Sequence[int]) -> dict[int, Part]:
-        """[j] the training samples that are asked with sheet j."""
+    def _probe_parts(self, question: Question, sheets: Sequence[int]) -> dict[int, Part]:
+        """Return, by test set j, the training samples that are predicted with it."""
         if len(self._exam.sheets) != len(self._exam.rounds) or not self._kind.probes:
             raise PluginError(
                 f"`{question.name}: true` needs one test set of classes for each round.", code="unfit-exam"
             )
-        parts = {j: self._feed.probed(j + 1) for j in sheets}
-        return {j: replace(part, positions=part.positions[:_PROBED]) for j, part in parts.items()}
+        parts = {j: self._feed.probe_part(j + 1) for j in sheets}
+        return {j: replace(part, positions=part.positions[:_MAX_PROBE_SAMPLES]) for j, part in parts.items()}
 
     def _order(self, parts: Sequence[Part], when: str) -> NDArray[np.int64]:
-        """By the case's seed and the true labels: a learner that knows the seed can't draw it again."""
+        """Draw an order from the case's seed and the true labels. A learner that knows the seed can't repeat it."""
         text = f"{self._secret} {self._seed} {when}".encode()
         seed = int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "big")
         return np.random.default_rng(seed).permutation(sum(len(part.positions) for part in parts))
 
     def _context(self, j: int, classes: tuple[int, ...]) -> dict[str, object]:
-        """What is told with test set j: the task's identity and its classes where the rules show them."""
+        """Return the context of test set j: the task's identity and its classes, if the rules show them."""
         rules = self._exam.rules
         if not rules.task_in_testing:
             return {}
@@ -259,16 +258,16 @@ class Examination:
         when: str = "",
     ) -> Iterator[Predictions]:
         """Checked answers, in the order of the calls. timed: what they take, and lose of their length, is `spent`.
-        tried: nothing hangs on them. when: which examination it is, for replies that were kept."""
+        tried: a trial call, whose result is not used. when: names the evaluation, for cached replies."""
         for call in calls:
             shows = call.question is not None and call.question.shows_labels
             adapted, labels = call.adapted, call.question is None
             pieces = list[Predictions]()
             with ExitStack() as stack:
                 by = None
-                if when and labels:  # later it is shown what nobody shall find among its replies
+                if when and labels:  # later calls show labels, which must not get into cached replies
                     by = stack.enter_context(self._replies.given(when))
-                query = Asking(
+                query = Query(
                     x=columns_of(call.parts, ("x",), call.order)["x"],
                     name=call.name,
                     label_shape=call.parts[0].samples.y.shape[1:],
@@ -276,7 +275,9 @@ class Examination:
                     replies=columns_of(call.parts, ("y",), call.order)["y"] if shows else None,
                     round=call.round,
                     question=None if call.question is None else call.question.name,
-                    adapt=None if adapted is None else (self._feed.adaptation(adapted), adapted.name, adapted.classes),
+                    adaptation=None
+                    if adapted is None
+                    else (self._feed.adaptation(adapted), adapted.name, adapted.classes),
                     taught=taught > 0,
                     tried=tried,
                     replies_by=by,
@@ -288,7 +289,7 @@ class Examination:
                         piece = replace(piece, labels=answered if tried else self._kind.packed(answered))
                         self.spent += Spent(cut=cut if timed else 0)
                     pieces.append(piece)
-            yield pieces[0] if len(pieces) == 1 else _joined(pieces)
+            yield pieces[0] if len(pieces) == 1 else _concatenated(pieces)
 
     def _next(self, answers: Iterator[Predictions], *, timed: bool) -> Predictions | None:
         if not timed:
@@ -304,7 +305,7 @@ class Examination:
 
         def pieces() -> Iterator[tuple[Part, Any]]:
             for start in range(0, max(1, len(rows)), size):
-                labels = picked(answer.labels, rows[start : start + size])
+                labels = select_rows(answer.labels, rows[start : start + size])
                 yield replace(part, positions=part.positions[start : start + size]), labels
 
         stored = self._kind.stored_predictions(pieces(), self._classes)
@@ -314,8 +315,8 @@ class Examination:
         return replace(stored, extras={**stored.extras, **{name: v[rows] for name, v in answer.extras.items()}})
 
 
-def _joined(pieces: Sequence[Predictions]) -> Predictions:
-    """Answers to all samples of a question. Raises PluginError where some have other extras."""
+def _concatenated(pieces: Sequence[Predictions]) -> Predictions:
+    """Concatenate the predictions of a question. Raises PluginError if some have other extras."""
     if any(piece.extras.keys() != pieces[0].extras.keys() for piece in pieces):
         raise PluginError(
             "predict() returned extras with some of its answers, and not with others", code="invalid-result"
@@ -324,18 +325,18 @@ def _joined(pieces: Sequence[Predictions]) -> Predictions:
     return Predictions([label for piece in pieces for label in piece.labels], extras)
 
 
-def _few(part: Part) -> NDArray[np.int64]:
-    """Positions of some of its samples: of each class the first, or two of what takes longer to answer."""
+def _sample_few(part: Part) -> NDArray[np.int64]:
+    """Return positions of some samples: the first of each class, or two if predictions are slow."""
     y, count = part.samples.y, len(part.positions)
     if y.ndim > 1 or y.dtype == object:
         return part.positions[:2]
-    firsts = np.unique(y[part.positions], return_index=True)[1][:_MANY]
-    spread = np.linspace(0, max(0, count - 1), min(_MANY, count)).astype(np.int64)
+    firsts = np.unique(y[part.positions], return_index=True)[1][:_TRY_SAMPLES]
+    spread = np.linspace(0, max(0, count - 1), min(_TRY_SAMPLES, count)).astype(np.int64)
     return np.asarray(part.positions[np.unique(np.concatenate([firsts, spread]))])
 
 
 def _rows(call: _Call) -> Iterator[NDArray[np.int64]]:
-    """For each part where its samples are in what was asked."""
+    """Yield, for each part, the rows of its samples in the call."""
     ends = np.cumsum([len(part.positions) for part in call.parts])
     where = np.arange(ends[-1]) if call.order is None else np.argsort(call.order)
     for part, end in zip(call.parts, ends, strict=True):
@@ -348,10 +349,10 @@ def _split(call: _Call, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
 
 
 def _secret(exam: Exam) -> str:
-    """What the true labels say, which a learner never sees: the order of questions follows from it."""
+    """Return a digest of the true labels, hidden from the learner; it determines the order of samples."""
     sha = hashlib.blake2b(digest_size=16)
     for test in (sheet.union for sheet in exam.sheets):
-        labels = np.asarray(exam.dataset.test.y[test.test[: 4096 if exam.dataset.test.y.ndim == 1 else _MANY]])
+        labels = np.asarray(exam.dataset.test.y[test.test[: 4096 if exam.dataset.test.y.ndim == 1 else _TRY_SAMPLES]])
         sha.update(repr(labels.tolist()).encode() if labels.dtype == object else np.ascontiguousarray(labels).tobytes())
         sha.update(np.ascontiguousarray(test.test).tobytes())
     return sha.hexdigest()

@@ -1,4 +1,4 @@
-"""Builds an exam from its data, tries its scores on it, and keeps what outlives the data."""
+"""Builds an exam from its data, tries its scores on perfect predictions, and stores the exam's record."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -26,12 +26,12 @@ from ianvs.running.scoring import as_read, score_of
 from ianvs.store import ExamRecord, ExamStore
 
 FITS = "fits"  # folder of the cache
-_FEW = 16  # samples of perfect answers
+_FEW = 16  # number of perfect predictions
 
 
 def prepare_exam(request: CaseRequest, report: Callable[[object], None]) -> list[ValidationError]:
-    """Decode the data and store the exam's record, once for all its cases. Returns what is wrong with them."""
-    with ExamStore(request.workspace).lock(request.exam_id), request.planned_code():  # another run may be at it
+    """Decode the data and store the exam's record, once for all its cases. Returns errors."""
+    with ExamStore(request.workspace).lock(request.exam_id), request.planned_code():  # another run may do the same
         return _prepared(request, report)
 
 
@@ -44,15 +44,15 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Va
     except DataError as error:
         place = request.testenv.dataset.place or Location(request.testenv.file)
         return [ValidationError.from_exception(error, place, "unreadable-data")]
-    if problems := _misfits(exam, request.testenv):
+    if problems := _scoring_errors(exam, request.testenv):
         return problems
     cache = request.workspace / "cache"
     try:
         data.try_pictures(exam.dataset, report)
     except data.SourceError as error:
         return list(error.problems)
-    write_memo(_fit(cache, request.exam_id, request.testenv), request.exam_id)
-    data.find_doubts(exam.dataset, cache)
+    write_memo(_memo_path(cache, request.exam_id, request.testenv), request.exam_id)
+    data.find_data_warnings(exam.dataset, cache)
     if store.damage(request.exam_id, thoroughly=True) is not None:
         kind, samples = data_type(exam.dataset.kind, request.testenv.dataset.data_type), exam.dataset.test
         sheet_of = {j: number for number, sheet in enumerate(exam.sheets) for j in sheet.tests}
@@ -81,22 +81,22 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Va
     return []
 
 
-def _misfits(exam: Exam, spec: TestEnvSpec) -> list[ValidationError]:
-    """What is wrong with the scores of `spec` for this kind of data; those that are costly to compute are not tried."""
+def _scoring_errors(exam: Exam, spec: TestEnvSpec) -> list[ValidationError]:
+    """Return errors of the scores in `spec` on this type of data; slow scores are not tried."""
     problems = []
     kind = data_type(exam.dataset.kind, spec.dataset.data_type)
     if of_settings := spec.dataset.misfits(exam.dataset.classes):
         return of_settings
-    seen = _perfect(kind, exam, spec.dataset.columns_of_settings)
-    answered = {question.name for question in spec.questions}  # by a learner alone
-    for metric_spec in _tried(spec):
+    seen = _oracle_record(kind, exam, spec.dataset.columns_of_settings)
+    answered = {question.name for question in spec.questions}  # answered by learners only
+    for metric_spec in _metrics_to_try(spec):
         metric = resolve(metric_spec)
         if lacking := [name for name in metric.columns if metric.level == "score" and name not in seen.columns]:
             message = f"metric '{metric_spec.name}' needs a column: {seen.no_column(lacking[0])}"
             problems.append(ValidationError(message, metric_spec.place, code="unfit-metric"))
             continue
         if metric.level == "matrix" and metric_spec.url is not None:
-            # Of a learner that makes no mistakes on what it was taught, and knows nothing before.
+            # Scores of a learner that is perfect on trained test sets and untrained before.
             values, untrained = np.tri(len(exam.rounds), len(exam.tests)), np.zeros(len(exam.tests))
             tried: EvaluationRecord | ScoreMatrix | None = ScoreMatrix.from_rounds(values, untrained=untrained)
         elif metric.level == "score" and metric.about is None and not answered.intersection(metric.asks):
@@ -112,8 +112,8 @@ def _misfits(exam: Exam, spec: TestEnvSpec) -> list[ValidationError]:
     return problems
 
 
-def _perfect(kind: DataType, exam: Exam, columns: Mapping[str, object]) -> EvaluationRecord:
-    """What metrics see of a learner that makes no mistakes on the first samples of the first test set."""
+def _oracle_record(kind: DataType, exam: Exam, columns: Mapping[str, object]) -> EvaluationRecord:
+    """Return the record of perfect predictions for the first samples of the first test set."""
     samples, test, classes = exam.dataset.test, exam.tests[0], exam.dataset.classes
     few = test.test[:_FEW]
     truth = np.asarray(samples.y[few])
@@ -130,15 +130,15 @@ def _columns(samples: Samples, positions: Positions) -> dict[str, NDArray[Any]]:
     return {name: np.asarray(values[positions]) for name, values in samples.columns.items()}
 
 
-def scores_fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> bool:
-    """Whether `_misfits` of these metrics is known to find nothing in the exam."""
-    return read_memo(_fit(cache, exam_id, spec)) is not None
+def scores_are_checked(cache: Path, exam_id: str, spec: TestEnvSpec) -> bool:
+    """Whether an earlier run found no errors of these metrics in the exam."""
+    return read_memo(_memo_path(cache, exam_id, spec)) is not None
 
 
-def _fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> Path:
-    metrics, columns = [metric_key(metric) for metric in _tried(spec)], spec.dataset.columns_of_settings
+def _memo_path(cache: Path, exam_id: str, spec: TestEnvSpec) -> Path:
+    metrics, columns = [metric_key(metric) for metric in _metrics_to_try(spec)], spec.dataset.columns_of_settings
     return cache / FITS / f"{digest_of([exam_id, metrics, columns])[:32]}.json"
 
 
-def _tried(spec: TestEnvSpec) -> list[MetricSpec]:
+def _metrics_to_try(spec: TestEnvSpec) -> list[MetricSpec]:
     return [*scored_metrics(spec), *([spec.gate.metric] if spec.gate else [])]

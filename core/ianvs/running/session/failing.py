@@ -1,4 +1,4 @@
-"""How a case fails: what is stored of an exception, and what is printed."""
+"""Stores and prints the failure of a case."""
 
 import contextlib
 import errno
@@ -15,7 +15,7 @@ from ianvs.processes.engines.engine import EXIT_STORAGE, Reporter
 from ianvs.processes.interpreters.wire import RemoteError, error_kind, error_text
 from ianvs.running.planning.case_request import UNWRITABLE, CaseRequest
 from ianvs.running.session.memory_meter import MemoryMeter
-from ianvs.running.session.own_folder import missing_file_hint
+from ianvs.running.session.plugin_folder import missing_file_hint
 from ianvs.store import CaseStore
 
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO)
@@ -23,7 +23,7 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPER
 
 @contextlib.contextmanager
 def failing(store: CaseStore, request: CaseRequest, report: Reporter) -> Iterator[None]:
-    """Context manager: an exception within is printed, and stored as the failure of the case.
+    """Context manager: print an exception, and store it as the failure of the case.
 
     Raises:
         SystemExit: With EXIT_STORAGE if that can't be written.
@@ -31,9 +31,9 @@ def failing(store: CaseStore, request: CaseRequest, report: Reporter) -> Iterato
     try:
         yield
     except Exception as error:
-        with contextlib.suppress(OSError):  # the log may be on the disk that is full
+        with contextlib.suppress(OSError):  # the log's disk may be full
             text = traceback.format_exc() if _is_traced(error) else f"{error_kind(error)}: {error}\n"
-            sys.stderr.write(Redactor(request.secrets)(text))  # without a process of its own this is the terminal
+            sys.stderr.write(Redactor(request.secrets)(text))  # the terminal, if the case has no process of its own
         try:
             if _is_of_storage(error, store.workspace):
                 raise error
@@ -44,13 +44,13 @@ def failing(store: CaseStore, request: CaseRequest, report: Reporter) -> Iterato
 
 
 def _is_traced(error: Exception) -> bool:
-    """Whether the log gets a traceback: not of what our own code says, and of a RemoteError it has one already."""
+    """Whether the log gets a traceback: not for errors of ianvs, and a RemoteError has one already."""
     raised = error.__cause__ if isinstance(error, PluginError) and error.__cause__ is not None else error
     return not isinstance(raised, IanvsError | RemoteError)
 
 
 def memory_meter(store: CaseStore, request: CaseRequest) -> MemoryMeter:
-    """Measures the memory of this process, which ends if it takes more than `request` allows; then the case fails."""
+    """Return a meter that ends this process and fails the case if it exceeds the memory limit of `request`."""
     limit = request.memory_mb
     if limit is None:
         return MemoryMeter()
@@ -63,10 +63,10 @@ def memory_meter(store: CaseStore, request: CaseRequest) -> MemoryMeter:
 
 
 def _is_of_storage(error: Exception, workspace: Path) -> bool:
-    """Whether it is a result that can't be written, and not a file of a plugin's own."""
+    """Whether a result can't be written, as opposed to a file of the plugin."""
     if not isinstance(error, OSError) or error.errno not in _UNWRITABLE:
         return False
-    if error.filename is None:  # of a write; of any other reason a plugin in this process may be the author
+    if error.filename is None:  # an error of write() has no file name; other errors may come from the plugin
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
     return Path(os.fsdecode(error.filename)).is_relative_to(workspace)
 

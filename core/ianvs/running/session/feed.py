@@ -1,4 +1,4 @@
-"""What of an exam's data a learner is handed, and when: whole rounds, or the chunks of a stream."""
+"""Training data of an exam by round, or by chunk of a stream."""
 
 import itertools
 from bisect import bisect_left, bisect_right
@@ -25,10 +25,10 @@ ALL: Share = (0, 1)
 
 @dataclass(frozen=True)
 class Chunk:
-    """One call of train() in a stream.
+    """The data of one train() call in a stream.
 
-    number: counts from 1. samples: that have arrived when it is over. begun, ended: rounds whose samples have begun to
-    arrive by then, and rounds that are complete. classes: class indices that it tells.
+    number: counts from 1. samples: number of samples so far, this chunk included. begun, ended: number of rounds that
+    have begun and ended by then. classes: class indices of its labels.
     """
 
     number: int
@@ -48,10 +48,10 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Handout:
-    """Samples to hand over, one part after the other or in `order`. name: what errors call them.
+class ServedSamples:
+    """Samples for a learner, one part after the other or in `order`. name: their name in errors.
 
-    passes: how often a learner may go over them; None: any number. labelled: whether it sees their labels.
+    passes: how often a learner may iterate over them; None: without limit. labelled: whether it sees their labels.
     """
 
     parts: tuple[Part, ...]
@@ -70,7 +70,7 @@ class Handout:
 
 
 class DataFeed:
-    """The training data of an exam as one case is handed them."""
+    """The training data of an exam for one case."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class DataFeed:
         passes: int | None,
         type_spec: DataTypeSpec | None = None,
     ) -> None:
-        """train_ratio: share of a round that is trained on; of a stream, which hands over no rounds, all of it.
+        """train_ratio: share of a round for training; a stream is used as a whole.
 
         passes: how many over a round's data the exam allows. type_spec: of an author's data type.
         """
@@ -95,23 +95,23 @@ class DataFeed:
         self._held_out: list[NDArray[np.int64]] = []
         for round_ in exam.rounds:
             positions, held_out = hold_out(round_, exam.dataset, train_ratio, seed)
-            labels = None if round_.labels is None else round_.labels[_where(round_.train, positions)]
+            labels = None if round_.labels is None else round_.labels[_indices_of(round_.train, positions)]
             if round_.limited and round_.background is None:
                 labels = self._type.limited(self._train.y[positions], round_.classes)
             self._parts.append(Part(self._train, positions, round_.transform, labels))
             self._held_out.append(held_out)
         # Of each round.
-        self._chunks = [() for _ in self._parts] if exam.stream is None else self._cut(exam.stream)
+        self._chunks = [() for _ in self._parts] if exam.stream is None else self._cut_chunks(exam.stream)
 
-    def round(self, index: int, share: Share = ALL, skew: float | None = None) -> Handout:
-        """What is taught in round `index`, whole or a share of it."""
-        part = self._of_round(index)
+    def round(self, index: int, share: Share = ALL, skew: float | None = None) -> ServedSamples:
+        """Return the training samples of round `index`, or a share of them."""
+        part = self._round_part(index)
         if share != ALL:
-            part = self._shared(part, share, skew, index)
+            part = self._share_of(part, share, skew, index)
         return self._view((part,), f"round {index}", self._passes)
 
-    def _of_round(self, index: int, positions: NDArray[np.int64] | None = None) -> Part:
-        """Round `index`, or other `positions`, as it is told. Masks are limited only now: all at once are too large."""
+    def _round_part(self, index: int, positions: NDArray[np.int64] | None = None) -> Part:
+        """Return round `index`, or other `positions`, with its labels. Masks are limited lazily to save memory."""
         part, round_ = self._parts[index - 1], self._exam.rounds[index - 1]
         if positions is not None:
             part = Part(part.samples, positions, part.transform)
@@ -120,32 +120,32 @@ class DataFeed:
         shown = round_.classes if round_.shown_classes is None else round_.shown_classes
         return replace(part, labels=self._type.limited(self._train.y[part.positions], shown, round_.background))
 
-    def rounds(self, first: int, last: int, share: Share = ALL, skew: float | None = None) -> Handout:
-        """Rounds `first` to `last` as one, for who is above the rules: none is for it but that of hidden labels.
+    def rounds(self, first: int, last: int, share: Share = ALL, skew: float | None = None) -> ServedSamples:
+        """Return rounds `first` to `last` as one, without the rules of the exam, except for hidden labels.
 
-        They are mixed: one after the other, a learner that goes over them in order would still learn them in turn.
+        They are shuffled, because a learner that reads them in order would still learn one after the other.
         """
         whole_rounds = self._without_rules(first, last)
-        parts = tuple(self._shared(part, share, skew, index) for index, part in enumerate(whole_rounds, first))
+        parts = tuple(self._share_of(part, share, skew, index) for index, part in enumerate(whole_rounds, first))
         order = None
         if len(parts) > 1:
             order = generator(self._seed, last, "joint").permutation(sum(map(len, parts)))
         return self._view(parts, f"rounds {first} to {last}", None, order=order)
 
-    def past_rounds(self, last: int) -> list[Handout]:
-        """Rounds 1 to `last`, one by one, for a bound: no rule but that of hidden labels is for it."""
+    def past_rounds(self, last: int) -> list[ServedSamples]:
+        """Return rounds 1 to `last` separately, for an upper bound; only labels that the exam hides stay hidden."""
         whole_rounds = self._without_rules(1, last)
         return [self._view((part,), f"round {k}", None) for k, part in enumerate(whole_rounds, 1)]
 
     def _without_rules(self, first: int, last: int) -> list[Part]:
-        """Rounds `first` to `last` for a learner that sees them together.
+        """Return rounds `first` to `last` for a learner that sees them together.
 
         Where a round labels its own classes only, a sample may come in several rounds. It comes once then, in the last
         of them, with its labels of all classes of these rounds.
         """
         rounds = self._exam.rounds[first - 1 : last]
         if first == last or not any(round_.limited for round_ in rounds):
-            return [self._of_round(index) for index in range(first, last + 1)]
+            return [self._round_part(index) for index in range(first, last + 1)]
         classes = tuple(sorted({c for round_ in rounds for c in round_.classes}))
         parts: list[Part] = []
         later = np.zeros(0, np.int64)
@@ -157,55 +157,55 @@ class DataFeed:
         return parts
 
     def held_out(self, index: int) -> NDArray[np.int64]:
-        """Positions in `dataset.train` of the part of round `index` that is not trained on."""
+        """Return positions in `dataset.train` of the held-out part of round `index`."""
         return self._held_out[index - 1]
 
-    def valid(self, index: int) -> Handout | None:
-        """The held-out part of round `index`, with the dataset's own labels."""
+    def valid(self, index: int) -> ServedSamples | None:
+        """Return the held-out part of round `index`, with the dataset's own labels."""
         positions = self._held_out[index - 1]
         if not len(positions) or self.streams:
             return None
-        return self._view((self._of_round(index, positions),), f"round {index}", None)
+        return self._view((self._round_part(index, positions),), f"round {index}", None)
 
     def chunks(self, index: int) -> tuple[Chunk, ...]:
-        """The chunks of the stream that arrive in round `index`: up to the one that brings its last sample."""
+        """Return the chunks of round `index`, up to the one with its last sample."""
         return self._chunks[index - 1]
 
-    def chunk(self, chunk: Chunk, share: Share = ALL, skew: float | None = None) -> Handout:
-        parts = tuple(self._shared(part, share, skew, chunk.number) for part in chunk.parts)
+    def chunk(self, chunk: Chunk, share: Share = ALL, skew: float | None = None) -> ServedSamples:
+        parts = tuple(self._share_of(part, share, skew, chunk.number) for part in chunk.parts)
         return self._view(parts, chunk.name, self._passes)
 
-    def examines_after(self, chunk: Chunk) -> bool:
-        """Whether the exam asks every n samples, and the n-th, 2n-th, ... has arrived in `chunk`."""
+    def evaluates_after(self, chunk: Chunk) -> bool:
+        """Whether the exam evaluates every n samples, and `chunk` has the n-th, 2n-th, ... one."""
         stream = self._exam.stream
         if stream is None or stream.eval_every is None:
             return False
         return chunk.samples // stream.eval_every > (chunk.samples - chunk.size) // stream.eval_every
 
     def arrived(self, index: int) -> int:
-        """Training samples that have been handed over when round `index` is over."""
+        """Return the number of training samples up to the end of round `index`."""
         last = next((chunks[-1] for chunks in reversed(self._chunks[:index]) if chunks), None)
         return last.samples if last is not None else sum(map(len, self._parts[:index]))
 
-    def adaptation(self, test: TestSet) -> Handout:
-        """What a copy of the learner is adapted on before it answers `test`."""
+    def adaptation(self, test: TestSet) -> ServedSamples:
+        """Return the samples to which a copy of the learner is adapted before it predicts `test`."""
         if test.adapt is None:
             raise PluginError(f"nothing is there to adapt a copy to {test.name}", code="invalid-request")
         part = Part(self._train, test.adapt, test.transform)
-        return Handout((part,), f"the downstream task {test.name}")
+        return ServedSamples((part,), f"the downstream task {test.name}")
 
-    def probed(self, index: int) -> Part:
-        """What a linear probe for the test set of round `index` is fitted on: its samples with their own labels."""
+    def probe_part(self, index: int) -> Part:
+        """Return the samples of round `index` with their own labels, to fit a linear probe for its test set."""
         part = self._parts[index - 1]
         return Part(part.samples, part.positions, part.transform)
 
     def _view(
         self, parts: tuple[Part, ...], name: str, passes: int | None, order: NDArray[np.int64] | None = None
-    ) -> Handout:
-        return Handout(parts, name, passes, self._exam.rules.training_labels, order)
+    ) -> ServedSamples:
+        return ServedSamples(parts, name, passes, self._exam.rules.training_labels, order)
 
-    def _shared(self, part: Part, share: Share, skew: float | None, number: int) -> Part:
-        """The share (k, n) of `part`: the k-th of n hands, alike in their classes or as unlike as `skew` says."""
+    def _share_of(self, part: Part, share: Share, skew: float | None, number: int) -> Part:
+        """Return the k-th of n shares of `part`, similar in their classes or as different as `skew` says."""
         k, n = share
         if n == 1:
             return part
@@ -218,10 +218,10 @@ class DataFeed:
             hands = dirichlet_deal(classes, len(part), n, skew, draws)
         return part.part(np.sort(hands[k]))
 
-    def _cut(self, stream: Stream) -> list[tuple[Chunk, ...]]:
-        """Chunks of equal size, whatever round their samples are of, so that no chunk tells where a round ends.
+    def _cut_chunks(self, stream: Stream) -> list[tuple[Chunk, ...]]:
+        """Cut chunks of equal size across rounds, so that their size does not reveal the end of a round.
 
-        A chunk that runs over the end of a round belongs to that round.
+        A chunk that extends beyond a round belongs to that round.
         """
         chunks: list[list[Chunk]] = [[] for _ in self._parts]
         flow = self._parts
@@ -246,7 +246,7 @@ class DataFeed:
 
 
 def joined(parts: Sequence[Part]) -> list[Part]:
-    """The same samples in as few parts, one after the other."""
+    """Merge adjacent parts where possible."""
 
     def kind(part: Part) -> tuple[int, int, bool]:
         return id(part.samples), id(part.transform), part.labels is None
@@ -261,17 +261,17 @@ def joined(parts: Sequence[Part]) -> list[Part]:
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:
-    """Of a memory map the same memory: to index it takes half the time, since its rows are no memory maps."""
+    """Return a memory map as a plain array of the same memory, which is indexed twice as fast."""
     return values.view(np.ndarray) if type(values) is np.memmap else values
 
 
 def _labels(part: Part) -> list[int]:
     labels = part.shown_labels
-    classes = labels.ndim == 1 and labels.dtype.kind in "iu"  # texts, numbers and boxes have none
+    classes = labels.ndim == 1 and labels.dtype.kind in "iu"  # strings, real numbers and boxes have no classes
     return labels.astype(np.int64).tolist() if classes else []
 
 
-def _where(positions: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The index in `positions`, which are all different, of each of `wanted`."""
+def _indices_of(positions: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the index of each of `wanted` in `positions`, which are unique."""
     order = np.argsort(positions)
     return order[np.searchsorted(positions, wanted, sorter=order)]

@@ -11,7 +11,7 @@ from ianvs.running.session.feed import DataFeed
 
 
 class HeldOutGate:
-    """The gate of one exam, by what a model answers to the part that is held out of a round (ianvs.running.loop.Gate).
+    """The gate of one exam, by predictions for the held-out part of a round. Implements ianvs.running.loop.Gate.
 
     `before` and `after` are scores of the old and the new model.
     """
@@ -28,7 +28,7 @@ class HeldOutGate:
         return score_of(self._spec.metric, self._metric, as_read(self._metric, answered))[0]
 
     def decide(self, step: int, before: float | None, after: float | None) -> tuple[bool, tuple[float, float]]:
-        """(whether the new model of round `step` stays, both scores)."""
+        """Return (whether the new model of round `step` is adopted, both scores)."""
         if before is None or after is None:
             raise PluginError(
                 f"model_eval: metric '{self._spec.metric.name}' gave no number on round {step}.", code="invalid-result"

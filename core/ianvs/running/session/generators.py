@@ -1,4 +1,4 @@
-"""Global random generators of a process: started, read and restored."""
+"""Seeds, reads and restores the global random generators of a process."""
 
 import random
 import sys
@@ -10,9 +10,9 @@ from ianvs.base.seeding import stream_seed
 
 
 def start_generators(seed: int, purpose: str, number: int = 0) -> None:
-    """Let the global random generators begin the stream of this purpose and number.
+    """Seed the global random generators for a purpose and number.
 
-    It is done for every use of them, so that a resumed case draws the same numbers.
+    This is done before every use, so that a resumed case draws the same numbers.
     """
     seed = stream_seed(seed, number, purpose)
     random.seed(seed)
@@ -35,7 +35,7 @@ def generator_states() -> tuple[Any, ...]:
 
 
 def restore_generators(state: tuple[Any, ...]) -> None:
-    """Set what `generator_states` has returned."""
+    """Restore the result of `generator_states`."""
     random.setstate(state[0])
     np.random.set_state(state[1])
     torch = sys.modules.get("torch")

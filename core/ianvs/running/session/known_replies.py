@@ -1,4 +1,4 @@
-"""Replies of language models: what was said before, and, where the job has one, a server that writes them."""
+"""Replies of language models, from the cache or from the job's model server."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ from ianvs.store.keys import digest
 
 
 class Replies:
-    """Of one case (ianvs.plugins.contract.Generation). All is kept in the cache of the workspace.
+    """Replies of one case, cached in the workspace. Implements ianvs.plugins.contract.Generation.
 
     engine: who writes what is not known. called: whether the learner has called it, since the examination began.
     """
@@ -33,14 +33,14 @@ class Replies:
         self._asked_server = self.called = False
         self._salt = secrets.token_urlsafe(32)
         self._when: object = None
-        self._file = Path()  # of what was said under the conditions of the last call
-        self._by_prompt: dict[str, str] = {}  # token ids with blanks between them, which are written in no time
+        self._file = Path()  # cache file for the conditions of the last call
+        self._by_prompt: dict[str, str] = {}  # token ids joined by blanks, which is fast to write
 
     @contextmanager
     def given(self, when: object) -> Iterator["Replies"]:
-        """Within, who is examined may call. when: which examination of the case it is.
+        """Context manager: the learner may request replies. when: names the evaluation.
 
-        Replies count for that one alone, and for the same algorithm, hyperparameters and seed.
+        Cached replies are used only for the same evaluation, algorithm, hyperparameters and seed.
         """
         self._when, self.called = when, False
         try:
@@ -58,7 +58,7 @@ class Replies:
         longest: int,
         weights: str,
     ) -> list[list[int]]:
-        """One reply to each prompt, in token ids. See ianvs.plugins.contract.Generation."""
+        """Return one reply to each prompt, as token ids. See ianvs.plugins.contract.Generation."""
         if self._when is None:
             raise PluginError("only the process of a learner may request replies", code="invalid-request")
         self.called = True
@@ -101,7 +101,7 @@ class Replies:
         self._asked_server = True
 
     def _turn_to(self, said_by: list[object]) -> None:
-        """Take up what was said under these conditions. The algorithm's identity has the base model, and a server."""
+        """Open the cache for these conditions. The base model and the server are part of the algorithm's identity."""
         identity = self._request.identity
         case = [self._when, *(identity[name] for name in ("algorithm", "hyperparameters", "seed"))]
         versions = [version(name) for name in ("transformers", "torch") if find_spec(name)]
@@ -113,12 +113,12 @@ class Replies:
         if len(replies) != len(keys):
             raise PluginError(f"{len(replies)} replies came to {len(keys)} prompts", code="invalid-result")
         self._by_prompt |= {key: " ".join(map(str, reply)) for key, reply in zip(keys, replies, strict=True)}
-        with suppress(OSError):  # it only saves time
+        with suppress(OSError):  # the cache is optional
             write_memo(self._file, self._by_prompt)
 
 
 def _files(adapter: Adapter) -> dict[str, bytes]:
-    """As peft writes them."""
+    """Return the files of an adapter, as peft writes them."""
     options = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": adapter.rank, "lora_alpha": adapter.alpha}
     config: dict[str, Any] = {**options, "bias": "none", "target_modules": adapter.modules}
     config |= {"lora_dropout": 0.0, "inference_mode": True}

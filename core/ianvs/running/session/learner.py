@@ -1,6 +1,6 @@
-"""A learner: the author's objects in the process of the case, and what is asked of them.
+"""A learner in the process of the case: the plugin's objects, their training and their evaluation.
 
-What must not touch the learner is asked of a second object, made from what `save` wrote.
+Evaluations that must not affect the learner use a second object, loaded from what `save` wrote.
 """
 
 import copy
@@ -24,28 +24,28 @@ from ianvs.running.inspector.plugin_check import NO_CUDA
 from ianvs.running.loop import Model
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
-from ianvs.running.session.case_learner import Asking, Ready, State
-from ianvs.running.session.checked_answers import checked_answers
-from ianvs.running.session.feed import Handout
+from ianvs.running.session.case_learner import LearnerFacts, LearnerState, Query
+from ianvs.running.session.feed import ServedSamples
 from ianvs.running.session.generators import generator_states, restore_generators, start_generators
 from ianvs.running.session.measure import NOTHING_SPENT, Meter, spending
 from ianvs.running.session.memory_meter import MemoryMeter
 from ianvs.running.session.modules import Modules, checked_measures, declared_measures
 from ianvs.running.session.network_size import NetworkSize, network_size
-from ianvs.running.session.session import Brief, CaseSession, Source
+from ianvs.running.session.session import CaseSession, ExamInfo, Source
 from ianvs.running.session.state_digest import bytes_within, changed_between, state_digest
+from ianvs.running.session.validate_predictions import validated_predictions
 from ianvs.store import StoredModule
 
 
 class LocalLearner:
-    """The objects of the author's classes, in this process.
+    """The plugin's objects, in this process.
 
-    spent: by training, since `train` was called. changed: what of its state an examination has changed since it was
-    last cleared; "" for nothing. built, saved: by making the objects, and by all calls of `save` so far. memory: begins
-    when the classes are imported and before any object is made.
+    spent: cost of training since the last `train` call. changed: an attribute that an evaluation has changed since this
+    was last cleared, "" for none. built, saved: cost of creating the objects, and of all `save` calls. memory: its
+    measurement begins after importing the classes and before creating objects.
     """
 
-    def __init__(self, request: CaseRequest, brief: Brief, memory: MemoryMeter) -> None:
+    def __init__(self, request: CaseRequest, brief: ExamInfo, memory: MemoryMeter) -> None:
         self._request, self._brief, self.memory = request, brief, memory
         self._kind = data_type(brief.kind, request.testenv.dataset.data_type)
         self._questions = {question.name: question for question in questions_of(request.testenv)}
@@ -53,12 +53,12 @@ class LocalLearner:
         self.spent = self.built = self.saved = NOTHING_SPENT
         self.changed = ""
         self._size = NetworkSize()
-        self._last: Asking | None = None  # whose first sample may be predicted again
+        self._last: Query | None = None  # last query, whose first sample may be predicted again
         self.session: CaseSession
-        self.state: State
+        self.state: LearnerState
 
-    def prepare(self, folder: Path) -> Ready:
-        """folder: the place that it may keep files in."""
+    def prepare(self, folder: Path) -> LearnerFacts:
+        """Create the objects. folder: for files of the learner."""
         request = self._request
         device = _prepare_process(request)
         paradigm = find_paradigm(request.algorithm.paradigm)
@@ -77,7 +77,7 @@ class LocalLearner:
                 session.module("memory")
         self.built = spent[0]
         declared = declared_measures(session.modules, paradigm.measures)
-        self.ready = Ready(
+        self.ready = LearnerFacts(
             steps=steps,
             reference=paradigm.reference,
             measures={**paradigm.measures, **declared},
@@ -91,11 +91,11 @@ class LocalLearner:
         return self.ready
 
     def learn_from(self, source: Source) -> None:
-        """Where its training data come from."""
+        """Set the source of training data."""
         self.session.source = source
 
-    def train(self, step: int, valid: Handout | None) -> None:
-        """Teach it round `step`. valid: the held-out part of the round."""
+    def train(self, step: int, valid: ServedSamples | None) -> None:
+        """Train round `step`. valid: the held-out part of the round."""
         session = self.session
         session.begin(step)
         self._meter.start()
@@ -107,7 +107,7 @@ class LocalLearner:
             self.spent = self._meter.stop()
 
     def measure(self) -> None:
-        """Let its modules measure themselves, as they are now; its state has what they found."""
+        """Call `measured` of the modules; the results are in `state`."""
         session = self.session
         if session.step.index == len(self.ready.steps):
             self._size = self._network_size()
@@ -122,7 +122,7 @@ class LocalLearner:
 
     def _network_size(self) -> NetworkSize:
         step, last, plugins = self.session.step, self._last, [module.plugin for module in self.session.modules]
-        if last is None or self._kind.shows == "replies" or self.is_apart:  # slow, or it may learn from it
+        if last is None or self._kind.shows == "replies" or self.is_apart:  # slow, or it would learn from the sample
             return network_size(plugins, None)
         before = generator_states(), dict(step.measures), step.passes
         single = replace(last, x=last.x.take(np.arange(1)), tried=True)
@@ -132,7 +132,7 @@ class LocalLearner:
         return size
 
     def instantiate(self, modules: Sequence[StoredModule]) -> int:
-        """Make those modules, as they were before they were taught anything; how many there are now."""
+        """Create these modules in their initial state. Returns the number of modules."""
         for module in modules:
             self.session.module(module.kind, module.instance)
         self._look()
@@ -141,12 +141,12 @@ class LocalLearner:
     def reset(self) -> None:
         """Replace all modules by new, untrained ones."""
         session = self.session
-        session.modules = session.modules.none_yet()
+        session.modules = session.modules.without_instances()
         if session.has("basemodel"):
             session.module("basemodel")
 
     def save(self, folder: Path, *, of_round: bool = True) -> Model:
-        """What it is now, stored in `folder`. of_round: the round is over. Raises PluginError for more than the job's
+        """Save the present state in `folder`. of_round: the round is complete. Raises PluginError above the job's
         limit."""
         session = self.session
         if of_round and session.valid is not None:
@@ -159,35 +159,35 @@ class LocalLearner:
         return Model(modules, folder)
 
     def restore(self, model: Model, *, taught: bool = True, fresh: bool = False) -> None:
-        """Bring back what was saved. fresh: in new objects of the author's classes."""
+        """Restore a saved model. fresh: in new objects of the plugin's classes."""
         self.session.modules.restore(tuple(model.modules), taught=taught, fresh=fresh)
         self._look()
 
     def apart(self) -> AbstractContextManager[None]:
-        """What is done within is not counted as its training."""
+        """Context manager whose time is not counted as training."""
         return self._meter.paused()
 
     @property
     def is_apart(self) -> bool:
-        """Whether examinations ask a second object: it learns while it is tested, or has an `answer` that may.
+        """Whether evaluations use a second object, because predict() or answer() may change the learner.
 
-        One of the latter that saves nothing is asked itself: there is nothing to make another from.
+        A learner with `answer` that saves nothing is evaluated itself, since no copy can be loaded.
         """
         plugins = [module.plugin for module in self.session.modules]
         answers = any(callable(getattr(plugin, "answer", None)) for plugin in plugins)
         saves = all(callable(getattr(plugin, "save", None)) for plugin in plugins)
-        return self.session.modules.adapt or (answers and saves)
+        return self.session.modules.any_adapts or (answers and saves)
 
     @property
     def adapts(self) -> bool:
-        """Whether one of its modules learns while it is tested."""
-        return self.session.modules.adapt
+        """Whether one of its modules learns during tests."""
+        return self.session.modules.any_adapts
 
     @contextmanager
     def examined(self, model: Model, *, apart: bool = False) -> Iterator[None]:
-        """Within, `answers` are those of an examination; global random generators and measures are put back afterwards.
+        """Context manager for an evaluation. Global random generators and measures are restored afterwards.
 
-        model: as which it was saved. apart: a second object answers, whatever the learner is.
+        model: the saved learner. apart: always use a second object.
         """
         session, before = self.session, generator_states()
         measures, passes = dict(session.step.measures), session.step.passes
@@ -204,23 +204,23 @@ class LocalLearner:
                 self.changed = self.changed or changed_between(was, state_digest(plugins, most))
         session.step.measures, session.step.passes = measures, passes
 
-    def answers(self, query: Asking, model: Model) -> Iterator[Predictions]:
-        """Checked answers, as many at a time as the data type allows. model: from which a copy is made to adapt."""
+    def answers(self, query: Query, model: Model) -> Iterator[Predictions]:
+        """Yield validated predictions, as many at a time as the data type allows. model: for a copy to adapt."""
         session, context = self.session, dict(query.context)
         if query.round is not None:
             context |= session.round_context(*query.round)
         if query.question is None:
             context["generation"] = query.replies_by
-            self._last = query if query.adapt is None else None
+            self._last = query if query.adaptation is None else None
         x = presented(query.x, self._request.threads)
         if query.tried:
             start_generators(session.seed, "tried")
         if query.question is not None:
             yield Predictions(self._beside_labels(query, x, context))
-        elif query.adapt is None:
+        elif query.adaptation is None:
             yield from self._pieces(query, x, context)
         else:
-            handout, name, classes = query.adapt
+            handout, name, classes = query.adaptation
             start_generators(session.seed, f"adapt to {name}")
             stored = list(model.modules) if query.taught else None
             with session.replaced(session.modules.copied(stored), pretraining=False):
@@ -228,16 +228,16 @@ class LocalLearner:
                     session.paradigm.adapt(data, session)
                 yield from self._pieces(query, x, context)
 
-    def _pieces(self, query: Asking, x: Column, context: Mapping[str, Any]) -> Iterator[Predictions]:
+    def _pieces(self, query: Query, x: Column, context: Mapping[str, Any]) -> Iterator[Predictions]:
         count = max(1, len(x))
         size = self._kind.batch_limit or count
         for start in range(0, count, size):
             piece = x if size >= count else x.take(np.arange(start, min(start + size, count)))
             yield self._piece(query, piece, context)
 
-    def _piece(self, query: Asking, x: Column, context: Mapping[str, Any]) -> Predictions:
+    def _piece(self, query: Query, x: Column, context: Mapping[str, Any]) -> Predictions:
         session = self.session
-        predictions = checked_answers(
+        predictions = validated_predictions(
             self._kind,
             session.classes,
             x,
@@ -257,10 +257,10 @@ class LocalLearner:
             )
         return replace(
             predictions, labels=copy.deepcopy(predictions.labels)
-        )  # a learner may change what it has said later
+        )  # a learner may change its result object later
 
-    def _beside_labels(self, query: Asking, x: Column, context: Mapping[str, Any]) -> NDArray[Any]:
-        """Checked, what a method of the base model says of all samples."""
+    def _beside_labels(self, query: Query, x: Column, context: Mapping[str, Any]) -> NDArray[Any]:
+        """Return the validated result of a further method of the base model for all samples."""
         question, learner = self._questions[str(query.question)], self.session.module("basemodel")
         if why := question.lacks(learner.plugin):
             raise PluginError(f"`{question.name}: true` asks for {question.wanted}, and {why}.", code="broken-contract")
@@ -274,7 +274,7 @@ class LocalLearner:
         return question.checked(answers, len(x), self.session.classes, f"{learner.name}.{question.method}()")
 
     def _second(self, model: Model) -> Modules:
-        """Other objects of the same classes that begin from `model`. Raises PluginError where they can't."""
+        """Load `model` into new objects of the same classes. Raises PluginError if that is not possible."""
         for m in model.modules:
             if m.path is None and (m.calls or m.kind == "basemodel"):
                 raise PluginError(
@@ -289,7 +289,7 @@ class LocalLearner:
         measure.synchronise()
         plugins = [module.plugin for module in session.modules]
         samples, size = measure.memory_size(plugins)
-        self.state = State(
+        self.state = LearnerState(
             passes=session.step.passes,
             measures=session.step.measures,
             basemodel=session.modules.basemodel,
@@ -305,7 +305,7 @@ class LocalLearner:
         )
 
     def _unscored(self) -> str:
-        """What it is not asked, which a learner may lack, and why."""
+        """Return the evaluations that are skipped because a method is missing, and why."""
         paradigm = type(self.session.paradigm)
         base = paradigm.predict is Paradigm.predict
         for question in self._questions.values():
@@ -317,7 +317,7 @@ class LocalLearner:
 
 
 def _prepare_process(request: CaseRequest) -> str:
-    """Fix what changes the last bits of a result; the device that the case runs on."""
+    """Set options that affect the last bits of results. Returns the device of the case."""
     torch = sys.modules.get("torch")
     if torch is None:
         return "cpu"
@@ -328,9 +328,7 @@ def _prepare_process(request: CaseRequest) -> str:
         return "cpu"
     available = torch.cuda.is_available()
     if request.device == "cuda" and not available:
-        raise IanvsError(
-            NO_CUDA, code="missing-device"
-        )  # the check before a run says the same; a node of a cluster may be unlike others
+        raise IanvsError(NO_CUDA, code="missing-device")  # checked before a run, too, but nodes of a cluster differ
     if available:
         torch.cuda.init()  # so that its generators are there to be seeded
     return "cuda" if available else "cpu"

@@ -1,4 +1,4 @@
-"""What a case costs: time, memory of the accelerator, sizes. The memory of the host: see `memory_meter`."""
+"""Measures costs of a case: time, accelerator memory, sizes. `memory_meter` measures host memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ianvs.processes.proc import cpu_seconds
 
 @dataclass(frozen=True)
 class Spent:
-    """Seconds of wall-clock, and of processors (see `cpu_seconds`). cut: answers that were too long to be kept."""
+    """Seconds of wall-clock and of CPU time (see `cpu_seconds`). cut: number of truncated replies."""
 
     seconds: float = 0.0
     cpu_seconds: float = 0.0
@@ -33,13 +33,13 @@ NOTHING_SPENT = Spent()
 
 
 def spent_so_far() -> Spent:
-    """Now, from any beginning: of two of these the difference counts."""
+    """Return the present clocks; only the difference of two such values has a meaning."""
     return Spent(time.perf_counter(), cpu_seconds())
 
 
 @contextmanager
 def spending() -> Iterator[list[Spent]]:
-    """Context manager: the list has what was spent within, once it is over, with what an accelerator had to do."""
+    """Context manager: afterwards the list has the time spent inside, including queued work of an accelerator."""
     spent: list[Spent] = []
     synchronise()
     began = spent_so_far()
@@ -51,7 +51,7 @@ def spending() -> Iterator[list[Spent]]:
 
 
 class Meter:
-    """Takes the time of what this process does between `start` and `stop`, without that within `paused`.
+    """Measures the time of this process between `start` and `stop`, except inside `paused`.
 
     It waits for the accelerator at both ends: see `synchronise`.
     """
@@ -71,7 +71,7 @@ class Meter:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Not counted is what happens within; where nothing is counted, it makes no difference."""
+        """Context manager: do not count the time inside."""
         if not self._runs:
             yield
             return
@@ -91,7 +91,7 @@ class Meter:
 
 
 def peak_gpu_bytes() -> int | None:
-    """Highest memory that torch took on the accelerator so far; None if it took none."""
+    """Return torch's peak memory on the accelerator so far; None if it used none."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return None
@@ -99,7 +99,7 @@ def peak_gpu_bytes() -> int | None:
 
 
 def memory_size(plugins: Iterable[object]) -> tuple[int | None, int | None]:
-    """(samples, bytes) of the plugins' `memory`, their stores of old samples; None for what none of them tells."""
+    """Return (samples, bytes) of the plugins' `memory`, their stores of old samples; None for unknown values."""
     held = (getattr(plugin, "memory", None) for plugin in plugins)
     memories = [memory for memory in held if isinstance(memory, Sized)]
     sizes = [int(size) for memory in memories if (size := getattr(memory, "nbytes", None)) is not None]
@@ -107,9 +107,9 @@ def memory_size(plugins: Iterable[object]) -> tuple[int | None, int | None]:
 
 
 def saved_bytes(folder: Path, limit_mb: float) -> int:
-    """Size of all files below `folder`, a model that was saved; holes count, links don't.
+    """Return the size of a saved model, all files below `folder`. Holes of sparse files count, links don't.
 
-    Raises PluginError for more than `limit_mb` (10^6 bytes): nothing of it has been read then.
+    Raises PluginError above `limit_mb` (10^6 bytes), before anything is read.
     """
     sizes = {path: path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}
     total = sum(sizes.values())
@@ -125,7 +125,7 @@ def saved_bytes(folder: Path, limit_mb: float) -> int:
 
 
 def synchronise() -> None:
-    """Wait for what is queued on an accelerator, so that its time is counted where it belongs."""
+    """Wait for queued work of an accelerator, so that its time is attributed correctly."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         torch.cuda.synchronize()

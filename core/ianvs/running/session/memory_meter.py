@@ -1,12 +1,12 @@
 """Measures the memory of a case. Nothing else does: `Peak_memory_mb` and `limits.memory_mb` are both from here.
 
-It counts anonymous and shared memory of the case's process and of all processes below it, above the level at `begin`:
-no mapped files, nothing that was there before, and once what processes share.
+It counts anonymous and shared memory of the case's process and all its descendants, minus the level at `begin`. Mapped
+files and memory from before are not counted, and shared memory is counted once.
 
-A thread looks every tenth of a second, and less often where a look takes long. Between two looks the kernel keeps the
-highest resident size of each process (VmHWM), so that the peak has an allocation of a millisecond, too. VmHWM alone
-would count mapped files, and can't be added up over processes. A file that is mapped and unmapped between two looks
-can't be told from an allocation: it counts in the peak, but ends no case.
+A thread polls every tenth of a second, less often if a poll is slow. Between polls the kernel records the peak resident
+size of each process (VmHWM), so that allocations of a millisecond are included in the peak. VmHWM alone would count
+mapped files and can't be summed over processes. A file that is mapped and unmapped between two polls looks like an
+allocation: it counts in the peak, but does not end a case.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import NoReturn
 
 from ianvs.processes.proc import below, stat
 
-_PERIOD = 0.1  # seconds between two looks
-_SHARE = 0.01  # of the time that looking may take
+_PERIOD = 0.1  # seconds between two polls
+_SHARE = 0.01  # maximum share of the time for polling
 _PARENT, _STACK_ADDRESS = 1, 25  # indices in `stat`; the address is equal in processes that were forked from each other
 
 
 class MemoryMeter:
-    """Context manager: measures this process and all below it.
+    """Context manager: measures this process and its descendants.
 
     Args:
         limit_bytes: How far above the level the case may go; None for no limit.
@@ -57,18 +57,18 @@ class MemoryMeter:
         self._thread.join()
 
     def begin(self) -> None:
-        """Count from now on what comes above the present level."""
+        """Use the present level as the baseline."""
         with self._lock:
             self._level, _ = self._resident.look()
             self._peak = 0
 
     def peak_bytes(self) -> int:
-        """The most above the level since `begin`."""
+        """Return the peak above the baseline since `begin`."""
         self._look()
         return self._peak
 
     def _look(self) -> int:
-        """How far above the level the case is now."""
+        """Return the present memory above the baseline."""
         with self._lock:
             now, highest = self._resident.look(enough=self._level + min(self._peak, self._limit_bytes))
             self._peak = max(self._peak, highest - self._level)
@@ -88,15 +88,15 @@ class MemoryMeter:
 
 
 class _Resident:
-    """Anonymous and shared memory of a tree of processes on Linux."""
+    """Measures anonymous and shared memory of a process tree on Linux."""
 
     def __init__(self) -> None:
         self._seen: dict[int, tuple[int, int]] = {}  # the highest resident size and the mapped files, by process
 
     def look(self, enough: int = 0) -> tuple[int, int]:
-        """Bytes of this process and all below it: now, and the most since the last look.
+        """Return bytes of this process and its descendants: now, and the peak since the last call.
 
-        enough: up to that number, a higher estimate does not matter.
+        enough: up to this number an overestimate is acceptable.
 
         A forked process has the pages of its parent, too: of it that memory counts which it shares with nobody. To read
         that takes some 20 ms for each gigabyte, so at first all of its memory is counted.
@@ -121,7 +121,7 @@ class _Resident:
         return now + of_forked, highest + of_forked
 
     def _sizes_of(self, pid: int) -> tuple[int, int]:
-        """What a process has now, and the most since the last look."""
+        """Return the memory of a process: now, and the peak since the last call."""
         sizes = _kilobytes(f"/proc/{pid}/status", ("VmHWM:", "RssAnon:", "RssFile:", "RssShmem:"))
         highest, mapped = sizes.get("VmHWM:", 0), sizes.get("RssFile:", 0)
         highest_before, mapped_before = self._seen.get(pid, (highest, mapped))
@@ -132,7 +132,7 @@ class _Resident:
 
 
 class _ResidentElsewhere:
-    """The same on other systems: resident sizes, with mapped files, and what processes share counts for each."""
+    """Resident sizes on other systems, including mapped files, with shared memory counted for each process."""
 
     def look(self, enough: int = 0) -> tuple[int, int]:
         import psutil
@@ -145,7 +145,7 @@ class _ResidentElsewhere:
 
 
 def _unshared(pid: int) -> int:
-    """Bytes of a process that no other has.
+    """Return the private bytes of a process.
 
     Two numbers are higher than that: one counts files that were just written, the other a part of what is shared.
     """
@@ -154,7 +154,7 @@ def _unshared(pid: int) -> int:
 
 
 def _is_about_to_start_another(pid: int, parent: str) -> bool:
-    """Whether it still has the very memory of its parent (vfork), and not a copy: then they agree in all sizes."""
+    """Whether a child still uses its parent's memory (vfork) instead of a copy: then all sizes agree."""
     try:
         with open(f"/proc/{pid}/statm") as its, open(f"/proc/{parent}/statm") as of_parent:  # noqa: PTH123
             return its.read() == of_parent.read()
@@ -167,7 +167,7 @@ def _added(path: str, names: Iterable[str]) -> int:
 
 
 def _kilobytes(path: str, names: Iterable[str]) -> dict[str, int]:
-    """The lines of these names; none of a process that has just ended."""
+    """Return the values with these names; {} for a process that has just ended."""
     names = tuple(names)
     with contextlib.suppress(OSError), open(path) as file:  # noqa: PTH123  (often: Path is slow)
         return {line.split()[0]: int(line.split()[1]) for line in file if line.startswith(names)}

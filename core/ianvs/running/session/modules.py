@@ -1,4 +1,4 @@
-"""The objects of authors' classes that take part in a case: built, called, saved, and brought back."""
+"""Plugin objects of a case: creates, calls, saves and restores them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ianvs.store import StoredModule
 
 @dataclass(frozen=True)
 class Taught:
-    """What a module was taught. calls: of training so far. seen, new: class indices, so far and in the last call."""
+    """Training history of a module. calls: number of calls. seen, new: class indices in all calls, in the last."""
 
     calls: int = 0
     seen: tuple[int, ...] = ()
@@ -35,10 +35,10 @@ class Taught:
 
 
 class AuthorsModule:
-    """One object of an author's class, and the only place that calls it."""
+    """One plugin object; all of its methods are called through this class."""
 
     def __init__(self, kind: str, instance: str, plugin: Any, loaded: Loaded, rules: Rules) -> None:
-        """rules: of the exam, which errors name."""
+        """rules: of the exam, for error messages."""
         self.kind, self.instance, self.plugin = kind, instance, plugin
         self._loaded, self._rules = loaded, rules
         self.name = type(plugin).__name__
@@ -47,8 +47,7 @@ class AuthorsModule:
 
     @property
     def adapts(self) -> bool:
-        """Whether it learns while it is tested, as it said when it was built. Raises PluginError if it says otherwise
-        now."""
+        """Whether it learns during tests, as declared when it was created. Raises PluginError if that has changed."""
         if self._adapts_now() != self._adapts:
             raise PluginError(
                 f"{self.name}.adapts_in_testing was {self._adapts} when it was built and is {not self._adapts} now. "
@@ -61,7 +60,7 @@ class AuthorsModule:
         return bool(getattr(self.plugin, "adapts_in_testing", False))
 
     def call(self, method: str, arguments: tuple[Any, ...], offered: Mapping[str, Any]) -> Any:
-        """What `method` returns; of `offered` it gets what it names."""
+        """Call `method` with those of the `offered` arguments that it names."""
         function = getattr(self.plugin, method, None)
         if not callable(function):
             raise PluginError(f"{self.name} has no method {method}().", code="broken-contract")
@@ -77,7 +76,7 @@ class AuthorsModule:
             raise
 
     def save(self, path: Path) -> Path | None:
-        """Let the plugin write its model at `path`; where its load() is to look for it. None: it has no save()."""
+        """Call save(path). Returns the path for load(); None if the plugin has no save()."""
         if not callable(getattr(self.plugin, "save", None)):
             return None
         try:
@@ -111,7 +110,7 @@ class AuthorsModule:
 
 
 def _missing_folder(error: Exception) -> str | None:
-    """The folder that a file can't be written in because it is not there; None for other errors."""
+    """Return the missing folder that a file was to be written into; None for other errors."""
     if isinstance(error, FileNotFoundError) and isinstance(error.filename, str | bytes | Path):
         folder = Path(os.fsdecode(error.filename)).parent
         return None if folder.exists() else str(folder)
@@ -120,22 +119,22 @@ def _missing_folder(error: Exception) -> str | None:
 
 
 class Modules:
-    """All modules that a case has given out so far, by type and name of the instance."""
+    """All modules of a case so far, by type and name of the instance."""
 
     def __init__(self, algorithm: AlgorithmSpec, case: TestCase, rules: Rules, home: Path) -> None:
-        """home: the folder below which relative paths among hyperparameters are."""
+        """home: base of relative paths among hyperparameters."""
         self._algorithm, self._case, self._rules, self._home = algorithm, case, rules, home
         self._loaded: dict[str, Loaded] = {}
         self._made: dict[tuple[str, str], AuthorsModule] = {}
-        self.remarks: set[str] = set()  # of ours
+        self.remarks: set[str] = set()  # messages of ianvs
 
     def __iter__(self) -> Iterator[AuthorsModule]:
         return iter(self._made.values())
 
     def get(self, kind: str, instance: str = "", *, fresh: bool = False) -> AuthorsModule:
-        """The module of that kind and name, made where there is none or a `fresh` one is wanted.
+        """Return the module of this type and name; it is created if it is missing, or if `fresh`.
 
-        Every one begins with the same random numbers, so that what it starts from does not depend on when it is made.
+        Each starts with the same random numbers, so that its initial state does not depend on the time of creation.
         """
         if fresh or (kind, instance) not in self._made:
             self.import_class(kind)  # and what has generators of its own
@@ -147,7 +146,7 @@ class Modules:
         return any(module.type == kind for module in self._algorithm.modules)
 
     def save(self, folder: Path) -> list[StoredModule]:
-        """Let every module write into a folder of its own below `folder`."""
+        """Save every module into a subfolder of `folder`."""
         stored = []
         for number, module in enumerate(self):
             place = folder if number == 0 else folder / str(number)
@@ -157,9 +156,9 @@ class Modules:
         return stored
 
     def restore(self, stored: tuple[StoredModule, ...], *, taught: bool, fresh: bool) -> None:
-        """Bring every stored module to where it was. taught: what it was taught since is not counted any more.
+        """Restore every stored module. taught: also restore its training counts.
 
-        fresh: in new objects, to which only what was saved comes back.
+        fresh: in new objects, which have only the saved state.
         """
         before = set() if fresh else {(entry.kind, entry.instance) for entry in stored}
         self._made = {key: module for key, module in self._made.items() if key in before}
@@ -170,13 +169,13 @@ class Modules:
             if taught:
                 module.taught = Taught(entry.calls, entry.seen, entry.new)
 
-    def none_yet(self) -> Modules:
-        """Those of the same case before any was made."""
+    def without_instances(self) -> Modules:
+        """Return a collection for the same case without any object."""
         return Modules(self._algorithm, self._case, self._rules, self._home)
 
     def copied(self, stored: list[StoredModule] | None) -> Modules:
-        """Other objects of the same classes, with what `save` has written; new ones where that is None."""
-        copy = self.none_yet()
+        """Return new objects of the same classes with the saved state; None: in their initial state."""
+        copy = self.without_instances()
         copy._loaded = self._loaded
         paths = {(entry.kind, entry.instance): entry.path for entry in stored or ()}
         for key, module in self._made.items():
@@ -185,31 +184,31 @@ class Modules:
         return copy
 
     @property
-    def adapt(self) -> bool:
-        """Whether one of them learns while it is tested. Every one is asked: each may raise PluginError."""
+    def any_adapts(self) -> bool:
+        """Whether one of them learns during tests. All are checked, since each may raise PluginError."""
         adapting = [module.adapts for module in self]
         return any(adapting)
 
     @property
     def sees_past_rounds(self) -> bool:
-        """Whether a class declares itself a reference that is given all rounds so far."""
+        """Whether a class declares that it gets all rounds so far, as an upper bound."""
         return any(bool(getattr(module.plugin, "sees_past_rounds", False)) for module in self)
 
     @property
     def basemodel(self) -> str:
-        """What the base model's plugin calls the network that it trains; "" where it says nothing."""
+        """Return the base model's name of its network; "" if it has none."""
         base = next((module for module in self if module.kind == "basemodel"), None)
-        named = getattr(base.plugin, "basemodel", "") if base is not None else ""  # of some it is the network itself
+        named = getattr(base.plugin, "basemodel", "") if base is not None else ""  # may be the network itself
         return named if isinstance(named, str) else ""
 
     @property
     def remark(self) -> str:
-        """What the plugins say of how it went, in one line."""
+        """Return the plugins' messages about the training, in one line."""
         remarks = dict.fromkeys(" ".join(str(getattr(m.plugin, "remark", "") or "").split()) for m in self)
         return "; ".join(filter(None, [*remarks, *sorted(self.remarks)]))
 
     def _build(self, kind: str, instance: str, path: Path | None = None) -> AuthorsModule:
-        """A new object with what was saved at `path`; without it, a base model begins with the initial model."""
+        """Create an object and load `path`; without a path, a base model loads the initial model."""
         loaded = self.import_class(kind)
         kinds = [module.type for module in self._algorithm.modules]
         with loaded.active() as build:
@@ -222,7 +221,7 @@ class Modules:
         return made
 
     def import_class(self, kind: str) -> Loaded:
-        """The class of that type of module, and what it imports. Raises PluginError."""
+        """Import the class of this type of module. Raises PluginError."""
         types = {module.type: module for module in self._algorithm.modules}
         if kind not in types:
             listed = f"It lists: {', '.join(types)}."
@@ -237,7 +236,7 @@ class Modules:
 
 
 def declared_measures(modules: Iterable[AuthorsModule], taken: Iterable[str]) -> dict[str, Measure]:
-    """What the modules say that they measure. taken: names of the paradigm's. Raises PluginError."""
+    """Return the measures that modules declare. taken: names of the paradigm's measures. Raises PluginError."""
     declared: dict[str, Measure] = {}
     for module in modules:
         measures = getattr(module.plugin, "measures", None)
@@ -257,7 +256,7 @@ def declared_measures(modules: Iterable[AuthorsModule], taken: Iterable[str]) ->
 
 
 def checked_measures(module: AuthorsModule, values: object) -> dict[str, float]:
-    """What `measured` of a module has returned: a finite number for each name, of those that it declares."""
+    """Validate the result of `measured`: a finite number for each name, which must be declared."""
     declared = module.plugin.measures
     caller = f"{module.name}.measured()"
     if not isinstance(values, Mapping):

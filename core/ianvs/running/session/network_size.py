@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import nn
 
-_MOST = 10_000  # objects that are searched for networks
+_MAX_OBJECTS = 10_000  # limit of the search for networks
 _HIDDEN = "Parameters and FLOPs are blank: no attribute of the plugin holds a torch.nn.Module"
 
 
@@ -30,7 +30,7 @@ class NetworkSize:
 
     @property
     def numbers(self) -> dict[str, int | None]:
-        """By the names of the fields of a round's result."""
+        """Return the numbers by field of RoundResult."""
         return {"parameters": self.parameters, "trainable_parameters": self.trainable, "flops": self.flops}
 
 
@@ -91,7 +91,7 @@ def _networks(plugins: Iterable[object], network_type: type["nn.Module"]) -> lis
     networks: list[nn.Module] = []
     seen: set[int] = set()
     waiting: list[Any] = list(plugins)
-    while waiting and len(seen) < _MOST:
+    while waiting and len(seen) < _MAX_OBJECTS:
         value = waiting.pop()
         if id(value) in seen or isinstance(value, str | bytes | int | float | type):
             continue
@@ -101,7 +101,7 @@ def _networks(plugins: Iterable[object], network_type: type["nn.Module"]) -> lis
         elif isinstance(value, Mapping):
             waiting += value.values()
         elif isinstance(value, list | tuple):
-            waiting += value[:_MOST]
+            waiting += value[:_MAX_OBJECTS]
         elif not callable(value):
             waiting += getattr(value, "__dict__", {}).values()
     return networks

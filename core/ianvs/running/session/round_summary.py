@@ -11,7 +11,7 @@ from ianvs.running.session import measure
 from ianvs.running.session.case_learner import CaseLearner
 from ianvs.running.session.examination import Examination
 from ianvs.running.session.measure import NOTHING_SPENT, Spent, spent_so_far
-from ianvs.running.session.saving import lost_by_saving
+from ianvs.running.session.save_load_check import save_load_difference
 from ianvs.running.session.stored_rounds import StoredRounds
 from ianvs.running.session.training_source import CaseTrainingSource
 
@@ -72,7 +72,7 @@ class RoundSummarizer:
         if self._request.phases != ("all",):  # nothing else reaches the next round
             result = replace(result, memory_bytes=self._rounds.kept_bytes(model))
         compiled = measure.compiled_code(self._compiled_before)
-        messages = (result.remark, self._examination.broken_down(predictions, step), compiled)
+        messages = (result.remark, self._examination.constant_predictions_warning(predictions, step), compiled)
         unsaved = self._unsaved(step, model) if step == len(self._round_names) else ""
         result = replace(result, remark="; ".join(filter(None, messages)), unsaved=unsaved)
         unlimited = self._source.bound or self._learner.ready.reference
@@ -82,7 +82,9 @@ class RoundSummarizer:
     def evaluated(self, trained: RoundResult, predictions: PredictionsByTest) -> RoundResult:
         """Add what the evaluation of a round cost that was trained in an earlier process or phase."""
         spent = self._examination.spent
-        broken_down = self._examination.broken_down(predictions, trained.index) if trained.index else ""
+        broken_down = (
+            self._examination.constant_predictions_warning(predictions, trained.index) if trained.index else ""
+        )
         own_work = spent_so_far() - self._last_total - spent
         self._last_total = spent_so_far()
         return replace(
@@ -145,7 +147,7 @@ class RoundSummarizer:
             bound=source.bound,
             unscored=self._examination.unscored,
             changed=learner.changed,
-            revealed_samples=None if stream is None else stream.told_so_far,
+            revealed_samples=None if stream is None else stream.revealed_so_far,
             answer_seconds=0.0 if stream is None else stream.times.answering,
             feedback_seconds=0.0 if stream is None else stream.times.learning,
             stream_cpu_seconds=0.0 if stream is None else learner.spent.cpu_seconds,
@@ -156,7 +158,7 @@ class RoundSummarizer:
         """What `save` and `load` lose, in words; "" if they lose nothing, or no data were served."""
         if not self._source.served_samples:
             return ""
-        message = lost_by_saving(self._examination, self._learner, model, step)
+        message = save_load_difference(self._examination, self._learner, model, step)
         if message:
             print(f"can't be resumed: {message}")
             self._rounds.note_unsaved(message)

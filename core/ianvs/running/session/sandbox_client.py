@@ -1,4 +1,4 @@
-"""The case's end of one sandbox: starts it, serves it samples, and checks the form of what comes back."""
+"""The case's end of a sandbox: starts it, serves samples, and validates the results."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from ianvs.processes.interpreters.wire import Gone, Message, Peer, RemoteError, 
 from ianvs.processes.proc import children, cpu_seconds
 from ianvs.processes.sandbox import Sandbox
 from ianvs.running.loop import Model
-from ianvs.running.session.case_learner import Ready, State
-from ianvs.running.session.feed import Handout
+from ianvs.running.session.case_learner import LearnerFacts, LearnerState
+from ianvs.running.session.feed import ServedSamples
 from ianvs.running.session.measure import Spent
 from ianvs.running.session.sandbox_worker import PackedSamples, WorkerInput, main
 from ianvs.store import StoredModule
 
-_READY, _STATE = TypeAdapter(Ready), TypeAdapter(State)
+_READY, _STATE = TypeAdapter(LearnerFacts), TypeAdapter(LearnerState)
 _MODULES = TypeAdapter(list[StoredModule])
-_BLOCK_BYTES = 1 << 26  # of a column that are in memory while it is packed
-_MOST_CHARACTERS = 10_000  # of a text that comes from a sandbox
+_BLOCK_BYTES = 1 << 26  # part of a column in memory while it is packed
+_MOST_CHARACTERS = 10_000  # limit of strings from a sandbox
 
 Serve = Callable[["SandboxClient", str, Mapping[str, Any]], Message]
 """Answers a call of the sandbox, given the client, the call's name and its arguments."""
@@ -49,19 +49,19 @@ class SandboxClient:
     """One process in a sandbox.
 
     Args:
-        sandbox: What every sandbox of the learner contains.
-        start: What the worker is started with.
-        model: The model that it begins with.
-        folder: An existing empty folder for what is served to it and what it saves; removed by `close`.
+        sandbox: The common settings of the learner's sandboxes.
+        start: The input of the worker.
+        model: The model to load.
+        folder: An existing empty folder for served samples and saved models; removed by `close`.
         serve: Answers its calls.
-        trains: Whether it may write its own folder and save a model. Without, answers are all that leaves it.
+        trains: Whether it may write its own folder and save a model; otherwise it returns only predictions.
 
     Attributes:
-        ready: What the learner states of itself. Of that, what the plan knows is not believed.
+        ready: Facts reported by the learner. Those that the plan knows are ignored.
         trains: As above.
-        memory_began: Whether it was told when its objects are made.
-        state: What the learner stated last.
-        pieces: Answers to the last call of `answers`.
+        memory_began: Whether the worker has reported that it creates its objects.
+        state: The last state reported by the learner.
+        pieces: Predictions of the last `answers` call.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class SandboxClient:
         self._count = 0
         self.trains, self.memory_began = trains, False
         self.pieces: list[Predictions] = []
-        self.state: State
+        self.state: LearnerState
         stored = [model.folder] if model.folder is not None and model.modules else []
         sandbox = replace(
             sandbox,
@@ -86,7 +86,7 @@ class SandboxClient:
         with theirs:
             command = python_command(f"{main.__module__}:{main.__name__}", str(theirs.fileno()))
             environment = thread_limits(start.request.threads)
-            # What an examination prints could hold what it was asked, so that nobody can read it.
+            # Output of an evaluation may contain test samples, so it is discarded.
             output = None if trains else subprocess.DEVNULL
             self._process = subprocess.Popen(
                 sandbox.command(command, environment),
@@ -97,7 +97,7 @@ class SandboxClient:
             )
         self._peer = Peer(ours, self._answer)
         try:
-            self.ready: Ready = _checked(_READY, self.call("prepare", start=start).body.get("ready"))
+            self.ready: LearnerFacts = _checked(_READY, self.call("prepare", start=start).body.get("ready"))
             if model.modules:
                 self.call("restore", model=model)
         except BaseException:
@@ -108,8 +108,8 @@ class SandboxClient:
         """Call a method of the worker.
 
         Raises:
-            PluginError: If the sandbox ended, or returned what has another form than it should.
-            Exception: What the author's code raised, by `RemoteError`.
+            PluginError: If the sandbox ended, or returned an invalid result.
+            Exception: An error of the plugin's code, as `RemoteError`.
         """
         self.pieces = []
         try:
@@ -121,19 +121,19 @@ class SandboxClient:
 
     @contextmanager
     def spending(self) -> Iterator[list[Spent]]:
-        """Context manager: afterwards the list has what the sandbox and all its processes have spent within."""
+        """Context manager: afterwards the list has the time that the sandbox's processes spent inside."""
         spent: list[Spent] = []
         before = Spent(time.perf_counter(), cpu_seconds(self._process.pid))
         yield spent
         spent.append(Spent(time.perf_counter(), cpu_seconds(self._process.pid)) - before)
 
-    def serve_samples(self, samples: Handout) -> PackedSamples:
-        """Put samples where the sandbox can read them."""
+    def serve_samples(self, samples: ServedSamples) -> PackedSamples:
+        """Write samples to files that the sandbox can read."""
         columns = {name: self.serve_column(column) for name, column in samples.columns.items()}
         return PackedSamples(columns, samples.name, samples.passes, samples.labelled, len(samples))
 
     def serve_column(self, column: Column) -> Column:
-        """Put the rows of a column where the sandbox can read them. Numbers are mapped into its memory."""
+        """Write a column to a file that the sandbox can read. Numbers are memory-mapped there."""
         path, count = self._served / f"{self._count}.npy", len(column)
         self._count += 1
         first = column.gather(np.arange(min(count, 1)))
@@ -147,13 +147,13 @@ class SandboxClient:
         return Column(np.load(path, mmap_mode="r"), np.arange(count))
 
     def end(self) -> None:
-        """End the sandbox with all its processes. Its folder stays."""
+        """End the sandbox with all its processes, without deleting its folder."""
         self._peer.close()
         with suppress(OSError, IndexError):  # it has ended by itself
-            first = os.pidfd_open(children(self._process.pid)[0])  # of its process table: all others end with it
+            first = os.pidfd_open(children(self._process.pid)[0])  # the first process of its PID namespace
             with suppress(OSError):
                 signal.pidfd_send_signal(first, signal.SIGKILL)
-            select.select([first], [], [])  # until the last of them is gone
+            select.select([first], [], [])  # until it and thereby all others have ended
             os.close(first)
         self._process.kill()
         self._process.wait()
@@ -164,14 +164,14 @@ class SandboxClient:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def move_model(self, described: object, folder: Path) -> list[StoredModule]:
-        """Move what `save` has written into an existing folder, after `end`.
+        """Move the saved model into an existing folder, after `end`.
 
         Args:
-            described: The modules, as the sandbox has described them.
-            folder: Below which their files are afterwards.
+            described: The modules, as described by the sandbox.
+            folder: The new base folder of their files.
 
         Raises:
-            PluginError: For anything that is no plain file or folder, and for modules that are described wrongly.
+            PluginError: There is something else than plain files and folders, or the description is invalid.
         """
         for path in self.model_folder.rglob("*"):
             if not stat.S_ISREG(path.lstat().st_mode) and not stat.S_ISDIR(path.lstat().st_mode):
@@ -206,9 +206,9 @@ class SandboxClient:
         return Message({})
 
     def _end_as_it_has_ended(self) -> None:
-        """End this process by the signal that ended the sandbox, as if the author's code had run here."""
+        """End this process by the signal that ended the sandbox, as if the plugin's code had run here."""
         code = self._process.wait()
-        if code > 128:  # bubblewrap's way to tell a signal
+        if code > 128:  # bubblewrap's exit code for a signal
             number = code - 128
             if number not in (signal.SIGKILL, signal.SIGSTOP):
                 signal.signal(number, signal.SIG_DFL)
@@ -226,7 +226,7 @@ def _checked(form: TypeAdapter[Any], value: object) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """JSON values from a sandbox. Raises RemoteError for an infinite number and for a text that is too long."""
+    """Validate JSON values from a sandbox. Raises RemoteError for an infinite number or a string that is too long."""
     if isinstance(value, float) and not math.isfinite(value):
         raise RemoteError("ProtocolError", f"the sandbox returned {value}")
     if isinstance(value, str):

@@ -1,7 +1,7 @@
-"""The sandboxed end of a learner: builds the author's objects from a request and answers the calls of the case.
+"""The sandboxed end of a learner: creates the plugin's objects and serves the calls of the case.
 
 It is started by `ianvs.running.session.sandboxed_learner` inside of a sandbox, once for each round and for each
-examination. What it receives comes from the case and may be pickled; what it answers is JSON and plain arrays.
+evaluation. Its input comes from the case and may be pickled; its results are JSON and plain arrays.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ianvs.plugins.loader import importable_by_others
 from ianvs.processes.interpreters.wire import Gone, Message, Peer, RemoteError, error_kind, error_text, packed
 from ianvs.running.loop import Model
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.session.case_learner import Asking
+from ianvs.running.session.case_learner import Query
 from ianvs.running.session.learner import LocalLearner
 from ianvs.running.session.memory_meter import MemoryMeter
-from ianvs.running.session.own_folder import working_in
-from ianvs.running.session.session import Brief, FeedCall, Whole
+from ianvs.running.session.plugin_folder import working_in
+from ianvs.running.session.session import ExamInfo, FeedCall, ServedRounds
 from ianvs.store import StoredModule
 
 
@@ -38,8 +38,8 @@ class PackedSamples:
 
     Attributes:
         columns: "x", "y" and "ids", each of which opens its file by path.
-        name: What errors call them.
-        passes: How often the learner may go over them; None: any number.
+        name: Their name in errors.
+        passes: How often the learner may iterate over them; None: without limit.
         labelled: Whether it sees their labels.
         size: Number of samples.
     """
@@ -56,38 +56,38 @@ class PackedSamples:
 
 @dataclass(frozen=True)
 class WorkerInput:
-    """What a worker is started with.
+    """The input of a worker.
 
     Attributes:
         request: The case, without paths of the workspace, identity, provenance and secrets.
-        brief: What a learner may know of the exam.
-        files: The author's source files as they were planned, by path.
+        brief: The facts of the exam that a learner may know.
+        files: The plugin's planned source files, by path.
         folder: The learner's own folder.
     """
 
     request: CaseRequest
-    brief: Brief
+    brief: ExamInfo
     files: Mapping[Path, bytes]
     folder: Path
 
 
 def main(descriptor: str) -> None:
-    """Answer the calls that arrive through the inherited socket, until it is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: the case decides
+    """Serve calls from the inherited socket until it is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is handled by the case
     with contextlib.ExitStack() as stack, contextlib.suppress(Gone):
         _Worker(socket.socket(fileno=int(descriptor)), stack).serve()
 
 
 class _Source:
-    """Asks the case for training data. Implements `Source` of `ianvs.running.session.session`."""
+    """Requests training data from the case. Implements `Source` of `ianvs.running.session.session`."""
 
     def __init__(self, peer: Peer) -> None:
         self._peer = peer
 
-    def serve(self, request: FeedCall) -> Whole:
-        """What the rules of the exam allow of the requested rounds."""
+    def serve(self, request: FeedCall) -> ServedRounds:
+        """Return the requested rounds, as far as the rules of the exam allow."""
         answer = self._peer.call("serve", {**vars(request), "share": list(request.share)})
-        served: Whole = pickle.loads(answer.held)
+        served: ServedRounds = pickle.loads(answer.held)
         return served
 
     def progress(self, round_: int, fraction: float, rounds: int | None, numbers: Mapping[str, float]) -> None:
@@ -95,13 +95,13 @@ class _Source:
 
 
 class _Memory(MemoryMeter):
-    """In place of a meter: the case measures the memory of the sandbox from outside."""
+    """A dummy meter: the case measures the memory of the sandbox from outside."""
 
     def __init__(self, peer: Peer) -> None:  # it measures nothing by itself
         self._peer = peer
 
     def begin(self) -> None:
-        """Count from now on."""
+        """Tell the case to start measuring."""
         self._peer.call("memory_begins")
 
 
@@ -147,8 +147,8 @@ class _Worker:
         self._learner.measure()
         return self._reply()
 
-    def answers(self, query: Asking) -> Message:
-        """The answers are sent one piece after the other: all of them may be large."""
+    def answers(self, query: Query) -> Message:
+        """Send predictions piece by piece, since all of them together may be large."""
         for answer in self._learner.answers(query, self._model):
             held = bytearray()
             extras = {name: packed(np.asarray(values), held, files=False) for name, values in answer.extras.items()}

@@ -1,7 +1,7 @@
-"""A learner whose author's code runs in sandboxes: a new one for each round, and for each examination.
+"""A learner whose code runs in sandboxes: a new one for each round, and for each evaluation.
 
-The case holds no author's code. What is kept from round to round is what `save` wrote and the learner's own folder;
-what a sandbox sees of the data is what it is served: its round's training samples, or the samples that are asked.
+The process of the case has no plugin code. Only the saved model and the learner's folder persist between rounds, and a
+sandbox sees only data that it is served: the training samples of its round, or the samples to predict.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from ianvs.processes.interpreters.wire import Message
 from ianvs.processes.sandbox import Sandbox
 from ianvs.running.loop import Model
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.planning.kept_code import snapshot_contents
-from ianvs.running.session.case_learner import NO_STATE, Asking, Ready
-from ianvs.running.session.checked_answers import checked_answers
-from ianvs.running.session.feed import Handout
+from ianvs.running.planning.source_snapshot import snapshot_contents
+from ianvs.running.session.case_learner import NO_STATE, LearnerFacts, Query
+from ianvs.running.session.feed import ServedSamples
 from ianvs.running.session.measure import NOTHING_SPENT
 from ianvs.running.session.memory_meter import MemoryMeter
 from ianvs.running.session.sandbox_client import SandboxClient
 from ianvs.running.session.sandbox_worker import WorkerInput
-from ianvs.running.session.session import Brief, FeedCall, Source, Whole
+from ianvs.running.session.session import ExamInfo, FeedCall, ServedRounds, Source
+from ianvs.running.session.validate_predictions import validated_predictions
 from ianvs.store import StoredModule
 
 _NOWHERE = Path("/nonexistent")
@@ -48,15 +48,15 @@ class SandboxedLearner:
 
     Args:
         memory: Measures the process of the case and, below it, the sandboxes.
-        stored_model: The model that was stored after a round, with which the next round begins.
-        scratch: An existing folder for what is served to the sandboxes.
+        stored_model: Returns the stored model of a round, which the next round loads.
+        scratch: An existing folder for data that are served to sandboxes.
 
     Attributes:
-        ready: Facts that the plan knows; measures and the device are those that the last sandbox reported.
-        built: Always nothing: objects are made in each sandbox, whose start is the exam's cost.
+        ready: Facts from the plan; measures and the device as reported by the last sandbox.
+        built: Always zero: objects are created in each sandbox, whose start counts as cost of the exam.
         spent: Cost of the last `train`.
         saved: Cost of all calls of `save` so far.
-        changed: Always "": each examination has an object of its own.
+        changed: Always "": each evaluation has an object of its own.
         adapts: Always False, for the same reason.
         is_apart: Always True, for the same reason.
     """
@@ -66,7 +66,7 @@ class SandboxedLearner:
     def __init__(
         self,
         request: CaseRequest,
-        brief: Brief,
+        brief: ExamInfo,
         memory: MemoryMeter,
         stored_model: Callable[[int], Model],
         scratch: Path,
@@ -79,14 +79,14 @@ class SandboxedLearner:
         self._trainer: SandboxClient | None = None
         self._examiner: SandboxClient | None = None
         self._trained = False
-        self._rejected: Model | None = None  # by the gate: what takes the place of the round that was trained
+        self._rejected: Model | None = None  # the model that replaces a round rejected by the gate
         self._saved_last: Sequence[StoredModule] = ()
         self._source: Source
         self.built = self.spent = self.saved = NOTHING_SPENT
         self.state = NO_STATE
         paradigm = find_paradigm(request.algorithm.paradigm)
         self._measures = paradigm.measures
-        self.ready = Ready(
+        self.ready = LearnerFacts(
             steps=brief.rounds,
             reference=paradigm.reference,
             measures=paradigm.measures,
@@ -97,8 +97,8 @@ class SandboxedLearner:
             card="cpu",
         )
 
-    def prepare(self, folder: Path) -> Ready:
-        """folder: where it may keep files."""
+    def prepare(self, folder: Path) -> LearnerFacts:
+        """Start the first sandbox. folder: for files of the learner."""
         self._start = replace(self._start, folder=folder)
         return self.ready
 
@@ -108,7 +108,7 @@ class SandboxedLearner:
 
     # --- called by the loop -------------------------------------------------------------------------------------
 
-    def train(self, step: int, valid: Handout | None) -> None:
+    def train(self, step: int, valid: ServedSamples | None) -> None:
         self._trained = True
         trainer = self._trainer = self._open(self._stored_model(step - 1), trains=True)
         with trainer.spending() as spent:
@@ -116,7 +116,7 @@ class SandboxedLearner:
         self.spent, self.state = spent[0], trainer.state
 
     def save(self, folder: Path, *, of_round: bool = True) -> Model:
-        """Save the learner, which ends the sandbox of its round. After `restore`, save what was restored."""
+        """Save the learner and end the sandbox of its round. After `restore`, the restored model is saved."""
         if (rejected := self._rejected) is not None and rejected.folder is not None:
             self._rejected = None
             shutil.copytree(rejected.folder, folder, dirs_exist_ok=True, symlinks=True)
@@ -129,15 +129,15 @@ class SandboxedLearner:
             self.saved += spent[0]
             trainer.call("measure")
             self.state = trainer.state
-            trainer.end()  # what it wrote is looked at when it can't change it any more
+            trainer.end()  # so that it can't change its files while they are read
             self._saved_last = trainer.move_model(described, folder)
         finally:
             trainer.close()
         return Model(self._saved_last, folder)
 
     def restore(self, model: Model, *, taught: bool = True, fresh: bool = False) -> None:
-        """Each sandbox begins with a stored model; only one that takes the place of a rejected one is remembered."""
-        if not taught:  # its files, with the counts of what was saved last
+        """Remember a model that replaces a rejected one. Otherwise each sandbox loads the stored model anyway."""
+        if not taught:  # its files, with the training counts of the last save
             counts = {(module.kind, module.instance): module for module in self._saved_last}
             modules = [
                 replace(counts.get((module.kind, module.instance), module), path=module.path)
@@ -146,14 +146,14 @@ class SandboxedLearner:
             self._rejected = Model(modules, model.folder)
 
     def apart(self) -> AbstractContextManager[None]:
-        """Nothing to do: what is done inside is done in other sandboxes."""
+        """Do nothing: evaluations run in other sandboxes."""
         return nullcontext()
 
     def measure(self) -> None:
-        """Nothing to do: the modules measure themselves when they are saved."""
+        """Do nothing: `measured` is called when the modules are saved."""
 
     def reset(self) -> None:
-        """Nothing to do: each sandbox begins with a stored model."""
+        """Do nothing: each sandbox loads a stored model."""
 
     def instantiate(self, modules: Sequence[StoredModule]) -> int:
         client = self._open(Model(), trains=False)
@@ -181,10 +181,10 @@ class SandboxedLearner:
             self._examiner.close()
             self._examiner = None
 
-    def answers(self, query: Asking, model: Model) -> Iterator[Predictions]:
-        """Checked answers, as many at a time as the data type allows.
+    def answers(self, query: Query, model: Model) -> Iterator[Predictions]:
+        """Yield validated predictions, as many at a time as the data type allows.
 
-        A question that shows labels, or that fits something, is asked in a sandbox of its own.
+        A question that shows labels, or fits a probe, has a sandbox of its own.
         """
         if query.question is None:
             assert self._examiner is not None, "within `examined`"
@@ -196,34 +196,34 @@ class SandboxedLearner:
         finally:
             other.close()
 
-    def _answers_of(self, client: SandboxClient, query: Asking) -> list[Predictions]:
+    def _answers_of(self, client: SandboxClient, query: Query) -> list[Predictions]:
         sent = replace(
             query,
             x=client.serve_column(query.x),
             replies=None if query.replies is None else client.serve_column(query.replies),
             replies_by=None,
         )
-        if query.adapt is not None:
-            sent = replace(sent, adapt=(client.serve_samples(query.adapt[0]), *query.adapt[1:]))  # type: ignore[arg-type]
+        if query.adaptation is not None:
+            sent = replace(sent, adaptation=(client.serve_samples(query.adaptation[0]), *query.adaptation[1:]))  # type: ignore[arg-type]
         client.call("answers", query=sent)
         self.state = client.state
         return client.pieces
 
-    def _checked(self, query: Asking, pieces: Sequence[Predictions]) -> Iterator[Predictions]:
-        """The same checks as in a process of the case: a sandbox may return anything."""
+    def _checked(self, query: Query, pieces: Sequence[Predictions]) -> Iterator[Predictions]:
+        """Validate predictions again, since a sandbox may return anything."""
         end = 0
         for piece in pieces:
             begin, end = end, end + len(piece.labels)
             if end > len(query.x):
                 break
             rows = np.arange(begin, end)
-            yield checked_answers(
+            yield validated_predictions(
                 self._type,
                 len(self._brief.classes),
                 Column(query.x.gather(rows)),
                 query.name,
                 query.label_shape,
-                partial(_returned, piece),
+                partial(_as_predictions, piece),
                 lambda: self.state.caller,
                 "predict()",
                 unseen=self._brief.rules.unseen != "none",
@@ -241,14 +241,14 @@ class SandboxedLearner:
             **self._measures,
             **client.ready.measures,
             **self._measures,
-        }  # those of the plan count, and come first
+        }  # files of the plan have priority
         self.ready = replace(self.ready, measures=measures, device=client.ready.device, card=client.ready.card)
         return client
 
     def _serve(self, client: SandboxClient, name: str, body: Mapping[str, Any]) -> Message:
-        """Answer a call of a sandbox; training data are only for that of the round."""
+        """Serve a call of a sandbox. Only the sandbox of the round gets training data."""
         if name == "memory_begins":
-            # Once, and in the phase "train" only by who is trained: what the gate examines is not its memory.
+            # Once, and in the phase "train" only for the training sandbox: the gate's evaluations do not count.
             if not client.memory_began and (client.trains or not self._trained):
                 self.memory.begin()
             client.memory_began = True
@@ -264,19 +264,19 @@ class SandboxedLearner:
         skew = None if body["skew"] is None else float(body["skew"])
         request = FeedCall(int(body["first"]), int(body["last"]), (k, n), skew, bool(body["past"]))
         served = self._source.serve(request)
-        if not isinstance(served, Whole):
+        if not isinstance(served, ServedRounds):
             raise ExamRuleError("A sandbox has whole rounds, and this exam is a stream.", code="broken-rule")
         views = tuple(client.serve_samples(view) for view in served.views)
         return Message({}, pickle.dumps(replace(served, views=views)))  # type: ignore[arg-type]
 
 
-def _returned(predictions: Predictions, data: object) -> Predictions:
-    """What a sandbox has returned for `data`."""
+def _as_predictions(predictions: Predictions, data: object) -> Predictions:
+    """Convert the result of a sandbox for `data`."""
     return predictions
 
 
 def _without_exam(request: CaseRequest) -> CaseRequest:
-    """What a worker needs to know, without where the exam and the results are."""
+    """Return a request for a worker, without the paths of the exam and the results."""
     dataset = DatasetSpec(data_type=request.testenv.dataset.data_type)
     testenv = replace(request.testenv, dataset=dataset, scenario=None, metrics=(), gate=None)
     request = replace(request, identity={}, provenance={}, scores=(), code=(), own_code=(), hidden=())

@@ -1,4 +1,4 @@
-"""The process that computes scores from stored answers: one for all cases of a run, which has imported no plugin."""
+"""The process that computes scores from stored predictions, one for all cases of a run. It imports no plugin."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from ianvs.processes.engines.engine import Reporter
 from ianvs.processes.engines.forked import log_to
 from ianvs.running.planning.case_request import SCORED, SCORER_ADDRESS, SCORER_OUTPUT, UNANSWERED, CaseRequest
 from ianvs.running.session.failing import failing, memory_meter
-from ianvs.running.session.stored_answers import score_answers, to_answer
+from ianvs.running.session.resume_check import needs_evaluation, score_evaluated
 from ianvs.store import CaseStore
 from ianvs.store.files import write_note
 
@@ -21,7 +21,7 @@ from ianvs.store.files import write_note
 def serve(folder: Path, report: Reporter) -> None:
     """Score one case after another, until the supervisor closes the connection.
 
-    Reports only wake the supervisor, which gets replies by the connection: reports may be dropped.
+    Reports only wake the supervisor, and may be dropped. Replies are sent through the connection.
     """
     log_to(os.open(folder / SCORER_OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
     with Listener() as listener:
@@ -34,7 +34,7 @@ def serve(folder: Path, report: Reporter) -> None:
             request: CaseRequest = channel.recv()
         except EOFError:
             return
-        # A metric that moves to another folder, or draws random numbers, changes nothing for the next case.
+        # The working directory and random state are restored, so that a metric can't affect the next case.
         os.chdir(started_in)
         random.seed(request.case.seed)
         np.random.seed(request.case.seed % 2**32)
@@ -49,7 +49,7 @@ def _reply(request: CaseRequest, report: Reporter) -> str:
     store = CaseStore(request.workspace, request.secrets)
     limited = contextlib.nullcontext() if request.memory_mb is None else memory_meter(store, request)
     with store.lock(request.case.id), failing(store, request, report), request.planned_code(), limited:
-        if to_answer(request, store):
+        if needs_evaluation(request, store):
             return UNANSWERED
-        score_answers(request, store)
+        score_evaluated(request, store)
     return SCORED

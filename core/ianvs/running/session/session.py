@@ -1,6 +1,6 @@
-"""What a paradigm works with in one case: modules, data, calls, measurements. Implements ianvs.exam.paradigms.Session.
+"""The session of a paradigm: modules, data, calls, measurements. Implements ianvs.exam.paradigms.Session.
 
-It has of the exam what a source hands out, a round at a time.
+It gets data of the exam only from a source, a round at a time.
 """
 
 import math
@@ -24,19 +24,19 @@ from ianvs.exam.scenarios.feedback_view import Told
 from ianvs.exam.scenarios.views import TrainView
 from ianvs.plugins.signature import Late
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.session.asked_stream import asked_chunks
-from ianvs.running.session.feed import ALL, Chunk, Handout, Share
+from ianvs.running.session.feed import ALL, Chunk, ServedSamples, Share
 from ianvs.running.session.generators import start_generators
 from ianvs.running.session.measure import synchronise
 from ianvs.running.session.modules import AuthorsModule, Modules, Taught
-from ianvs.running.session.stream_keeper import StreamKeeper
+from ianvs.running.session.prequential_server import PrequentialServer
+from ianvs.running.session.prequential_stream import revealed_chunks
 
-_PERIOD = 0.1  # seconds between two reports of progress
+_PERIOD = 0.1  # seconds between progress reports
 
 
 @dataclass(frozen=True)
-class Brief:
-    """What a learner knows of the exam before it begins. streams: rounds are handed over in chunks."""
+class ExamInfo:
+    """Facts of the exam that a learner may know from the start. streams: whether rounds are served in chunks."""
 
     kind: str
     rounds: tuple[str, ...]
@@ -45,8 +45,8 @@ class Brief:
     streams: bool
 
 
-def brief_of(exam: Exam) -> Brief:
-    return Brief(
+def exam_info(exam: Exam) -> ExamInfo:
+    return ExamInfo(
         kind=exam.dataset.kind,
         rounds=tuple(round_.name for round_ in exam.rounds),
         classes=exam.dataset.classes,
@@ -57,7 +57,7 @@ def brief_of(exam: Exam) -> Brief:
 
 @dataclass
 class Step:
-    """What happened in one step so far."""
+    """Measurements of one step so far."""
 
     index: int = 0
     passes: int = 0
@@ -66,7 +66,7 @@ class Step:
 
 @dataclass(frozen=True)
 class FeedCall:
-    """Rounds `first` to `last` are asked for. past: and all before them, one by one.
+    """A request for rounds `first` to `last`. past: also for all earlier rounds, separately.
 
     share, skew: as in ianvs.exam.paradigms.Session.feed.
     """
@@ -79,11 +79,11 @@ class FeedCall:
 
 
 @dataclass(frozen=True)
-class Whole:
-    """Rounds as they are handed over. classes: that they teach. context: what a learner gets with them. free: no rule
-    on passes is for it."""
+class ServedRounds:
+    """Rounds as served. classes: of their labels. context: keyword arguments for the learner. free: without a limit of
+    passes."""
 
-    views: tuple[Handout, ...]
+    views: tuple[ServedSamples, ...]
     classes: tuple[int, ...]
     context: Mapping[str, Any]
     free: bool
@@ -92,18 +92,22 @@ class Whole:
 class Source(Protocol):
     """Serves training data and receives progress reports."""
 
-    def serve(self, request: FeedCall) -> Whole | Iterator[tuple[int, Chunk, Handout, float]] | StreamKeeper: ...
+    def serve(
+        self, request: FeedCall
+    ) -> ServedRounds | Iterator[tuple[int, Chunk, ServedSamples, float]] | PrequentialServer: ...
 
     def progress(self, round_: int, fraction: float, rounds: int | None, numbers: Mapping[str, float]) -> None: ...
 
 
 @dataclass(frozen=True)
-class _Fed:
-    """A view that was handed out, and what a learner is told with it."""
+class _ServedData:
+    """A view of training data, with the context for the learner."""
 
     view: TrainView | Told
-    seed: int | None  # of the global generators, with the purpose "global"; None: they go on, and nothing is counted
-    number: int = 0  # of the round, or of the chunk
+    seed: (
+        int | None
+    )  # of the global generators, with the purpose "global"; None: not seeded, and passes are not counted
+    number: int = 0  # number of the round or the chunk
     share: Share = ALL
     classes: tuple[int, ...] = ()
     in_stream: bool = False
@@ -111,12 +115,12 @@ class _Fed:
 
 
 class CaseSession:
-    """See ianvs.exam.paradigms.Session. `step` is the step that is under way."""
+    """Implements ianvs.exam.paradigms.Session. `step` is the current step."""
 
     def __init__(
         self,
         request: CaseRequest,
-        brief: Brief,
+        brief: ExamInfo,
         kind: DataType,
         paradigm: Paradigm,
         options: Options,
@@ -128,19 +132,19 @@ class CaseSession:
         self.step = Step()
         self.modules = Modules(request.algorithm, request.case, brief.rules, request.started_in)
         self.valid: TrainView | None = None  # the held-out part of the round
-        self.caller = f"{paradigm.name}.predict()"  # whose answers came last, for errors
+        self.caller = f"{paradigm.name}.predict()"  # method of the last predictions, for errors
         self.source: Source
         self.paradigm, self._brief = paradigm, brief
         self.rounds, self.rules, self.classes = brief.rounds, brief.rules, len(brief.classes)
         self._device, self._folder, self._threads = device, folder, request.threads
-        self._fed: dict[int, _Fed] = {}  # open views by id
-        self._calls: Counter[int] = Counter()  # with training data, in this step, by seed
-        self._passed: dict[int, dict[Share, int]] = {}  # over rounds or chunks, in this step, by number
-        self._context: dict[str, Any] = {}  # what is told in every call of this step
+        self._fed: dict[int, _ServedData] = {}  # open views by id
+        self._calls: Counter[int] = Counter()  # training calls in this step, by seed
+        self._passed: dict[int, dict[Share, int]] = {}  # passes over rounds or chunks in this step, by number
+        self._context: dict[str, Any] = {}  # keyword arguments for every call of this step
         budget = None if paradigm.reference else request.testenv.budget
         limits = (brief.rules.passes, None if budget is None else budget.passes)
-        self._reported_at = -math.inf  # when progress was told last
-        self._cells: dict[tuple[str, ...], tuple[int, int]] = {}  # by names of numbers, the hundredth they were told in
+        self._reported_at = -math.inf  # time of the last progress report
+        self._cells: dict[tuple[str, ...], tuple[int, int]] = {}  # last reported hundredth by names of numbers
         self._passes = min((limit for limit in limits if limit is not None), default=None)
 
     # --- what paradigms use -------------------------------------------------------------------------------------
@@ -157,27 +161,29 @@ class CaseSession:
         last, past = first if last is None else last, self.modules.sees_past_rounds
         synchronise()
         served = self.source.serve(FeedCall(first, last, share, skew, past))
-        if isinstance(served, Whole):
-            fed = self._whole(served, first, share)
+        if isinstance(served, ServedRounds):
+            fed = self._serve_rounds(served, first, share)
             if len(fed.view):
-                yield from self._handed_out(fed)
-        elif isinstance(served, StreamKeeper):
-            for told_chunk in asked_chunks(self, served):
+                yield from self._served_iterator(fed)
+        elif isinstance(served, PrequentialServer):
+            for told_chunk in revealed_chunks(self, served):
                 number = told_chunk.number
-                yield from self._handed_out(
-                    _Fed(told_chunk.view, number, number, classes=told_chunk.classes, in_stream=True)
+                yield from self._served_iterator(
+                    _ServedData(told_chunk.view, number, number, classes=told_chunk.classes, in_stream=True)
                 )
         else:
             for index, chunk, handout, done in served:
                 if len(handout):
-                    view = self.view(handout, self._gone_over(chunk.number, share))
+                    view = self.view(handout, self._passes_so_far(chunk.number, share))
                     number = chunk.number
-                    yield from self._handed_out(_Fed(view, number, number, share, chunk.classes, in_stream=True))
-                self._say(index, done)
+                    yield from self._served_iterator(
+                        _ServedData(view, number, number, share, chunk.classes, in_stream=True)
+                    )
+                self._report_progress(index, done)
 
     def call(self, module: Module, method: str, *arguments: Any, **context: Any) -> Any:
         assert isinstance(module, AuthorsModule)
-        fed = next(filter(None, map(self._fed_as, arguments)), None)
+        fed = next(filter(None, map(self._served_data_of, arguments)), None)
         if fed is not None and fed.seed is not None:
             self._seed(fed.seed)
             before = module.taught
@@ -185,9 +191,14 @@ class CaseSession:
             seen = tuple(sorted({*before.seen, *more})) if more else before.seen
             new = tuple(sorted(more)) if fed.in_stream else fed.classes
             module.taught = Taught(before.calls + 1, seen, new)
-        taught = module.taught if module.taught.calls else self._common()
+        taught = module.taught if module.taught.calls else self._common_training()
         of_data = {"valid_data": None, **fed.context} if fed is not None else {}
-        offered = {**self._always(), **self.round_context(taught.calls, taught.seen, taught.new), **of_data, **context}
+        offered = {
+            **self._base_context(),
+            **self.round_context(taught.calls, taught.seen, taught.new),
+            **of_data,
+            **context,
+        }
         self.caller = f"{module.name}.{method}()"
         return module.call(method, arguments, offered)
 
@@ -215,46 +226,46 @@ class CaseSession:
         self._passed.clear()
         self._context = {}
 
-    def tell_chunk(self, number: int) -> None:
-        """From now on learners that name it are told which chunk of the stream was asked last."""
-        self._context = {**self._always(), "chunk": number}
+    def set_last_chunk(self, number: int) -> None:
+        """Set the context key `chunk`, the number of the last predicted chunk of the stream."""
+        self._context = {**self._base_context(), "chunk": number}
 
     @contextmanager
     def replaced(self, modules: Modules, *, pretraining: bool | None = None) -> Iterator[None]:
-        """Context manager: `modules` stand in the place of the session's own. pretraining: what they are told."""
+        """Context manager: use `modules` instead of the session's. pretraining: their context key of this name."""
         before = self.modules, self._context
         self.modules = modules
         if pretraining is not None:
-            self._context = {**self._always(), "pretraining": pretraining}
+            self._context = {**self._base_context(), "pretraining": pretraining}
         try:
             yield
         finally:
             self.modules, self._context = before
 
     def round_context(self, number: int, seen: tuple[int, ...], new: tuple[int, ...]) -> dict[str, Any]:
-        """What a learner is told of a round, before or after it is taught it."""
-        draws = Late(partial(generator, self.seed, number, "plugin"))  # takes as long as a small layer
+        """Return the context of a round, for calls before or after its training."""
+        draws = Late(partial(generator, self.seed, number, "plugin"))  # lazy, because it takes as long as a small layer
         return {"round": number, "classes_seen": seen, "new_classes": new, "generator": draws}
 
-    def view(self, handout: Handout, passed: int = 0) -> TrainView:
-        """What is handed over, as a learner gets it. passed: passes before over the same data."""
+    def view(self, handout: ServedSamples, passed: int = 0) -> TrainView:
+        """Return served samples as a learner's TrainData. passed: earlier passes over the same data."""
         columns = {name: presented(column, self._threads) for name, column in handout.columns.items()}
         labelled, passes = handout.labelled, handout.passes
         return TrainView(columns, name=handout.name, passes=passes, passed=passed, labelled=labelled)
 
     def adaptation(self, view: TrainView, context: Mapping[str, Any], classes: tuple[int, ...]) -> Iterator[TrainView]:
-        """What a copy of the learner is adapted on before it answers; the learner itself goes on as it is.
+        """Context manager with the samples to adapt a copy of the learner; the learner itself is unchanged.
 
-        context: what is told with the test set.
+        context: that of the test set.
         """
         extended = {**context, "new_classes": classes, "train_rounds": (view,)}
-        yield from self._handed_out(_Fed(view, None, context=extended))
+        yield from self._served_iterator(_ServedData(view, None, context=extended))
 
     # --- within -------------------------------------------------------------------------------------------------
 
-    def _whole(self, whole: Whole, first: int, share: Share) -> _Fed:
-        """Rounds from `first` on as one view; the rounds before beside it, for who sees them."""
-        passed = 0 if whole.free else self._gone_over(first, share)
+    def _serve_rounds(self, whole: ServedRounds, first: int, share: Share) -> _ServedData:
+        """Serve rounds from `first` on as one view, with earlier rounds for learners that see them."""
+        passed = 0 if whole.free else self._passes_so_far(first, share)
         views = [self.view(view, passed) for view in whole.views]
         context: dict[str, Any] = dict(whole.context)
         if whole.free:
@@ -265,10 +276,10 @@ class CaseSession:
             context["train_rounds"] = tuple(views)
             if not self.paradigm.reference:
                 context["valid_data"] = self.valid
-        return _Fed(views[-1], self.step.index, first, share, whole.classes, context=context)
+        return _ServedData(views[-1], self.step.index, first, share, whole.classes, context=context)
 
-    def _fed_as(self, argument: object) -> _Fed | None:
-        """What is told with `argument`, if it is training data that were handed out, or a part of them."""
+    def _served_data_of(self, argument: object) -> _ServedData | None:
+        """Return the served data of an argument, if it is a view of training data or a part of one."""
         if not isinstance(argument, TrainView | Told) or id(argument.whole) not in self._fed:
             return None
         fed = self._fed[id(argument.whole)]
@@ -276,7 +287,7 @@ class CaseSession:
             return fed
         return replace(fed, classes=classes)
 
-    def _handed_out(self, fed: _Fed) -> Iterator[Any]:
+    def _served_iterator(self, fed: _ServedData) -> Iterator[Any]:
         views = fed.context.get("train_rounds", (fed.view,))
         self._fed[id(fed.view)] = fed
         try:
@@ -290,24 +301,24 @@ class CaseSession:
             for view in views:
                 view.close()
 
-    def _gone_over(self, number: int, share: Share) -> int:
-        """Passes so far, in this step, over a share of round or chunk `number`: what was handed out is counted once."""
+    def _passes_so_far(self, number: int, share: Share) -> int:
+        """Return passes in this step over a share of round or chunk `number`; each view is counted once."""
         passed = self._passed.get(number, {})
         return max(passed.get(share, 0), math.floor(sum(count / n for (_, n), count in passed.items()) + 1e-9))
 
     def _seed(self, number: int) -> None:
-        """A stream of its own for each call of a step with training data."""
+        """Seed the global generators for a training call."""
         call = self._calls[number]
         self._calls[number] += 1
         start_generators(self.seed, f"global, call {call}" if call else "global", number)
 
-    def _common(self) -> Taught:
-        """What the modules were taught together: for one that learns from others instead of data."""
+    def _common_training(self) -> Taught:
+        """Return the common training history of the modules, for one that learns from other modules instead of data."""
         taught = [module.taught for module in self.modules]
         seen, new = {c for each in taught for c in each.seen}, {c for each in taught for c in each.new}
         return Taught(max((each.calls for each in taught), default=0), tuple(sorted(seen)), tuple(sorted(new)))
 
-    def _always(self) -> dict[str, Any]:
+    def _base_context(self) -> dict[str, Any]:
         if self._context:
             return self._context
         classes, index = self._brief.classes, self.step.index
@@ -325,8 +336,8 @@ class CaseSession:
         return self._context
 
     def _progress(self, index: int, fraction: float, numbers: Mapping[str, float]) -> None:
-        """Numbers become curves: once for each hundredth of a round, however fast it goes."""
-        if self._brief.streams:  # the chunks of a stream are too short to tell how far each is
+        """Report progress, and numbers for curves at most once for each hundredth of a round."""
+        if self._brief.streams:  # chunks of a stream are too short for progress reports
             return
         finite = {name: float(value) for name, value in numbers.items() if math.isfinite(value)}
         names, cell = tuple(finite), (index, int(100 * fraction + 1e-9))
@@ -334,10 +345,10 @@ class CaseSession:
             self._cells[names], self._reported_at = cell, -math.inf
         else:
             finite = {}
-        self._say(index, float(fraction), len(self._brief.rounds), finite)
+        self._report_progress(index, float(fraction), len(self._brief.rounds), finite)
 
-    def _say(self, round_: int, fraction: float, rounds: int | None = None, numbers: Any = None) -> None:
-        """For eyes: not more often than they can see."""
+    def _report_progress(self, round_: int, fraction: float, rounds: int | None = None, numbers: Any = None) -> None:
+        """Report progress for display, rate-limited."""
         if (now := time.monotonic()) - self._reported_at >= _PERIOD:
             self._reported_at = now
             self.source.progress(round_, fraction, rounds, numbers or {})

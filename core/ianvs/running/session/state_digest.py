@@ -1,4 +1,4 @@
-"""Whether an examination changes a learner: what of its state can be seen, before and after."""
+"""Detects whether an evaluation changes a learner, by digests of its attributes before and after."""
 
 import zlib
 from collections.abc import Iterable, Mapping
@@ -9,28 +9,28 @@ import numpy as np
 Digest = Mapping[str, int]
 """{place: checksum of a tensor or an array, or the length of a container}"""
 
-_PER_SECOND = 1e9  # bytes, of a checksum
-_MOST = 100_000  # places that are looked at
+_PER_SECOND = 1e9  # bytes per second of a checksum
+_MAX_ENTRIES = 100_000  # limit of attributes and items
 _PLAIN = (str, bytes, bytearray, int, float, complex, bool, type(None), type)
 
 
 def bytes_within(seconds: float) -> int:
-    """How many bytes of a state can be looked at, twice, in a hundredth of a round that took so many seconds."""
+    """Return how many bytes can be read twice in 1/100 of the duration of a round."""
     return int(min(1 << 30, max(1 << 22, 0.005 * seconds * _PER_SECOND)))
 
 
 def state_digest(plugins: Iterable[object], most: int = 1 << 30) -> Digest:
-    """Walk over the attributes of the author's objects: tensors, buffers, arrays, and how long containers are.
+    """Digest the attributes of the plugin's objects: tensors, buffers, arrays, and the lengths of containers.
 
     Args:
         plugins: The objects. What another interpreter holds can't be seen.
-        most: Bytes of tensors and arrays that are looked at; of more those at even distances.
+        most: Limit of bytes of tensors and arrays that are read; larger ones are sampled evenly.
     """
     arrays: dict[str, Any] = {}
     sizes: dict[str, int] = {}
     seen: set[int] = set()
     waiting: list[tuple[str, Any]] = [(type(plugin).__name__, plugin) for plugin in plugins]
-    while waiting and len(seen) < _MOST:
+    while waiting and len(seen) < _MAX_ENTRIES:
         place, item = waiting.pop()
         if isinstance(item, _PLAIN) or id(item) in seen:
             continue
@@ -42,7 +42,7 @@ def state_digest(plugins: Iterable[object], most: int = 1 << 30) -> Digest:
             waiting += [(f"{place}[{key!r}]", value) for key, value in list(item.items())]
         elif isinstance(item, list | tuple | set | frozenset):
             sizes[place] = len(item)
-            if not isinstance(item, set | frozenset) and len(item) <= _MOST and not _all_plain(item):
+            if not isinstance(item, set | frozenset) and len(item) <= _MAX_ENTRIES and not _all_plain(item):
                 waiting += [(f"{place}[{number}]", value) for number, value in enumerate(item)]
         elif not callable(item) or hasattr(item, "state_dict"):
             waiting += [(f"{place}.{name}", value) for name, value in list(getattr(item, "__dict__", {}).items())]
@@ -51,9 +51,9 @@ def state_digest(plugins: Iterable[object], most: int = 1 << 30) -> Digest:
 
 
 def changed_between(before: Digest, after: Digest) -> str:
-    """The first place that is not what it was, in words; "" for none.
+    """Describe the first difference, "" for none.
 
-    What was not there before is none: a method may keep what it computes when it is first asked.
+    New entries are ignored, because a method may cache values in its first prediction.
     """
     for place, was in before.items():
         if place in after and after[place] != was:
@@ -70,7 +70,7 @@ def _all_plain(values: Any) -> bool:
 
 
 def _checksum(value: Any, every: int) -> int:
-    """Of each `every`-th number."""
+    """Return a checksum of every `every`-th number."""
     if _is_tensor(value):
         value = value.detach()
         if value.is_sparse or value.is_quantized or value.device.type == "meta":

@@ -14,7 +14,7 @@ from ianvs.running.loop import Model, Phase, PredictionsByTest
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.kept_models import mb_text, models_text
 from ianvs.running.session.measure import saved_bytes
-from ianvs.running.session.own_folder import bring_back_notes, keep_notes
+from ianvs.running.session.plugin_folder import restore_plugin_folder, store_plugin_folder
 from ianvs.running.session.reporting import RoundReporter
 from ianvs.store import CaseStore, RoundFolder, StoredModule
 from ianvs.store.keys import digest
@@ -55,7 +55,7 @@ class StoredRounds:
         stream: Mapping[str, Any],
     ) -> None:
         size = saved_bytes(folder.model, self._request.saved_mb)
-        keep_notes(self._store.files(self._id), folder.model)
+        store_plugin_folder(self._store.files(self._id), folder.model)
         result = replace(result, model_bytes=size or None)
         if self._phase == "train":
             folder.write_trained(result, model.modules)
@@ -68,12 +68,12 @@ class StoredRounds:
         self._store.add_predictions(self._id, result.index, result, predictions)
 
     def kept_bytes(self, model: Model) -> int:
-        """Size of what was saved, and of the learner's own folder."""
+        """Return the size of the saved model and of the learner's folder."""
         folders = filter(None, (model.folder, self._store.files(self._id)))
         return sum(saved_bytes(folder, self._request.saved_mb) for folder in folders)
 
     def _check_disk(self, size: int) -> None:
-        """Tell how much the models of all rounds take until they are evaluated. Raises PluginError above the limit."""
+        """Report the disk use of models that await evaluation. Raises PluginError above the limit."""
         request, cases = self._request, self._request.cases_kept
         megabytes = size * self._rounds * cases / 1e6
         free = shutil.disk_usage(request.workspace).free / 1e6
@@ -98,7 +98,7 @@ class StoredRounds:
         return self._store.module_names(self._id, step)
 
     def restore_plugin_folder(self, model: Model) -> None:
-        bring_back_notes(model.folder, self._store.files(self._id))
+        restore_plugin_folder(model.folder, self._store.files(self._id))
 
     def restart(self, reason: str) -> None:
         if reason:
@@ -108,11 +108,11 @@ class StoredRounds:
         self._store.reset(self._id, keep_journals=True)
 
     def redacted(self, text: str) -> str:
-        """The text without secrets, as it is stored."""
+        """Return the text without secrets."""
         return str(self._store.redacted(text))
 
     def note_unsaved(self, reason: str) -> None:
-        """Remember that `save` and `load` of this algorithm lose something: its cases restart instead of resuming."""
+        """Store that save() and load() of this algorithm lose state, so that its cases restart instead of resuming."""
         with suppress(OSError):
             write_memo(self._unsaved_memo, self.redacted(reason))
 

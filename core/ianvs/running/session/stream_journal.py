@@ -1,7 +1,7 @@
-"""First answers to the chunks of a stream, on disk before anything is told of them.
+"""Stores the first predictions of the chunks of a stream, before their labels are revealed.
 
-A learner that is killed, or kills itself, is asked the chunks of its round again, and knows by then what was told. So
-the first answer counts. Nothing is flushed to the disk itself: a kill loses nothing that was written.
+After a kill the learner predicts the chunks of its round again and may know revealed labels, so the first prediction
+counts. There is no fsync, since the kill of a process does not lose written data.
 """
 
 import json
@@ -16,11 +16,11 @@ from pydantic_core import to_json
 
 from ianvs.processes.interpreters.wire import RemoteError, packed, unpacked
 
-_HEADER = struct.Struct("<IIQ")  # checksum, bytes of the words, bytes of the answers
+_HEADER = struct.Struct("<IIQ")  # checksum, bytes of the header, bytes of the predictions
 
 
 class Journal:
-    """Of one round. path: of its file, which appears with the first answer."""
+    """The journal of one round. path: its file, created with the first predictions."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -31,16 +31,16 @@ class Journal:
             held = path.read_bytes()
             for chunk, answers, end in _entries(held):
                 self._answers[chunk], whole = answers, end
-            if whole < len(held):  # cut off by the kill: of that answer nothing was told
+            if whole < len(held):  # truncated by the kill: these labels were not revealed
                 with path.open("r+b") as file:
                     file.truncate(whole)
 
     def first(self, chunk: int) -> Any | None:
-        """The answers that count; None: when this was opened there were none."""
+        """Return the predictions stored before this was opened; None: there are none."""
         return self._answers.get(chunk)
 
     def add(self, chunk: int, answers: Any) -> None:
-        """Write down the first answers to a chunk: an array, or a list of what JSON can hold or of arrays by name."""
+        """Append the first predictions of a chunk: an array, or a list of JSON values or of arrays by name."""
         held = bytearray()
         words = to_json({"chunk": chunk, "labels": packed(answers, held, files=False)})
         if self._file is None:
@@ -53,7 +53,7 @@ class Journal:
 
 
 def _entries(held: bytes) -> Iterator[tuple[int, Any, int]]:
-    """(chunk, its answers, where the next entry begins) of all whole entries."""
+    """Yield (chunk, its predictions, start of the next entry) of all complete entries."""
     at = 0
     while at + _HEADER.size <= len(held):
         checksum, words, size = _HEADER.unpack_from(held, at)

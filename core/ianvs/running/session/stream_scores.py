@@ -1,4 +1,4 @@
-"""What single answers of a stream are worth, and what they and the right ones are called."""
+"""Scores of single predictions in a stream, and numbers for equal answers, topics and facts."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -13,7 +13,7 @@ from ianvs.exam.data.parts import Part
 from ianvs.exam.data_types import DataType
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.registry import resolve
-from ianvs.running.session.checked_answers import picked
+from ianvs.running.session.validate_predictions import select_rows
 
 NO_FACT = -1
 
@@ -24,7 +24,7 @@ class StreamScores:
     def __init__(self, dataset: Dataset, kind: DataType, spec: PrequentialSpec, flow: NDArray[np.int64]) -> None:
         self._dataset, self._kind, self._spec, self._flow = dataset, kind, spec, flow
 
-    def of_answers(
+    def scores_of_answers(
         self, positions: NDArray[np.int64], answers: Any, labels: NDArray[Any] | None = None
     ) -> NDArray[np.float64]:
         """(n,) what `answers` to the samples at `positions` are worth. labels: to hold them against, in place of the
@@ -37,14 +37,14 @@ class StreamScores:
         scores = np.zeros(len(positions))
         for i, position in enumerate(positions[:, None]):
             part = Part(train, position, labels=truth[i : i + 1])
-            stored = self._kind.stored_predictions([(part, self._kind.packed(picked(answers, [i])))], len(classes))
+            stored = self._kind.stored_predictions([(part, self._kind.packed(select_rows(answers, [i])))], len(classes))
             seen = self._kind.record(EvaluationRecord(classes), self._kind.truth(train, position), stored)
             value = metric.function(seen) if metric.function else 0.0
             scores[i] = value.get(metric.name, 0.0) if isinstance(value, Mapping) else value
         return scores
 
-    def in_words(self, position: int, label: Any, score: float) -> str:
-        """The data's own feedback to the question at `position`, else whether its answer was right, and what is."""
+    def feedback_text(self, position: int, label: Any, score: float) -> str:
+        """Return the data's feedback for a sample, else whether the prediction was right, and the correct answer."""
         feedback = self._dataset.train.feedback
         if feedback is not None and (text := str(feedback[position] or "")):
             return text
@@ -53,7 +53,7 @@ class StreamScores:
         return f"wrong; right is: {self._kind.in_words(label, self._dataset.classes)}"
 
     def answer_numbers(self, answers: Any) -> NDArray[np.int64]:
-        """(n,) the number of each among the right answers of the stream; -1: it is right nowhere."""
+        """Return (n,) the index of each answer among the stream's correct answers; -1: it is never correct."""
         names = self._kind.answer_names(answers)
         return np.array(
             [-1] * len(answers) if names is None else [self._names.get(name, -1) for name in names], np.int64
@@ -61,20 +61,20 @@ class StreamScores:
 
     @cached_property
     def truth(self) -> NDArray[np.int64]:
-        """(N,) the number of the right answer, in the order in which they come first; -1 where answers have no name."""
-        return np.array([self._names[name] for name in self._right] or [-1] * len(self._flow), np.int64)
+        """Return (N,) the index of the correct answer, by first occurrence; -1 where answers have no name."""
+        return np.array([self._names[name] for name in self._correct_answers] or [-1] * len(self._flow), np.int64)
 
     @cached_property
     def topics(self) -> NDArray[np.int64] | None:
-        """(N,) numbers of the samples' subjects, else of their topics, else of their domains."""
+        """Return (N,) indices of the samples' subjects, else of their topics, else of their domains."""
         train = self._dataset.train
         groups = next((column for column in (train.subjects, train.topics, train.domains) if column is not None), None)
         return None if groups is None else np.array(_numbered(groups[self._flow].tolist()), np.int64)
 
     @cached_property
     def facts(self) -> NDArray[np.int64] | None:
-        """(N,) numbers of what is asked for, by the text of a question where the data name no facts. NO_FACT where a
-        name is empty: what is asked for is no fact."""
+        """Return (N,) indices of the facts that are asked for, by the question's text if the data name no facts;
+        NO_FACT for an empty name."""
         train = self._dataset.train
         if train.facts is not None:
             names = train.facts[self._flow].tolist()
@@ -85,16 +85,16 @@ class StreamScores:
         return np.array([number if name else NO_FACT for name, number in zip(names, _numbered(names), strict=True)])
 
     @cached_property
-    def _right(self) -> list[Any]:
+    def _correct_answers(self) -> list[Any]:
         return list(self._kind.answer_names(self._dataset.train.y[self._flow]) or ())
 
     @cached_property
     def _names(self) -> dict[Any, int]:
-        return {name: number for number, name in enumerate(dict.fromkeys(self._right))}
+        return {name: number for number, name in enumerate(dict.fromkeys(self._correct_answers))}
 
 
 def _numbered(names: list[Any]) -> list[int]:
-    """In the order in which they come first."""
+    """Return indices of names by first occurrence."""
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return [numbers[name] for name in names]
 

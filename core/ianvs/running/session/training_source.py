@@ -20,10 +20,10 @@ from ianvs.running.loop import Model
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.case_learner import CaseLearner
 from ianvs.running.session.examination import Examination
-from ianvs.running.session.feed import ALL, Chunk, DataFeed, Handout
+from ianvs.running.session.feed import ALL, Chunk, DataFeed, ServedSamples
+from ianvs.running.session.prequential_server import PrequentialServer
 from ianvs.running.session.reporting import RoundReporter
-from ianvs.running.session.session import FeedCall, Whole
-from ianvs.running.session.stream_keeper import StreamKeeper
+from ianvs.running.session.session import FeedCall, ServedRounds
 from ianvs.store import CaseStore
 
 _MAX_POINTS = 128  # curves of a round, and points of each curve
@@ -76,7 +76,7 @@ class CaseTrainingSource:
         if self.keeper is not None and step:
             self.keeper.begin(step)
 
-    def valid(self, step: int) -> Handout | None:
+    def valid(self, step: int) -> ServedSamples | None:
         return None if self._learner.ready.reference else self._feed.valid(step)
 
     def stream(self, *, last: bool) -> dict[str, NDArray[Any]]:
@@ -109,7 +109,9 @@ class CaseTrainingSource:
             if fraction > points[-1][0] and max(len(points), len(self.curves)) < _MAX_POINTS:
                 self.curves.setdefault(name, []).append((fraction, value))
 
-    def serve(self, request: FeedCall) -> Whole | Iterator[tuple[int, Chunk, Handout, float]] | StreamKeeper:
+    def serve(
+        self, request: FeedCall
+    ) -> ServedRounds | Iterator[tuple[int, Chunk, ServedSamples, float]] | PrequentialServer:
         """Serve a request of the learner.
 
         Returns:
@@ -149,7 +151,7 @@ class CaseTrainingSource:
             )
         self.saw_past_rounds |= first < self.step or (request.past and not self._reference)
 
-    def _whole(self, request: FeedCall, *, free: bool) -> Whole:
+    def _whole(self, request: FeedCall, *, free: bool) -> ServedRounds:
         first, last = request.first, request.last
         classes: tuple[int, ...] = tuple(self._exam.rounds[first - 1].classes)
         context: dict[str, object] = {}
@@ -166,16 +168,16 @@ class CaseTrainingSource:
         else:
             views = [self._feed.rounds(first, last, request.share, request.skew)]
         self.samples += sum(map(len, views))
-        return Whole(tuple(views), classes, context, free=free)
+        return ServedRounds(tuple(views), classes, context, free=free)
 
-    def _chunks(self, request: FeedCall) -> Iterator[tuple[int, Chunk, Handout, float]]:
+    def _chunks(self, request: FeedCall) -> Iterator[tuple[int, Chunk, ServedSamples, float]]:
         for index in range(request.first, request.last + 1):
             chunks = self._feed.chunks(index)
             for number, chunk in enumerate(chunks, start=1):
                 view = self._feed.chunk(chunk, request.share, request.skew)
                 self.samples += len(view)
                 yield index, chunk, view, number / len(chunks)
-                if number < len(chunks) and self._feed.examines_after(chunk):  # a round's end is examined anyway
+                if number < len(chunks) and self._feed.evaluates_after(chunk):  # the end of a round is evaluated anyway
                     self._evaluate_after(chunk)
 
     # --- evaluation within a round ------------------------------------------------------------------------------
@@ -185,9 +187,9 @@ class CaseTrainingSource:
             self.evaluated |= self._examination.predictions(model, self.step - 1, chunk.samples)
         self.evaluation_times.append((chunk.samples, chunk.begun, chunk.ended))
 
-    def _stream_keeper(self, spec: PrequentialSpec) -> StreamKeeper:
+    def _stream_keeper(self, spec: PrequentialSpec) -> PrequentialServer:
         exam, ready = self._exam, self._learner.ready
-        return StreamKeeper(
+        return PrequentialServer(
             exam,
             spec,
             self._feed,
@@ -196,7 +198,7 @@ class CaseTrainingSource:
             partial(self._store.journal, self._request.case.id),
             own_cpu_seconds,
             self._ahead,
-            lambda chunk: self._evaluate_after(chunk) if self._feed.examines_after(chunk) else None,
+            lambda chunk: self._evaluate_after(chunk) if self._feed.evaluates_after(chunk) else None,
             tells=not ready.stateless,
             hears=ready.hears,
         )

@@ -13,7 +13,7 @@ import ianvs
 from ianvs.authoring import TorchLearner
 from ianvs.config.spec import BackboneSpec, DatasetSpec, SourceSpec
 from ianvs.exam import data
-from ianvs.exam.data import encoding
+from ianvs.exam.data import backbone_features
 from tests.edits import edited
 from tests.errors import Found, errors_of, recorded
 from tests.unit.testalgorithms.exam_of_arrays import Data
@@ -65,7 +65,7 @@ def test_they_are_computed_once_and_memory_mapped(spec: DatasetSpec, tmp_path: P
     def forbidden(*arguments: object) -> None:
         raise AssertionError("the features are computed again")
 
-    monkeypatch.setattr(encoding, "_features", forbidden)
+    monkeypatch.setattr(backbone_features, "_features", forbidden)
     second = data.load(spec, tmp_path / "cache")
     assert isinstance(second.train.x, np.memmap)
     np.testing.assert_array_equal(first.train.x, second.train.x)

@@ -16,7 +16,7 @@ from ianvs.config import load_job
 from ianvs.config.spec import ScenarioSpec
 from ianvs.exam.scenarios import build_exam, check_scenario
 from ianvs.processes.engines.ray.ray_files import gather_code, relocate
-from ianvs.running.scheduler.opening import authors_files
+from ianvs.running.scheduler.create_engine import authors_files
 from tests.documents import python_of
 from tests.edits import edited
 from tests.jobs import write_job

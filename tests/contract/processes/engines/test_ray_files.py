@@ -19,9 +19,9 @@ from ianvs.processes.engines.ray.ray_connection import capacity
 from ianvs.processes.engines.ray.ray_files import gather_code, pack, relocate, unpack
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.case_request import case_request
-from ianvs.running.planning.kept_code import store_sources
 from ianvs.running.planning.plan import make_plan
-from ianvs.running.scheduler.opening import authors_files
+from ianvs.running.planning.source_snapshot import store_sources
+from ianvs.running.scheduler.create_engine import authors_files
 from tests.edits import edited
 from tests.errors import errors_of
 from tests.jobs import MAJORITY, TESTENV, write_job

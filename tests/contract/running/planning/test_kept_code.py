@@ -10,8 +10,8 @@ import pytest
 import ianvs
 from ianvs.config import load_job
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning.kept_code import snapshot_contents, store_sources
 from ianvs.running.planning.plan import Plan, make_plan
+from ianvs.running.planning.source_snapshot import snapshot_contents, store_sources
 from ianvs.store import CaseStore, CodeStore
 from tests.edits import edited
 from tests.errors import errors_of

@@ -12,8 +12,8 @@ import ianvs
 from ianvs.cli import main
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam import data
+from ianvs.exam.data.data_warnings import data_warnings_of, find_data_warnings
 from ianvs.exam.data.dataset import Dataset, Samples
-from ianvs.exam.data.doubts import doubts_of, find_doubts
 from tests.errors import recorded
 from tests.jobs import write_job
 from tests.unit.exam.data.pictures import write_picture
@@ -148,12 +148,12 @@ def dataset(train: np.ndarray, test: np.ndarray, fingerprint: str = "f") -> Data
 
 def test_samples_are_looked_at_once_for_each_dataset(tmp_path):
     x = numbers(8)
-    assert doubts_of("f", tmp_path) is None
-    find_doubts(dataset(x, x), tmp_path)
-    find_doubts(dataset(x, numbers(8)), tmp_path)  # of the same fingerprint: it is not looked at
-    assert doubts_of("f", tmp_path)["shared samples"].startswith("8 of 8 ")
-    find_doubts(dataset(x, numbers(8), "g"), tmp_path)
-    assert doubts_of("g", tmp_path) == {}
+    assert data_warnings_of("f", tmp_path) is None
+    find_data_warnings(dataset(x, x), tmp_path)
+    find_data_warnings(dataset(x, numbers(8)), tmp_path)  # of the same fingerprint: it is not looked at
+    assert data_warnings_of("f", tmp_path)["shared samples"].startswith("8 of 8 ")
+    find_data_warnings(dataset(x, numbers(8), "g"), tmp_path)
+    assert data_warnings_of("g", tmp_path) == {}
 
 
 def test_classes_of_label_pictures_are_those_of_their_pixels(tmp_path):
@@ -161,7 +161,7 @@ def test_classes_of_label_pictures_are_those_of_their_pixels(tmp_path):
     y = np.zeros((4, 3, 3), dtype=np.uint8)
     y[:, 0, 0], y[2:, 1, 1] = 255, 1
     parts = [Samples(x[rows], y[rows], np.array(["a", "b"])) for rows in (slice(0, 2), slice(2, 4))]
-    find_doubts(Dataset("d", "segmentation", *parts, ("road", "sky"), "f", ignore_index=255), tmp_path)
-    found = doubts_of("f", tmp_path)
+    find_data_warnings(Dataset("d", "segmentation", *parts, ("road", "sky"), "f", ignore_index=255), tmp_path)
+    found = data_warnings_of("f", tmp_path)
     assert "sky" in found["untaught classes"]
     assert "'road'" in found["one class"]

@@ -10,7 +10,7 @@ import ianvs
 from ianvs.cli import main
 from ianvs.config import load_job
 from ianvs.processes.engines import InlineEngine, LocalEngine, Workload
-from ianvs.running.scheduler.opening import authors_files, engine_problems, open_checker, open_engine
+from ianvs.running.scheduler.create_engine import authors_files, engine_problems, open_checker, open_engine
 from tests.edits import edited
 from tests.errors import Found, errors_of, recorded
 from tests.jobs import MAJORITY, TESTENV, write_job

@@ -10,7 +10,7 @@ import pytest
 
 import ianvs
 from ianvs.base.types import CaseResult, Predictions
-from ianvs.running.session.saving import _others
+from ianvs.running.session.save_load_check import _count_differing
 from tests.edits import edited
 from tests.errors import printed
 from tests.jobs import split_rounds, write_job
@@ -148,6 +148,6 @@ def test_a_case_that_can_go_on_does_so_with_the_finding_of_before(tmp_path: Path
     ],
 )
 def test_answers_differ_by_sample_beyond_rounding(now: object, back: object, others: int) -> None:
-    assert _others([Predictions(now)], [Predictions(back)]) == others
+    assert _count_differing([Predictions(now)], [Predictions(back)]) == others
     zeros = np.zeros(len(now))
-    assert _others([Predictions(zeros, {"e": now})], [Predictions(zeros, {"e": back})]) == others
+    assert _count_differing([Predictions(zeros, {"e": now})], [Predictions(zeros, {"e": back})]) == others

@@ -16,7 +16,7 @@ from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
 from ianvs.exam.data.conversation_forms import Form
 from ianvs.exam.data.conversation_pictures import PictureFiles
-from ianvs.exam.data.doubts import find_doubts
+from ianvs.exam.data.data_warnings import find_data_warnings
 from tests.errors import errors_of, located, printed, recorded
 
 RED, BLUE = np.full((5, 7, 3), (200, 10, 10), np.uint8), np.full((4, 4, 3), (10, 10, 200), np.uint8)
@@ -151,8 +151,8 @@ def test_the_same_question_of_another_picture_is_no_training_sample(tmp_path):
     a, b = (SourceSpec(tmp_path / f"{name}.json", "data") for name in "ab")
     for test, doubts in ((b, 0), (a, 1)):
         dataset = data.load(DatasetSpec(train=(a,), test=(test,)), tmp_path / "cache")
-        find_doubts(dataset, tmp_path / "cache")
-        assert len(data.doubts_of(dataset.fingerprint, tmp_path / "cache")) == doubts
+        find_data_warnings(dataset, tmp_path / "cache")
+        assert len(data.data_warnings_of(dataset.fingerprint, tmp_path / "cache")) == doubts
 
 
 def test_a_picture_that_changes_after_it_was_listed_is_not_read(tmp_path):

@@ -11,8 +11,8 @@ from PIL import Image
 
 from ianvs.config.spec import DatasetSpec, DataTypeSpec, SourceSpec
 from ianvs.exam import data
-from ianvs.exam.data.listed import check_listed, load_listed, warnings_of
 from ianvs.exam.data.listing import SourceError
+from ianvs.exam.data.load_listing import check_listed, load_listed, warnings_of
 from ianvs.exam.data.returned import store_returned
 from ianvs.exam.data.sources import read_parts
 from tests.errors import errors_of, recorded

@@ -36,8 +36,8 @@ def scenes(folder: Path, mask: np.ndarray, suffix: str = "png", mode: str = "", 
 
 def doubts(spec: DatasetSpec, cache: Path) -> dict[str, str]:
     dataset = data.load(spec, cache)
-    data.find_doubts(dataset, cache)
-    return data.doubts_of(dataset.fingerprint, cache) or {}
+    data.find_data_warnings(dataset, cache)
+    return data.data_warnings_of(dataset.fingerprint, cache) or {}
 
 
 @pytest.mark.parametrize("classes", [None, ("background", "lesion")])

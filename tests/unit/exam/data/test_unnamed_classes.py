@@ -9,7 +9,7 @@ import pytest
 
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam import data
-from ianvs.exam.data import listed
+from ianvs.exam.data import load_listing
 from tests.errors import errors_of, printed, recorded
 from tests.unit.exam.data.pictures import write_index, write_picture
 
@@ -59,7 +59,7 @@ def test_named_classes_are_told_of_by_nothing(tmp_path):
 def test_classes_are_looked_for_once_while_the_files_stay_the_same(tmp_path, monkeypatch):
     spec = scenes(tmp_path, train=pictures(0, 1), test=pictures(0, 1))
     data.load(spec, tmp_path / "cache")
-    monkeypatch.setattr(listed, "numbered_classes", lambda *_: pytest.fail("looked again"))
+    monkeypatch.setattr(load_listing, "numbered_classes", lambda *_: pytest.fail("looked again"))
     assert data.load(spec, tmp_path / "cache").classes == ("0", "1")
 
 

@@ -78,9 +78,11 @@ def test_facts(case):
         topics=numbers([one["topic"] for one in episodes]),
         facts=numbers([one["fact"] for one in episodes]),
         start=2,  # the n of these worked values
-        told_at=np.array([StreamOrder(case["delay"], case["cost"]).told_at(t, len(episodes)) for t in range(12)]),
+        revealed_at=np.array(
+            [StreamOrder(case["delay"], case["cost"]).revealed_at(t, len(episodes)) for t in range(12)]
+        ),
     )
-    assert of.told_at.tolist() == case["told_at"]
+    assert of.revealed_at.tolist() == case["told_at"]
     assert of.of_facts is not None
     assert [int(of.of_facts.retained.sum()), int(of.of_facts.updated.sum()), int(of.of_facts.changed.sum())] == case[
         "counts"
@@ -154,5 +156,5 @@ def test_the_delay_of_river_is_ours_and_one(k, events):
 
 def test_cost_one_is_label_delay_and_cost_two_skips_every_other_chunk():
     """I8."""
-    assert [StreamOrder(3, 1).told_after(t) for t in range(6)] == [None, None, None, 0, 1, 2]
-    assert [StreamOrder(0, 2).told_after(t) for t in range(6)] == [None, 0, None, 2, None, 4]
+    assert [StreamOrder(3, 1).revealed_after(t) for t in range(6)] == [None, None, None, 0, 1, 2]
+    assert [StreamOrder(0, 2).revealed_after(t) for t in range(6)] == [None, 0, None, 2, None, 4]

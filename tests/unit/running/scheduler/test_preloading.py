@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ianvs.config import load_job
-from ianvs.running.scheduler.opening import imported_by_cases, imports_of
+from ianvs.running.scheduler.create_engine import imported_by_cases, imports_of
 from tests.jobs import TESTENV, write_job
 
 MINE = "from ianvs.testalgorithms.finetune.basemodel import Finetune\n\nclass Mine(Finetune):\n    pass\n"

@@ -1,6 +1,6 @@
-"""What a learner keeps in its own folder: it goes with the round, as models do.
+"""Stores and restores the learner's folder with each round, as models.
 
-A learner that is killed is taught its round again. What it noted there meanwhile would be of a round that never was.
+After a kill, the round is trained again, so files that were written during the lost attempt have to be removed.
 """
 
 import os
@@ -12,17 +12,17 @@ from pathlib import Path
 
 from ianvs.store.checksummed_json import remove
 
-_NOTES = ".folder"  # beside what save() wrote
+_NOTES = ".folder"  # beside the saved model
 
 
-def keep_notes(folder: Path, model: Path) -> None:
-    """Copy what lies in the learner's folder into that of its model."""
+def store_plugin_folder(folder: Path, model: Path) -> None:
+    """Copy the learner's folder into that of its model."""
     if any(folder.iterdir()):
         shutil.copytree(folder, model / _NOTES, symlinks=True, ignore=_special)
 
 
-def bring_back_notes(model: Path | None, folder: Path) -> None:
-    """In the learner's folder is what was there when `model` was stored, and nothing else; None: nothing was."""
+def restore_plugin_folder(model: Path | None, folder: Path) -> None:
+    """Restore the learner's folder to its content when `model` was stored; None: empty it."""
     for path in folder.iterdir():
         remove(path)
     if model is not None and (model / _NOTES).is_dir():
@@ -31,7 +31,7 @@ def bring_back_notes(model: Path | None, folder: Path) -> None:
 
 @contextmanager
 def working_in(folder: Path) -> Iterator[None]:
-    """Context manager: the current folder is the learner's own, so that two cases that write `best.pt` never meet."""
+    """Context manager: the learner's folder is the working directory, so that files of two cases do not conflict."""
     before = Path.cwd()
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)
@@ -42,7 +42,7 @@ def working_in(folder: Path) -> Iterator[None]:
 
 
 def missing_file_hint(error: BaseException, folder: Path, started_in: Path) -> str:
-    """What to do about a relative file that was not found, and lies where ianvs was started; "" for anything else."""
+    """Return a hint if a missing relative file exists where ianvs was started; else ""."""
     name = getattr(error, "filename", None)
     if not isinstance(error, FileNotFoundError) or not isinstance(name, str | os.PathLike):
         return ""
@@ -58,7 +58,7 @@ def missing_file_hint(error: BaseException, folder: Path, started_in: Path) -> s
 
 
 def _special(folder: str, names: list[str]) -> list[str]:
-    """Those that can't be copied: sockets, pipes, devices."""
+    """Return names that can't be copied: sockets, pipes, devices."""
 
     def plain(name: str) -> bool:
         mode = os.lstat(f"{folder}/{name}").st_mode

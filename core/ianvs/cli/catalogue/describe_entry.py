@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from ianvs.base.errors import IanvsError, closest, one_line
 from ianvs.base.method_names import ALIASES, built_in, qualified
 from ianvs.base.package import shipped_jobs
-from ianvs.cli.catalogue.nameable import KINDS, WIDTH, Entry, listed
+from ianvs.cli.catalogue.name_registry import KINDS, WIDTH, Entry, listed
 from ianvs.plugins.loader import cause, load
 from ianvs.plugins.signature import Parameters, constructor_parameters
 

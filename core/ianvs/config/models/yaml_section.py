@@ -40,7 +40,7 @@ _FORMS: dict[str, type | tuple[type, ...]] = {
 
 
 @dataclass(frozen=True)
-class ReadAs:
+class ByYamlType:
     """The forms in which a file may give a value, where they differ from the type of the field.
 
     Errors are those of the form that the file uses.

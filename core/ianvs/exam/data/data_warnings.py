@@ -26,23 +26,23 @@ _BLOCK = 1 << 16  # samples, at most
 _DRAWN = 64
 
 
-def doubts_of(fingerprint: str, cache_dir: Path) -> dict[str, str] | None:
+def data_warnings_of(fingerprint: str, cache_dir: Path) -> dict[str, str] | None:
     """Sentences by the name of what they doubt; None where the dataset has not been looked at."""
     doubts: dict[str, str] | None = read_memo(_memo(fingerprint, cache_dir))
     return doubts
 
 
-def find_doubts(dataset: Dataset, cache_dir: Path) -> None:
+def find_data_warnings(dataset: Dataset, cache_dir: Path) -> None:
     """Look at every sample, unless that was done before."""
-    if doubts_of(dataset.fingerprint, cache_dir) is None:
-        write_memo(_memo(dataset.fingerprint, cache_dir), _doubts(dataset))
+    if data_warnings_of(dataset.fingerprint, cache_dir) is None:
+        write_memo(_memo(dataset.fingerprint, cache_dir), _warnings_by_code(dataset))
 
 
 def _memo(fingerprint: str, cache_dir: Path) -> Path:
     return cache_dir / FOLDER / f"{digest_of([_VERSION, fingerprint])[:32]}.json"
 
 
-def _doubts(dataset: Dataset) -> dict[str, str]:
+def _warnings_by_code(dataset: Dataset) -> dict[str, str]:
     train, test, names = dataset.train, dataset.test, dataset.classes
     doubts: dict[str, str] = {}
     if names and train.y.dtype != object:
@@ -58,7 +58,7 @@ def _doubts(dataset: Dataset) -> dict[str, str]:
         if taught.sum() == 1 and "ignored classes" not in doubts:
             only = names[int(taught.argmax())]
             doubts["one class"] = f"all training samples are of one class, '{only}': there is nothing to tell apart."
-    (gaps, taught_digests), (gaps_in_test, digests) = _looked_at(train), _looked_at(test)
+    (gaps, taught_digests), (gaps_in_test, digests) = _sampled_rows(train), _sampled_rows(test)
     for part, samples, broken in (("training", train, gaps), ("test", test, gaps_in_test)):
         if broken.size:
             doubts[f"gaps in the {part} part"] = (
@@ -86,7 +86,7 @@ def _counts(samples: Table) -> NDArray[np.int64]:
     return total
 
 
-def _looked_at(samples: Table) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+def _sampled_rows(samples: Table) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """(positions of samples with numbers that are not finite, (N,) digests of all samples)."""
     if (encoded := encoded_in(samples.x)) is not None:  # equal files are equal images, and whole numbers are finite
         prefixes = encoded.digests[:, :8].copy()

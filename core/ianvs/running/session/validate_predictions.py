@@ -1,4 +1,4 @@
-"""Answers of a paradigm to samples that are asked at once, checked where they are given; and how they are compared."""
+"""Validates and compares the predictions that a paradigm returns in one call."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,10 +14,10 @@ from ianvs.exam.paradigms import Predictions
 from ianvs.exam.scenarios.views import TestView
 
 Asking = Callable[[TestView], object]
-"""A paradigm's method, with all but the data."""
+"""A method of a paradigm, bound to all arguments but the data."""
 
 
-def checked_answers(
+def validated_predictions(
     kind: DataType,
     classes: int,
     x: Column,
@@ -59,19 +59,19 @@ def checked_answers(
 
 
 def _of_shape(*shape: int) -> NDArray[np.uint8]:
-    """Zeros that take no memory; np.broadcast_to takes as long as all other checks."""
+    """Zeros that take no memory; np.broadcast_to would take as long as all other checks."""
     return np.ndarray(shape, np.uint8, b"\0", strides=(0,) * len(shape))
 
 
-def alike(value: Any, other: Any) -> bool:
-    """Whether two answers, or all answers to some samples, are the same: numbers, texts, or what holds such."""
+def is_equal(value: Any, other: Any) -> bool:
+    """Whether two predictions, or two collections of them, are equal: numbers, strings, or containers of these."""
     if isinstance(value, dict) and isinstance(other, dict):
-        return value.keys() == other.keys() and all(alike(value[name], other[name]) for name in value)
+        return value.keys() == other.keys() and all(is_equal(value[name], other[name]) for name in value)
     if isinstance(value, list | tuple) and isinstance(other, list | tuple):
-        return len(value) == len(other) and all(map(alike, value, other))
+        return len(value) == len(other) and all(map(is_equal, value, other))
     return bool(np.array_equal(value, other))
 
 
-def picked(answers: Any, rows: Any) -> Any:
-    """The checked answers at `rows`, (n,) positions."""
+def select_rows(answers: Any, rows: Any) -> Any:
+    """Return the validated predictions at `rows`, (n,) positions."""
     return answers[np.asarray(rows)] if isinstance(answers, np.ndarray) else [answers[row] for row in rows]

@@ -75,7 +75,7 @@ def engine_class(job: JobSpec) -> type[Engine]:
     return Engine
 
 
-class EarlyEngine:
+class SharedLocalEngine:
     """The local engine of a job, opened for whoever needs it first: the inspector's processes are forked from it, too.
 
     What takes seconds is so imported once. engine: None before, and where tasks can't be forked.

@@ -1,4 +1,4 @@
-"""What is stored of a case's answers: whether any is missing, and their scores."""
+"""Checks which stored predictions of a case are missing or damaged, and scores complete ones."""
 
 from ianvs.base.digests import CHANGED_MESSAGE
 from ianvs.config.contracts import runner_named
@@ -8,8 +8,8 @@ from ianvs.running.session.contract_case import score_contract_case
 from ianvs.store import CaseStore
 
 
-def to_answer(request: CaseRequest, store: CaseStore) -> bool:
-    """Whether anything has to be answered, after what can't be believed was dropped."""
+def needs_evaluation(request: CaseRequest, store: CaseStore) -> bool:
+    """Remove damaged files, and return whether rounds have to be run."""
     case = request.case
     if runner_named(request.algorithm.contract) is not None:
         return store.evaluated_facts(case.id) is None
@@ -33,13 +33,12 @@ def to_answer(request: CaseRequest, store: CaseStore) -> bool:
     return True
 
 
-def score_answers(request: CaseRequest, store: CaseStore) -> None:
-    """Score what was answered and, unless the case pauses, declare the result: a metric that fails is a failure of the
-    case."""
+def score_evaluated(request: CaseRequest, store: CaseStore) -> None:
+    """Score stored predictions and, unless the case pauses, write the result. If a metric fails, the case fails."""
     runner, facts = runner_named(request.algorithm.contract), store.evaluated_facts(request.case.id)
     if runner is not None:
         facts = score_contract_case(runner, request, store)
     else:
         score_case(request)
-    if facts is not None:  # else it pauses
+    if facts is not None:  # None: it pauses
         store.finish(request.case.id, facts)

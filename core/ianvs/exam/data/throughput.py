@@ -5,7 +5,7 @@ import time
 _SAID = 10.0  # seconds between two words on how it goes on
 
 
-class Pace:
+class Throughput:
     """How fast something goes on, in words, not more often than every few seconds."""
 
     def __init__(self, done: int = 0) -> None:

@@ -1,7 +1,7 @@
-"""The keeper of an exam that asks before it tells: which chunk may be asked, what its first answer was, what is told.
+"""Serves a prequential stream: the chunks to predict, and the labels revealed after predictions.
 
-A chunk is asked, then answered, then told, in this order and once. Labels of chunks that were not answered are nowhere
-but here.
+A chunk is served without labels, predicted, and then revealed, in this order and once. Labels of chunks that were not
+predicted are only here.
 """
 
 import copy
@@ -22,19 +22,19 @@ from ianvs.exam.data_types import DataType
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.exam.scenarios.feedback_view import Told
 from ianvs.exam.scenarios.views import TrainView
-from ianvs.running.session.checked_answers import alike, picked
 from ianvs.running.session.feed import Chunk, DataFeed, joined
 from ianvs.running.session.stream_journal import Journal
 from ianvs.running.session.stream_order import StreamOrder
 from ianvs.running.session.stream_scores import StreamScores
+from ianvs.running.session.validate_predictions import is_equal, select_rows
 
 Ahead = Callable[[Sequence[Part]], list[Any]]
-"""Answers of a copy to some parts, one after the other."""
+"""Predicts parts with a copy of the learner, one after the other."""
 
 
 @dataclass(frozen=True)
-class AskedChunk:
-    """The samples of a chunk, and nothing else of it. number: counts from 1. name: what errors call it."""
+class UnlabelledChunk:
+    """The samples of a chunk without labels. number: counts from 1. name: its name in errors."""
 
     number: int
     x: Column
@@ -43,8 +43,8 @@ class AskedChunk:
 
 
 @dataclass(frozen=True)
-class ToldChunk:
-    """What a learner is told of a chunk. classes: that it teaches."""
+class RevealedChunk:
+    """A chunk with revealed labels or other feedback. classes: of its labels."""
 
     number: int
     view: TrainView | Told
@@ -53,14 +53,14 @@ class ToldChunk:
 
 @dataclass
 class _Times:
-    """Of a round, by the keeper's clock; cpu: processor seconds of answering alone."""
+    """Times of a round. cpu: CPU seconds of predictions only."""
 
     answering: float = 0.0
     learning: float = 0.0
     cpu: float = 0.0
 
 
-class StreamKeeper:
+class PrequentialServer:
     """Of one case. tells: whether anything is told at all; nothing is to the reference that remembers nothing. hears:
     whether what is told comes as Told, beside the answers, and not as training data.
 
@@ -89,21 +89,21 @@ class StreamKeeper:
         self._ahead, self._between = ahead, between
         self._chunks = [(k, chunk) for k in range(1, len(exam.rounds) + 1) for chunk in feed.chunks(k)]
         self._starts = np.cumsum([0, *(chunk.size for _, chunk in self._chunks)])
-        self._answers: dict[int, Any] = {}  # of this round, and of earlier chunks of which something is to be told
-        self._next = self._end = 0  # chunks from 0: the one to be asked, and that with which the round is over
+        self._answers: dict[int, Any] = {}  # predictions of this round, and of earlier chunks that are not revealed yet
+        self._next = self._end = 0  # chunks from 0: the next one, and the end of the round
         self._round = 0
         self._begun = self._is_asked = False
         self._journal: Journal
         self._since = self._cpu_since = 0.0
         self.times = _Times()
-        self.differing: list[int] = []  # chunks that are answered otherwise than they were before a kill
-        self.samples = 0  # that were told in this step
+        self.differing: list[int] = []  # chunks with other predictions than before a kill
+        self.samples = 0  # revealed in this step
         flow = [part.positions for _, chunk in self._chunks for part in chunk.parts]
         self._flow = np.concatenate([np.empty(0, np.int64), *flow])
         self._scores = StreamScores(exam.dataset, kind, spec, self._flow)
 
     def begin(self, step: int) -> None:
-        """Round `step` is to come; nothing of it was asked yet."""
+        """Prepare for round `step`."""
         self._next, self._end = self._bounds(step)
         self._round, self._begun, self._is_asked = step, False, False
         self._near: dict[int, list[NDArray[np.float64]]] = {shift: [] for shift in self._spec.near_future}
@@ -112,7 +112,7 @@ class StreamKeeper:
         self.times, self.differing, self.samples = _Times(), [], 0
 
     def start(self) -> None:
-        """The learner wants the round. Raises ExamRuleError where it has had it."""
+        """Start serving the round. Raises ExamRuleError if it was served before."""
         if self._begun:
             raise ExamRuleError(
                 f"feed({self._round}) was called before: the stream of round {self._round} is served once. Feedback to "
@@ -121,14 +121,14 @@ class StreamKeeper:
             )
         self._begun, self._since = True, 0.0
 
-    def question(self) -> AskedChunk | None:
-        """The next chunk; None where the round is over."""
+    def question(self) -> UnlabelledChunk | None:
+        """Return the next chunk to predict; None at the end of the round."""
         if not self._begun or self._is_asked:
             last = f"chunk {self._next + 2} comes after the predictions for chunk {self._next + 1}"
             raise ExamRuleError(last if self._begun else "call feed() first: it begins the round.", code="broken-rule")
         if self._since:
             self.times.learning += time.perf_counter() - self._since
-            self._learnt(self._next - 1)
+            self._after_learning(self._next - 1)
         if self._next == self._end:
             self._since = 0.0
             return None
@@ -136,10 +136,10 @@ class StreamKeeper:
         x = presented(columns_of(chunk.parts, ("x",))["x"], 1)
         self._is_asked = True
         self._since, self._cpu_since = time.perf_counter(), self._cpu()
-        return AskedChunk(chunk.number, x, chunk.name, chunk.parts[0].samples.y.shape[1:])
+        return UnlabelledChunk(chunk.number, x, chunk.name, chunk.parts[0].samples.y.shape[1:])
 
-    def answered(self, number: int, labels: Any, caller: str) -> ToldChunk | None:
-        """Take the checked answers to the chunk that was asked, and tell what is to be told by now."""
+    def answered(self, number: int, labels: Any, caller: str) -> RevealedChunk | None:
+        """Store the validated predictions of the last chunk, and return the chunk that is revealed after it."""
         self.times.answering += time.perf_counter() - self._since
         self.times.cpu += max(0.0, self._cpu() - self._cpu_since)
         t, chunk = self._next, self._chunks[self._next % len(self._chunks)][1]
@@ -151,39 +151,39 @@ class StreamKeeper:
             raise ExamRuleError(
                 f"predictions for chunk {number}, but the present one is chunk {chunk.number}.", code="broken-rule"
             )
-        answers = self._kind.shortened(copy.deepcopy(labels))[0]  # a learner may change what it has said later
+        answers = self._kind.shortened(copy.deepcopy(labels))[0]  # a learner may change its result object later
         first = self._journal.first(t)
         if first is None:
             self._journal.add(t, answers)
         else:
             first = self._checked(chunk, first, caller)
-            if not alike(first, answers):
+            if not is_equal(first, answers):
                 self.differing.append(chunk.number)
             answers = first
         self._answers[t] = answers
         self._is_asked, self._next = False, t + 1
-        due = self._order.told_after(t) if self._tells else None
-        reply = None if due is None else self._told_chunk(due)
+        due = self._order.revealed_after(t) if self._tells else None
+        reply = None if due is None else self._revealed_chunk(due)
         self._since = time.perf_counter()
         return reply
 
     def record(self, *, last: bool) -> dict[str, NDArray[Any]]:
-        """What is stored of the round, which is over: (n,) of its episodes each, in their order.
+        """Return the arrays (n,) to store for the completed round, in the order of its samples.
 
-        last: no round comes after it. near S: scores of the answers of copies, chunk after chunk.
+        last: whether it is the last round. near S: scores of the copies' predictions, chunk after chunk.
         """
         begin, end = self._bounds(self._round)
         numbers = range(begin, end)
         of_round = slice(self._starts[begin], self._starts[end])
         where, sizes = self._flow[of_round], np.diff(self._starts[begin : end + 1])
-        tellings = [self._order.told_at(index, len(self._chunks)) if self._tells else -1 for index in numbers]
-        answers = _as_one([self._answers[index] for index in numbers])
+        tellings = [self._order.revealed_at(index, len(self._chunks)) if self._tells else -1 for index in numbers]
+        answers = _concatenated([self._answers[index] for index in numbers])
         stored: dict[str, NDArray[Any]] = {
             "episode": np.arange(of_round.start, of_round.stop),
             "sample": where,
             "chunk": np.repeat(np.array(numbers, np.int64), sizes),
             "told_at": np.repeat(np.array(tellings, np.int64), sizes),
-            "scores": self._scores.of_answers(where, answers),
+            "scores": self._scores.scores_of_answers(where, answers),
             "truth": self._scores.truth[of_round],
             "said": self._scores.answer_numbers(answers),
         }
@@ -191,19 +191,21 @@ class StreamKeeper:
             if values is not None:
                 stored[name] = values[of_round]
         if self._tells:
-            stored |= {f"near {shift}": _joined(scores) for shift, scores in self._near.items()}
+            stored |= {f"near {shift}": _concatenated_scores(scores) for shift, scores in self._near.items()}
         spec = self._spec
         stored["settings"] = np.array([spec.delay, spec.window, spec.start, spec.r_max])
         if last and self._tells and self._spec.second_pass:
             parts = [part for _, chunk in self._chunks for part in chunk.parts]
             again = zip(parts, self._ahead(parts), strict=True)
-            stored["second"] = _joined([self._scores.of_answers(part.positions, labels) for part, labels in again])
+            stored["second"] = _concatenated_scores(
+                [self._scores.scores_of_answers(part.positions, labels) for part, labels in again]
+            )
         return stored
 
     def end(self) -> None:
-        """The round is stored: answers that nothing is told of any more are forgotten."""
+        """Discard predictions that are not needed any more, once the round is stored."""
         self._journal.close()
-        waiting = {index for index in self._answers if self._order.told_at(index, len(self._chunks)) >= self._end}
+        waiting = {index for index in self._answers if self._order.revealed_at(index, len(self._chunks)) >= self._end}
         for index in [chunk for chunk in self._answers if chunk not in waiting or not self._tells]:
             del self._answers[index]
         needed = {self._chunks[index][0] for index in self._answers}
@@ -212,26 +214,28 @@ class StreamKeeper:
                 self._journals(number).unlink(missing_ok=True)
 
     @property
-    def told_so_far(self) -> int:
-        """Samples that had been told when the round was over."""
+    def revealed_so_far(self) -> int:
+        """Return the number of samples revealed by the end of the round."""
         if not self._tells:
             return 0
-        ends = [self._order.told_at(index, len(self._chunks)) for index in range(len(self._chunks))]
+        ends = [self._order.revealed_at(index, len(self._chunks)) for index in range(len(self._chunks))]
         return sum(c.size for (_, c), end in zip(self._chunks, ends, strict=True) if 0 <= end < self._end)
 
     # --- within -------------------------------------------------------------------------------------------------
 
     def _bounds(self, step: int) -> tuple[int, int]:
-        """The first chunk of a round, and the one after its last; (0, 0) where it has none."""
+        """Return [start, end) of the chunks of a round; (0, 0) if it has none."""
         numbers = [index for index, (round_, _) in enumerate(self._chunks) if round_ == step]
         return (numbers[0], numbers[-1] + 1) if numbers else (0, 0)
 
     def _remember(self, before: int) -> None:
-        """The answers to chunks of earlier rounds that something is told of later."""
+        """Load the predictions of earlier chunks that are revealed later."""
         lacking = {
             index
             for index in range(before)
-            if self._tells and self._order.told_at(index, len(self._chunks)) >= before and index not in self._answers
+            if self._tells
+            and self._order.revealed_at(index, len(self._chunks)) >= before
+            and index not in self._answers
         }
         for number in sorted({self._chunks[index][0] for index in lacking}):
             journal = Journal(self._journals(number))
@@ -241,8 +245,8 @@ class StreamKeeper:
         if gone := lacking - self._answers.keys():
             raise PluginError(f"the answers to chunk {min(gone) + 1} of the stream are gone", code="missing-file")
 
-    def _learnt(self, chunk: int) -> None:
-        """The learner has learnt from what was told after `chunk`."""
+    def _after_learning(self, chunk: int) -> None:
+        """Record that the learner was trained after `chunk`."""
         self._between(self._chunks[chunk][1])
         if (chunk + 1) % self._spec.near_future_every or not self._tells:
             return
@@ -252,43 +256,43 @@ class StreamKeeper:
         parts = [self._chunks[chunk + 1 + shift][1].parts for shift in shifts]
         answers = iter(self._ahead([part for chunk_parts in parts for part in chunk_parts]))
         for shift, chunk_parts in zip(shifts, parts, strict=True):
-            self._near[shift] += [self._scores.of_answers(part.positions, next(answers)) for part in chunk_parts]
+            self._near[shift] += [self._scores.scores_of_answers(part.positions, next(answers)) for part in chunk_parts]
 
-    def _told_chunk(self, chunk: int) -> ToldChunk:
+    def _revealed_chunk(self, chunk: int) -> RevealedChunk:
         piece = self._chunks[chunk][1]
         view = self._feed.chunk(piece)
         if not self._hears:
             self.samples += piece.size
             given = {name: presented(values, 1) for name, values in view.columns.items()}
-            return ToldChunk(piece.number, TrainView(given, name=view.name, passes=view.passes), piece.classes)
+            return RevealedChunk(piece.number, TrainView(given, name=view.name, passes=view.passes), piece.classes)
         answers, rows = self._answers[chunk], np.arange(piece.size)
         labels = self._labels(piece)
         kind = self._spec.feedback
         if kind != "label" and labels.ndim == 1 and labels.dtype.kind in "iu":
-            rows = np.flatnonzero(labels >= 0)  # of what is withheld nothing else is told
+            rows = np.flatnonzero(labels >= 0)  # samples with hidden labels are not revealed at all
         self.samples += len(rows)
-        feedback = labels if kind == "label" else self._judged(chunk, labels, answers)
+        feedback = labels if kind == "label" else self._feedback_on(chunk, labels, answers)
         columns = {
             "x": in_hand(columns_of(piece.parts, ("x",))["x"].gather(rows)),
-            "answers": in_hand(copy.deepcopy(picked(answers, rows))),
+            "answers": in_hand(copy.deepcopy(select_rows(answers, rows))),
             "told": in_hand(copy.deepcopy(feedback[rows])),
         }
         episodes = np.asarray(self._starts[chunk] + rows, np.int64)
         heard = Told(columns, kind=kind, name=view.name, episodes=episodes, delay=self._spec.delay)
-        return ToldChunk(piece.number, heard, piece.classes if kind == "label" else ())
+        return RevealedChunk(piece.number, heard, piece.classes if kind == "label" else ())
 
-    def _judged(self, chunk: int, labels: NDArray[Any], answers: Any) -> NDArray[Any]:
-        """(n,) whether each answer is right, what it is worth, or that in words."""
+    def _feedback_on(self, chunk: int, labels: NDArray[Any], answers: Any) -> NDArray[Any]:
+        """Return (n,) feedback on predictions: whether each is correct, its score, or a text."""
         positions = self._positions(chunk)
-        scores = self._scores.of_answers(positions, answers, labels)
+        scores = self._scores.scores_of_answers(positions, answers, labels)
         if self._spec.feedback == "correctness":
             return np.asarray(scores >= self._spec.r_max)
         if self._spec.feedback == "score":
             return scores
-        return column([self._scores.in_words(*triple) for triple in zip(positions, labels, scores, strict=True)])
+        return column([self._scores.feedback_text(*triple) for triple in zip(positions, labels, scores, strict=True)])
 
     def _checked(self, chunk: Chunk, answers: Any, caller: str) -> Any:
-        part = chunk.parts[0] if len(chunk.parts) == 1 else _asked_for(chunk)
+        part = chunk.parts[0] if len(chunk.parts) == 1 else _part_of(chunk)
         unseen = self._exam.rules.unseen != "none"
         checked = self._kind.checker(part, len(self._exam.dataset.classes), unseen=unseen)(answers, caller)
         return self._kind.shortened(checked)[0]
@@ -300,18 +304,18 @@ class StreamKeeper:
         return self._flow[self._starts[chunk] : self._starts[chunk + 1]]
 
 
-def _joined(pieces: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def _concatenated_scores(pieces: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.concatenate(pieces) if pieces else np.empty(0)
 
 
-def _as_one(answers: Sequence[Any]) -> Any:
-    """Checked answers to several chunks, one after the other."""
+def _concatenated(answers: Sequence[Any]) -> Any:
+    """Concatenate the validated predictions of several chunks."""
     shapes = {answer.shape[1:] if isinstance(answer, np.ndarray) else None for answer in answers}
     alone = len(shapes) != 1 or None in shapes
     return [answer for of_chunk in answers for answer in of_chunk] if alone else np.concatenate(answers)
 
 
-def _asked_for(chunk: Chunk) -> Part:
-    """What answers to a chunk over the end of a round are checked against."""
+def _part_of(chunk: Chunk) -> Part:
+    """Return the part of a chunk, also of one that extends beyond a round, to validate predictions."""
     [part, *more] = joined(chunk.parts)
     return part if not more else Part(part.samples, np.concatenate([piece.positions for piece in (part, *more)]))
