@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 from ianvs.base.entry_points import installed
 from ianvs.config.models import FILE_KINDS
 from ianvs.config.models.samples import DatasetSpec
-from ianvs.config.models.yaml_section import NamedSpec, Spec
+from ianvs.config.models.section import NamedSpec, Spec
 from ianvs.exam.data.named import Source
 from ianvs.exam.paradigms import GROUP, PARADIGMS
 from ianvs.exam.scenarios.drawn import SEEDS

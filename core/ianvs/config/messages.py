@@ -15,7 +15,7 @@ from ianvs.base.errors import ValidationError, closest, code_of, one_line
 from ianvs.base.secrets import is_secret
 from ianvs.config.models import FILE_KINDS
 from ianvs.config.models.base import Slip, at, described
-from ianvs.config.models.yaml_section import ByYamlType, Spec
+from ianvs.config.models.section import ByYamlType, Spec
 from ianvs.config.strict_yaml import Document, Steps
 
 GPU_WORDS = ("gpu", "GPU", "cuda:0", "gpu:0", "nvidia")

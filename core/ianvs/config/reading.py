@@ -12,7 +12,7 @@ from ianvs.config.messages import home_of, problems_of, slip_problem
 from ianvs.config.models import FILE_KINDS, AlgorithmSpec, TestEnvSpec
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from ianvs.config.models.base import at, described, entries
-from ianvs.config.models.yaml_section import Spec
+from ianvs.config.models.section import Spec
 from ianvs.config.overrides import Override, apply_overrides
 from ianvs.config.paths import Lookup, neighbour
 from ianvs.config.strict_yaml import Document, Step, Steps, read

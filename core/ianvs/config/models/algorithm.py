@@ -16,7 +16,7 @@ from ianvs.config.models.contract_name import NATIVE, ContractName
 from ianvs.config.models.interpreter import EnvironmentSpec, Interpreter
 from ianvs.config.models.samples import Collections
 from ianvs.config.models.search import ValuesOrRange
-from ianvs.config.models.yaml_section import (
+from ianvs.config.models.section import (
     ByYamlType,
     NamedSpec,
     NoKey,

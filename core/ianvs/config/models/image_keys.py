@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from ianvs.base.errors import InvalidValue
 from ianvs.config.models.base import described
-from ianvs.config.models.yaml_section import ByYamlType, NotEmpty
+from ianvs.config.models.section import ByYamlType, NotEmpty
 
 IGNORE = "ignore"
 """The name in `mask_values` of pixels that belong to no class."""

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo
 
 from ianvs.base.errors import InvalidValue
 from ianvs.config.models.base import lookup_of, path_text
-from ianvs.config.models.yaml_section import PlacedSpec
+from ianvs.config.models.section import PlacedSpec
 
 FOLDER = "environments"
 """Where a workspace keeps the environments that `ianvs prepare` has made."""

@@ -23,7 +23,7 @@ from ianvs.config.models.base import (
     repeats,
 )
 from ianvs.config.models.search import SearchSpec, SelectSpec, search_slips, select_slips
-from ianvs.config.models.yaml_section import ByYamlType, NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, Several, Spec
+from ianvs.config.models.section import ByYamlType, NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, Several, Spec
 from ianvs.config.strict_yaml import Document, Steps
 
 RESERVED = ("cases", "exams", "cache", "code")

@@ -24,16 +24,7 @@ from ianvs.config.models.base import (
 )
 from ianvs.config.models.class_tree import ClassTree, tree_misfits
 from ianvs.config.models.image_keys import ImageSize, MaskValues, ValueRange, class_name
-from ianvs.config.models.yaml_section import (
-    ByYamlType,
-    NamedSpec,
-    NoKey,
-    NotEmpty,
-    Options,
-    PlacedSpec,
-    Several,
-    absent_is,
-)
+from ianvs.config.models.section import ByYamlType, NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, Several, absent_is
 from ianvs.config.strict_yaml import Document, Steps
 
 _FORMS = {"index": "index", "data": "data", "data_info": "data", "url": None}

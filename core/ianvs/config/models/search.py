@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from ianvs.base.errors import InvalidValue
 from ianvs.config.models.base import Name, Slip, at
-from ianvs.config.models.yaml_section import PlacedSpec, Spec
+from ianvs.config.models.section import PlacedSpec, Spec
 from ianvs.config.strict_yaml import Steps
 
 _FORMS = "Write {values: [...]}, or for a search one of uniform, log_uniform, int: [low, high], or choice: [...]."

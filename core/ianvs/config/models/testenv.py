@@ -13,7 +13,7 @@ from ianvs.base.former_names import former_names
 from ianvs.config.models.base import FilePath, Name, Slip, at, entries, leaves, repeated
 from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.models.samples import DatasetSpec, Words, conflicting_sources
-from ianvs.config.models.yaml_section import (
+from ianvs.config.models.section import (
     ByYamlType,
     NamedSpec,
     NoKey,

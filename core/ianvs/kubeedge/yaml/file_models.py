@@ -22,8 +22,8 @@ from ianvs.config.models.algorithm import (
 )
 from ianvs.config.models.base import Name, Slip, at, leaves, repeated
 from ianvs.config.models.samples import DatasetSpec, SourceSpec, Words
+from ianvs.config.models.section import PlacedSpec, Several, absent_is
 from ianvs.config.models.testenv import MetricSpec, TestEnvSpec
-from ianvs.config.models.yaml_section import PlacedSpec, Several, absent_is
 from ianvs.kubeedge.yaml.settings import AlgorithmSettings, AnyPath, ExamSettings
 
 PARADIGM_MODULES: Mapping[str, tuple[str, ...]] = {

@@ -13,8 +13,8 @@ from ianvs.config.messages import sections_at
 from ianvs.config.models import JobFile
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from ianvs.config.models.base import at, entries, leaves, one_or_several
+from ianvs.config.models.section import Spec
 from ianvs.config.models.testenv import TestEnvSpec
-from ianvs.config.models.yaml_section import Spec
 from ianvs.config.paths import Want
 from ianvs.config.strict_yaml import Step, Steps, resolve_scalar
 from ianvs.kubeedge.yaml.file_models import ENDINGS, HUB_NAME, PARTS, KubeEdgeAlgorithm, KubeEdgeTestEnv, parser_of

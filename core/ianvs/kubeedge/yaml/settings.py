@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from ianvs.config.models.base import Name, path_text
-from ianvs.config.models.yaml_section import PlacedSpec, Spec, absent_is
+from ianvs.config.models.section import PlacedSpec, Spec, absent_is
 from ianvs.config.strict_yaml import resolve_scalar
 
 SplittingMethod = Literal["default", "fwt_splitting", "hard-example_splitting", "city_splitting"]
