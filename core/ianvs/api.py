@@ -95,7 +95,7 @@ def run(
                 )
         if keep:
             planned = require_files(job, inspector).checked_plan()
-            JobStore(job.workspace, job.name).accept(planned.of_other_source())
+            JobStore(job.workspace, job.name).accept(planned.finished_with_other_source())
         provenance = collect(job_file=job.file, imported=imports_of(job))
         damaged: set[Path] = set()
         while True:

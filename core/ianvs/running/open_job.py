@@ -14,7 +14,7 @@ from ianvs.config import load_job
 from ianvs.config.overrides import parse_overrides
 from ianvs.config.spec import JobSpec
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning.cases import cells
+from ianvs.running.planning.cases import grid_size
 from ianvs.running.planning.hyperparameters import with_hyperparameters, without_unused
 from ianvs.running.planning.sandbox_paths import inspector_sandbox
 from ianvs.running.scheduler.create_engine import SharedLocalEngine, runs_inline
@@ -101,7 +101,7 @@ def refuse_many(job: JobSpec) -> None:
     """Raise IanvsError for a grid so large that it is hardly meant, before its cases are made one by one."""
     if job.limit is not None:
         return
-    sizes = {algorithm.name: cells(algorithm.modules) for algorithm in job.algorithms}
+    sizes = {algorithm.name: grid_size(algorithm.modules) for algorithm in job.algorithms}
     cases = sum(sizes.values()) * len(job.seeds) * len(job.testenvs)
     if cases > MOST_CASES:
         largest = max(sizes, key=lambda name: sizes[name])

@@ -16,7 +16,7 @@ from ianvs.base.visible_text import visible
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.results.report.trials import drawn_text
 from ianvs.results.report.values import differing_settings, method_name
-from ianvs.running.planning.cases import PlannedAlgorithm, axes
+from ianvs.running.planning.cases import PlannedAlgorithm, grid_axes
 from ianvs.running.planning.plan import Plan, PlannedCase
 from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import search_space
@@ -80,7 +80,7 @@ def _varied(algorithm: PlannedAlgorithm) -> set[str]:
     if algorithm.trial is not None:
         return set(search_space(algorithm.spec.modules))
     if algorithm.choices is None:
-        return {name for name, values in axes(algorithm.spec.modules) if len(values) > 1}
+        return {name for name, values in grid_axes(algorithm.spec.modules) if len(values) > 1}
     return differing_settings(algorithm.choices)
 
 
@@ -111,7 +111,7 @@ class _Progress(Listener):
             self._say(f"warning: {one_line(damaged, 5)} {CHANGED_MESSAGE}; made again", "yellow")
         self._say(_opening(plan, to_do))
 
-    def noticed(self, message: str) -> None:
+    def notified(self, message: str) -> None:
         self._say(message)
 
     def more(self, to_do: int, studies: Sequence[Study] = ()) -> None:
@@ -137,7 +137,7 @@ class _Progress(Listener):
 class SaidOfData(Listener):
     """What is said while data are prepared, and nothing else."""
 
-    def said_of(self, subject: str, message: str) -> None:
+    def reading_progress(self, subject: str, message: str) -> None:
         print(f"preparing {subject}: {message}", file=sys.stderr, flush=True)
 
 
@@ -161,7 +161,7 @@ class PlainProgress(_Progress):
         if fraction == 0.0:
             self._say(f"preparing {subject}")
 
-    def said_of(self, subject: str, message: str) -> None:
+    def reading_progress(self, subject: str, message: str) -> None:
         self._say(f"preparing {subject}: {message}")
 
     def queued(self, case: PlannedCase, reason: str) -> None:
@@ -237,7 +237,7 @@ class LiveProgress(_Progress):
             self._data = self._progress.add_task(f"preparing {subject}", total=100, note="%")
         self._progress.update(self._data, completed=round(100 * fraction))
 
-    def said_of(self, subject: str, message: str) -> None:
+    def reading_progress(self, subject: str, message: str) -> None:
         if not message.endswith(" left"):  # else it is soon another
             self._say(f"preparing {subject}: {message}")
         else:

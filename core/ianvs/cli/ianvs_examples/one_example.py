@@ -30,7 +30,7 @@ from ianvs.cli.ianvs_examples.example_environment import Environment, Environmen
 from ianvs.cli.ianvs_examples.failure_owner import failed, needs_more_than_packages, refused, shortened
 from ianvs.cli.ianvs_examples.plugin_training import trains_weights
 from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, prctl
-from ianvs.running.planning.named_files import content
+from ianvs.running.planning.named_files import content_digest
 from ianvs.store.keys import digest
 from ianvs.testenv.ianvs_layouts.tiny_data import UnknownLayoutError, made, shrunk
 from ianvs.testenv.ianvs_layouts.tiny_weights import checkpoints, source_text, stand_ins
@@ -87,7 +87,9 @@ def tried(
     example = checkout.joinpath(*job.parts[:2]) if len(job.parts) > 2 else (checkout / job).parent
     packages = sorted(f"{package.name} {package.version}" for package in distributions())
     lists = None if environments is None else dict(environments.lists)
-    key = digest([asdict(limits), sys.executable, packages, lists, content(example)])  # all that decides how it goes
+    key = digest(
+        [asdict(limits), sys.executable, packages, lists, content_digest(example)]
+    )  # all that decides how it goes
     if stored.is_file() and not again and (record := json.loads(stored.read_bytes()))["key"] == key:
         return Example(**record["example"])
     begun = monotonic()

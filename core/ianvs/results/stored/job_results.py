@@ -151,7 +151,7 @@ class Results:
     def _seen(self) -> tuple[Leaderboard, PassedScores]:
         shown = {column.name: column.metric for columns in self.metrics.values() for column in columns}
         shown_columns = [shown[name] for name in self.columns]
-        seeds = self.seeds if self._chosen is None else self._chosen.seeds
+        seeds = self.seeds if self._selected is None else self._selected.seeds
         passed = PassedScores(seeds)
         board = build_leaderboard(
             passed.watch(_under_columns(self.reported, self.rank.columns)),
@@ -162,7 +162,7 @@ class Results:
             self.workspace,
             published=self.published,
             overlaps=self.overlaps,
-            chosen=self._chosen,
+            chosen=self._selected,
             contract=self.contract,
         )
         board = replace(board, studies=self.studies, notes=(*self.job_notes, *board.notes))
@@ -183,10 +183,10 @@ class Results:
     @property
     def reported(self) -> Iterable[CaseResult]:
         """What the leaderboard stands on: all results, or, where `rank` selects, what is left of them."""
-        return self if self._chosen is None else self._chosen.results
+        return self if self._selected is None else self._selected.results
 
     @cached_property
-    def _chosen(self) -> Chosen | None:
+    def _selected(self) -> Chosen | None:
         rank = self.rank
         if rank.select is None and not self.studies:
             return None

@@ -14,7 +14,7 @@ from ianvs.plugins.authors_files import imports_from
 from ianvs.processes.interpreters.lock import lock_of
 from ianvs.running.loop import Phase
 from ianvs.running.planning.cases import PlannedAlgorithm
-from ianvs.running.planning.identity import authored, train_ratio
+from ianvs.running.planning.identity import plugin_files_of, train_ratio
 from ianvs.running.planning.plan import Plan
 from ianvs.running.planning.sandbox_paths import exam_paths, readable_paths
 from ianvs.running.planning.source_snapshot import SourceSnapshot, snapshot_contents, snapshots_of
@@ -102,7 +102,7 @@ def case_request(
     code: as stored by `store_sources`.
     """
     job = plan.job
-    urls = {url for _, url, _, _ in authored(algorithm.spec)}
+    urls = {url for _, url, _, _ in plugin_files_of(algorithm.spec)}
     source = {name: bytes_ for entry in code if str(entry.file) in urls for name, bytes_ in entry.digests}
     python = {} if algorithm.spec.python is None else {"interpreter": asdict(lock_of(algorithm.spec))}
     sealing = {"sealing": {"examine": job.examine}} if job.sandboxed else {}

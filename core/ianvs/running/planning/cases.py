@@ -14,7 +14,7 @@ from ianvs.store.keys import digest
 
 
 @dataclass(frozen=True)
-class DrawnExam:
+class PerSeedExam:
     """An exam that one seed has for itself. group_id: of those of all seeds, whose cases are one row."""
 
     seed: int
@@ -22,19 +22,19 @@ class DrawnExam:
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedCases:
     """Cases that need no search. choices: of their hyperparameters; None: the grid. role: of reference runs."""
 
     choices: tuple[Mapping[str, object], ...] | None = None
     role: str = ""
 
 
-SEARCHED = Listed(())
+SEARCHED = ListedCases(())
 """No cases: those of its search's trials stand beside it. Its class is looked at, and its exam prepared."""
 
 
 @dataclass(frozen=True)
-class OfTrial:
+class TrialCases:
     """Cases of a trial. study: the key of its search.
 
     seed: the one that they have; None: every one of the job's, of the trial that won. until: the next round where the
@@ -80,8 +80,8 @@ class PlannedAlgorithm:
     exam: Mapping[str, Any]
     identity: Mapping[str, object]
     identity_digest: str
-    drawn: DrawnExam | None = None
-    origin: Listed | OfTrial = Listed()
+    drawn: PerSeedExam | None = None
+    origin: ListedCases | TrialCases = ListedCases()
     repeated: int | None = None
     accepted: Mapping[str, AcceptedCase] = field(default_factory=dict)
 
@@ -90,16 +90,16 @@ class PlannedAlgorithm:
         """As TestCase.role: of reference runs, and of repetitions."""
         if self.repeated is not None:
             return REPEAT_ROLE
-        return self.origin.role if isinstance(self.origin, Listed) else ""
+        return self.origin.role if isinstance(self.origin, ListedCases) else ""
 
     @property
     def choices(self) -> tuple[Mapping[str, object], ...] | None:
         """Hyperparameters of its cases; None: the grid of `spec`."""
-        return self.origin.choices if isinstance(self.origin, Listed) else (self.origin.hyperparameters,)
+        return self.origin.choices if isinstance(self.origin, ListedCases) else (self.origin.hyperparameters,)
 
     @property
-    def trial(self) -> OfTrial | None:
-        return self.origin if isinstance(self.origin, OfTrial) else None
+    def trial(self) -> TrialCases | None:
+        return self.origin if isinstance(self.origin, TrialCases) else None
 
     @property
     def until(self) -> int | None:
@@ -168,7 +168,7 @@ class PlannedAlgorithm:
         return replace(self, identity=identity, identity_digest=digest(identity), accepted={})
 
     def __len__(self) -> int:
-        return cells(self.spec.modules) if self.choices is None else len(self.choices)
+        return grid_size(self.spec.modules) if self.choices is None else len(self.choices)
 
 
 def repetition_of(planned: PlannedAlgorithm, repetition: int, seeds: Sequence[int]) -> PlannedAlgorithm | None:
@@ -184,8 +184,8 @@ def _options_shown(facts: Mapping[str, Any], name: str) -> dict[str, object]:
     return {**facts, name: facts[name] and without_secrets(facts[name])}
 
 
-def cells(modules: tuple[ModuleSpec, ...]) -> int:
-    return math.prod(len(values) for _, values in axes(modules))
+def grid_size(modules: tuple[ModuleSpec, ...]) -> int:
+    return math.prod(len(values) for _, values in grid_axes(modules))
 
 
 def own_hyperparameters(hyperparameters: Mapping[str, object], kind: str, kinds: Sequence[str]) -> dict[str, object]:
@@ -201,7 +201,7 @@ def own_hyperparameters(hyperparameters: Mapping[str, object], kind: str, kinds:
     return {name.removeprefix(prefix): value for name, value in hyperparameters.items() if name.startswith(prefix)}
 
 
-def axes(modules: tuple[ModuleSpec, ...]) -> Iterator[tuple[str, tuple[object, ...]]]:
+def grid_axes(modules: tuple[ModuleSpec, ...]) -> Iterator[tuple[str, tuple[object, ...]]]:
     """(name, values) of each hyperparameter of the grid, as the files list them, named as in a case."""
     for prefix, module in prefixed(modules):
         yield from ((prefix + name, values) for name, values in module.grid)
@@ -210,7 +210,7 @@ def axes(modules: tuple[ModuleSpec, ...]) -> Iterator[tuple[str, tuple[object, .
 def grid(modules: tuple[ModuleSpec, ...]) -> Iterator[dict[str, object]]:
     """Choices of hyperparameters, the last named one changing fastest, as the files list them."""
     constants = {prefix + name: value for prefix, m in prefixed(modules) for name, value in m.constants.items()}
-    listed = list(axes(modules))
+    listed = list(grid_axes(modules))
     names = [name for name, _ in listed]
     for choice in itertools.product(*(values for _, values in listed)):
         yield {**constants, **dict(zip(names, choice, strict=True))}

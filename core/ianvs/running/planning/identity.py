@@ -24,7 +24,7 @@ from ianvs.plugins.source import file_digests, source_of
 from ianvs.processes.interpreters.lock import lock_of
 from ianvs.running.inspector import ParadigmFacts
 from ianvs.running.planning.cases import prefixed
-from ianvs.running.planning.named_files import content, named_files
+from ianvs.running.planning.named_files import content_digest, named_files
 from ianvs.store.keys import digest
 
 IDENTITY_VERSION = 4
@@ -41,7 +41,7 @@ def exam_identity(
     scenario = exam.scenario
     options = {} if scenario is None else dict(scenario.options)
     if isinstance(file := options.get("file"), str):  # a file that a scenario is read from counts by its content
-        options["file"] = _content(Path(file))
+        options["file"] = _model_digest(Path(file))
     facts: dict[str, object] = {
         "version": IDENTITY_VERSION,
         "dataset": dataset_fingerprint,
@@ -61,7 +61,7 @@ def exam_identity(
     written = [(question.name, question.url) for question in exam.questions]
     written += [(type_spec.name, type_spec.url)] if (type_spec := exam.dataset.data_type) else []
     facts |= {f"source of {name}": source_of(str(url), name) for name, url in written if url is not None}
-    return {**facts, **_counted(contract_named(exam.contract).exam_identity(exam))}
+    return {**facts, **_digestible(contract_named(exam.contract).exam_identity(exam))}
 
 
 def algorithm_identity(
@@ -75,8 +75,8 @@ def algorithm_identity(
         "modules": {module.type: module.name for module in algorithm.modules},
         "source": algorithm_source(job, algorithm),
         "train_ratio": train_ratio(exam, algorithm),
-        "model_eval": None if paradigm.reference or exam.gate is None else _count(exam.gate),
-        "initial_model": _content(algorithm.initial_model, job.workspace / "cache"),
+        "model_eval": None if paradigm.reference or exam.gate is None else _digest_value(exam.gate),
+        "initial_model": _model_digest(algorithm.initial_model, job.workspace / "cache"),
         "threads": job.threads,
     }
     if files := named_files(job, algorithm):
@@ -98,7 +98,7 @@ def algorithm_identity(
     if algorithm.python is not None:
         facts["interpreter"] = lock_of(algorithm).identity
     if contract.name != NATIVE:
-        facts |= {"contract": contract.name, **_counted(contract.algorithm_identity(algorithm))}
+        facts |= {"contract": contract.name, **_digestible(contract.algorithm_identity(algorithm))}
     return facts
 
 
@@ -118,7 +118,7 @@ def published_pictures(algorithm: AlgorithmSpec) -> dict[str, object]:
 def algorithm_source(job: JobSpec, algorithm: AlgorithmSpec) -> dict[str, str]:
     """{file: digest} of what its authors have written."""
     digests: dict[str, str] = {}
-    for prefix, url, name, group in authored(algorithm):
+    for prefix, url, name, group in plugin_files_of(algorithm):
         digests |= {prefix + file: content for file, content in source_of(url, name, group, source_home(job)).items()}
     return digests
 
@@ -128,7 +128,7 @@ def source_home(job: JobSpec) -> Path:
     return job.working_directory or job.file.parent
 
 
-def authored(algorithm: AlgorithmSpec) -> Iterator[tuple[str, str | None, str, str]]:
+def plugin_files_of(algorithm: AlgorithmSpec) -> Iterator[tuple[str, str | None, str, str]]:
     """(prefix, url, name, group) of its modules, and of a paradigm and a contract that have no version of ours.
 
     prefix: of the names of its files.
@@ -176,23 +176,23 @@ def metric_key(metric: MetricSpec, score: MetricSpec | None = None) -> str:
     return f"{safe}-{digest(facts)[:10]}"
 
 
-def _counted(facts: Mapping[str, object]) -> dict[str, object]:
+def _digestible(facts: Mapping[str, object]) -> dict[str, object]:
     """What a contract says, a metric by its source and a file by its content."""
-    return {name: _count(value) for name, value in facts.items()}
+    return {name: _digest_value(value) for name, value in facts.items()}
 
 
-def _count(value: object) -> object:
+def _digest_value(value: object) -> object:
     if isinstance(value, MetricSpec):
         return metric_key(value)
     if isinstance(value, GateSpec):
-        return _counted({name: getattr(value, name) for name in ("metric", "threshold", "operator", "mode")})
+        return _digestible({name: getattr(value, name) for name in ("metric", "threshold", "operator", "mode")})
     if isinstance(value, Mapping):
-        return _counted(value)
+        return _digestible(value)
     if isinstance(value, list | tuple):
-        return [_count(part) for part in value]
-    return _content(value) if isinstance(value, Path) else value
+        return [_digest_value(part) for part in value]
+    return _model_digest(value) if isinstance(value, Path) else value
 
 
-def _content(model: Path | str | None, cache: Path | None = None) -> str | None:
+def _model_digest(model: Path | str | None, cache: Path | None = None) -> str | None:
     """A model file counts by its content, a model's name by itself."""
-    return content(model, cache) if isinstance(model, Path) else model
+    return content_digest(model, cache) if isinstance(model, Path) else model

@@ -32,7 +32,7 @@ def named_files(job: JobSpec, algorithm: AlgorithmSpec, taken: Collection[str] |
     """
     places, cache = (_home(job), job.workspace.resolve()), job.workspace / "cache"
     return {
-        name: content(path, cache)
+        name: content_digest(path, cache)
         for _, key, _, text in _texts(algorithm)
         if taken is None or key in taken
         for name, path in _paths(_home(job), key, text).items()
@@ -60,15 +60,15 @@ def named_servers(algorithm: AlgorithmSpec) -> dict[str, Location | None]:
     }
 
 
-def located(value: object, home: Path) -> Any:
+def absolute_paths(value: object, home: Path) -> Any:
     """A hyperparameter for a plugin that works elsewhere: relative paths of what lies below `home` are absolute.
 
     A plain word may be the name of anything, and stays, whatever lies there.
     """
     if isinstance(value, Mapping):
-        return {key: located(part, home) for key, part in value.items()}
+        return {key: absolute_paths(part, home) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(located(part, home) for part in value)
+        return type(value)(absolute_paths(part, home) for part in value)
     if not isinstance(value, str) or not ("/" in value or _LIKE_A_FILE.fullmatch(value.rpartition(",")[2].strip())):
         return value
     if _existing_path(home, value) is not None:
@@ -78,7 +78,7 @@ def located(value: object, home: Path) -> Any:
     return ",".join(str(path) if path else part for path, part in zip(paths, parts, strict=True))
 
 
-def unfound_files(job: JobSpec) -> Iterator[ValidationError]:
+def missing_file_warnings(job: JobSpec) -> Iterator[ValidationError]:
     """A warning for each hyperparameter that looks like the path of a file, where none is."""
     home = _home(job)
     for algorithm in job.algorithms:
@@ -94,7 +94,7 @@ def unfound_files(job: JobSpec) -> Iterator[ValidationError]:
                 )
 
 
-def content(path: Path, cache: Path | None = None) -> str:
+def content_digest(path: Path, cache: Path | None = None) -> str:
     """SHA-256 of a file, or of the files of a folder and their names. cache: remembers it while none has changed."""
     memo = None if cache is None else cache / "digests" / f"{digest_of(['content', os.fspath(path)])[:32]}.json"
     try:
@@ -131,7 +131,7 @@ def _texts(algorithm: AlgorithmSpec) -> Iterator[tuple[ModuleSpec, str, int, str
         listed = {name: (value,) for name, value in module.constants.items()} | dict(module.grid)
         for name, values in listed.items():
             for position, value in enumerate(values):
-                yield from ((module, name, position, text) for text in _within(value, name))
+                yield from ((module, name, position, text) for text in _strings_in(value, name))
 
 
 def _place_of_value(module: ModuleSpec, key: str, position: int) -> Location | None:
@@ -139,15 +139,15 @@ def _place_of_value(module: ModuleSpec, key: str, position: int) -> Location | N
     return places[position] if position < len(places) else module.place
 
 
-def _within(value: object, name: str) -> Iterator[str]:
+def _strings_in(value: object, name: str) -> Iterator[str]:
     if isinstance(value, str) and not is_secret(name):
         yield value
     elif isinstance(value, Mapping):
         for key, part in value.items():
-            yield from _within(part, name if is_secret(name) else str(key))
+            yield from _strings_in(part, name if is_secret(name) else str(key))
     elif isinstance(value, list | tuple):
         for part in value:
-            yield from _within(part, name)
+            yield from _strings_in(part, name)
 
 
 def _paths(home: Path, key: str, text: str) -> dict[str, Path]:

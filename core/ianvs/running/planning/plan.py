@@ -19,7 +19,7 @@ from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.case_conditions import alternatives, fits
-from ianvs.running.planning.cases import SEARCHED, DrawnExam, PlannedAlgorithm, repetition_of
+from ianvs.running.planning.cases import SEARCHED, PerSeedExam, PlannedAlgorithm, repetition_of
 from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_keys
 from ianvs.running.planning.references import PlannedReferences, plan_references
 from ianvs.running.planning.server_version import with_server_version
@@ -85,29 +85,29 @@ class Plan:
         return secrets_in(self.job)
 
     def __len__(self) -> int:
-        if self._chosen:
+        if self._selected:
             return sum(1 for _ in self.cases())
         return sum(len(algorithm) * len(algorithm.seeds(self.job.seeds)) for algorithm in self.algorithms)
 
     def __iter__(self) -> Iterator[PlannedCase]:
-        return self._looked_at(self.cases())
+        return self._with_state(self.cases())
 
-    def taking(self, resources: ResourcesSpec | None) -> Iterator[PlannedCase]:
+    def with_resources(self, resources: ResourcesSpec | None) -> Iterator[PlannedCase]:
         """Those whose algorithm asks for these."""
-        return self._looked_at(
+        return self._with_state(
             (case, algorithm) for case, algorithm in self.cases() if algorithm.spec.resources == resources
         )
 
     def stored(self) -> Iterator[PlannedCase]:
         """Those of which something is stored, in the same order; all others, and there may be a million, are new."""
-        if self._chosen:
+        if self._selected:
             ids = stored_ids(self.store)
-            return self._looked_at(
+            return self._with_state(
                 (case, algorithm) for case, algorithm in self.cases() if case.id in ids or algorithm.trial
             )
-        return self._looked_at(stored_cases(self.algorithms, self.job.seeds, self.store))
+        return self._with_state(stored_cases(self.algorithms, self.job.seeds, self.store))
 
-    def _looked_at(self, cases: Iterable[tuple[TestCase, PlannedAlgorithm]]) -> Iterator[PlannedCase]:
+    def _with_state(self, cases: Iterable[tuple[TestCase, PlannedAlgorithm]]) -> Iterator[PlannedCase]:
         exams, damage = ExamStore(self.store.workspace), dict[str, str | None]()
         has_exams = runner_of(self.job) is None  # else nothing of an exam is
         for case, algorithm in cases:
@@ -117,7 +117,7 @@ class Plan:
 
     def cases(self) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
         """The cases alone, without a look at the disk: those that `only` and `limit` leave, and what they need."""
-        if not self._chosen:
+        if not self._selected:
             yield from self._all()
             return
         ordinary = ((case, algorithm) for case, algorithm in self._all() if case.role in ("", REPEAT_ROLE))
@@ -130,7 +130,7 @@ class Plan:
             yield from ((case, algorithm) for case, algorithm in self._all() if case.id in needed)
 
     @property
-    def _chosen(self) -> bool:
+    def _selected(self) -> bool:
         return self.job.only is not None or self.job.limit is not None
 
     def _all(self) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
@@ -187,7 +187,7 @@ class Plan:
         return planned("new", "run", changed)
 
     @cached_property
-    def _of_other_jobs(self) -> frozenset[str]:
+    def _ids_of_other_jobs(self) -> frozenset[str]:
         """Ids of cases that other jobs of the workspace have stored and this one has not: their exam may be another."""
         stored: dict[bool, set[str]] = {True: set(), False: set()}
         for name in JobStore.names(self.job.workspace):
@@ -202,13 +202,13 @@ class Plan:
         before = None
         with suppress(DamagedError):
             before = self.store.identity(predecessor) if predecessor else None
-        if before is None or predecessor in self._of_other_jobs:
+        if before is None or predecessor in self._ids_of_other_jobs:
             return None
         now = {"exam": algorithm.exam, "algorithm": algorithm.identity}
         same_exam = before["exam_id"] == algorithm.exam_id
         return EarlierCase(predecessor, tuple(identity_differences(before, now)), same_exam)
 
-    def of_other_source(self) -> dict[str, str]:
+    def finished_with_other_source(self) -> dict[str, str]:
         """{id of a case that has not finished: id of a finished one that differs from it in its source alone}."""
         return cases_of_other_source(self.algorithms, self.cases(), self.store)
 
@@ -269,7 +269,7 @@ def make_plan(
                 continue
             for seed in job.seeds:
                 facts = exam_identity(with_seed(exam, seed), spec, paradigm, fingerprint)
-                drawn = DrawnExam(seed, group_id=planned.exam_id)
+                drawn = PerSeedExam(seed, group_id=planned.exam_id)
                 algorithms.append(replace(planned, exam=facts, exam_id=digest(facts), drawn=drawn))
         named = scored_metrics(exam)
         scores.append(

@@ -17,7 +17,7 @@ from ianvs.base.types import TestCase
 from ianvs.config.spec import JobSpec, ModuleSpec, ParadigmSpec, TestEnvSpec
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.running.inspector import Inspector, ParadigmFacts, PluginFacts, ReferenceFacts
-from ianvs.running.planning.cases import Listed, PlannedAlgorithm, grid, own_hyperparameters
+from ianvs.running.planning.cases import ListedCases, PlannedAlgorithm, grid, own_hyperparameters
 from ianvs.running.planning.identity import algorithm_identity, published_pictures
 from ianvs.running.planning.named_files import named_files
 from ianvs.store.keys import digest
@@ -70,20 +70,22 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspecto
                 same = (s for s in students if s.testenv is student.testenv and s.drawn == student.drawn)
                 named = next(s for s in same if s.spec.name == name)
                 only = next(grid(named.spec.modules))  # it has one choice: the scheduler's checks see to that
-                by_student[_key(student, role)] = (named, partial(_always, only))
+                by_student[_key(student, role)] = (named, partial(_constant_values, only))
                 continue
             plugin = facts.get(student.spec.name)
             if plugin is None or plugin.bound or plugin.reference is None:
                 continue
             made = _reference(job, student, plugin.reference, role)
             reference, choices = planned.setdefault((made.exam_id, made.identity_digest), (made, {}))
-            taken_by = partial(_taken, plugin.reference.takes, [module.type for module in student.spec.modules])
+            taken_by = partial(
+                _accepted_values, plugin.reference.takes, [module.type for module in student.spec.modules]
+            )
             by_student[_key(student, role)] = (reference, taken_by)
             for hyperparameters in student.hyperparameters():
                 taken = taken_by(hyperparameters)
                 choices.setdefault(digest(taken), taken)
     algorithms = (
-        replace(student_of, origin=Listed(tuple(choices.values()), student_of.role))
+        replace(student_of, origin=ListedCases(tuple(choices.values()), student_of.role))
         for student_of, choices in planned.values()
     )
     return PlannedReferences(tuple(algorithms), by_student)
@@ -111,7 +113,7 @@ def _stateless(job: JobSpec, student: PlannedAlgorithm) -> PlannedAlgorithm:
         drawn=drawn,
         identity=identity,
         identity_digest=digest(identity),
-        origin=Listed((), STATELESS),
+        origin=ListedCases((), STATELESS),
     )
 
 
@@ -150,17 +152,17 @@ def _reference(job: JobSpec, student: PlannedAlgorithm, facts: ReferenceFacts, r
         paradigm=paradigm,
         identity=identity,
         identity_digest=digest(identity),
-        origin=Listed((), role),
+        origin=ListedCases((), role),
     )
 
 
-def _taken(takes: tuple[str, ...] | None, kinds: Sequence[str], hyperparameters: _Values) -> _Values:
+def _accepted_values(takes: tuple[str, ...] | None, kinds: Sequence[str], hyperparameters: _Values) -> _Values:
     """Of the base model's those that the reference takes. kinds: of the algorithm's modules."""
     values = own_hyperparameters(hyperparameters, "basemodel", kinds)
     return {name: value for name, value in values.items() if takes is None or name in takes}
 
 
-def _always(only: _Values, hyperparameters: _Values) -> _Values:
+def _constant_values(only: _Values, hyperparameters: _Values) -> _Values:
     return only
 
 

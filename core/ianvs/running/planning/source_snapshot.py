@@ -17,7 +17,7 @@ from ianvs.exam.metrics.registry import foreign_module
 from ianvs.exam.scenarios.scenario_catalogue import ENTRY_POINTS as SCENARIOS
 from ianvs.exam.scenarios.scenario_catalogue import is_authors
 from ianvs.plugins.source import authors_sources
-from ianvs.running.planning.identity import algorithm_source, authored, metric_keys, source_home
+from ianvs.running.planning.identity import algorithm_source, metric_keys, plugin_files_of, source_home
 from ianvs.running.planning.plan import Plan, scored_metrics
 from ianvs.store import CodeStore
 
@@ -50,7 +50,7 @@ def store_sources(plan: Plan) -> tuple[SourceSnapshot, ...]:
         snapshots.append(SourceSnapshot(entry, levels_up, store.keep(contents), digests))
     sources: dict[tuple[object, ...], dict[str, str]] = {}
     for algorithm in plan.algorithms:
-        authors = tuple(authored(algorithm.spec))
+        authors = tuple(plugin_files_of(algorithm.spec))
         if authors not in sources:
             sources[authors] = algorithm_source(plan.job, algorithm.spec)
         if sources[authors] != algorithm.identity["source"]:
@@ -65,7 +65,7 @@ def snapshots_of(
     job: JobSpec, algorithm: AlgorithmSpec, code: tuple[SourceSnapshot, ...]
 ) -> tuple[SourceSnapshot, ...]:
     """Return the snapshots of one algorithm, without those of its exam."""
-    entries = {_entry(job, url, name, group)[0] for _, url, name, group in authored(algorithm)}
+    entries = {_entry(job, url, name, group)[0] for _, url, name, group in plugin_files_of(algorithm)}
     return tuple(snapshot for snapshot in code if snapshot.file in entries)
 
 
@@ -101,7 +101,7 @@ def _entry(job: JobSpec, url: str | None, name: str, group: str) -> tuple[Path |
 def _authored(plan: Plan) -> Iterator[tuple[str | None, str, str]]:
     """Yield (url, name, group) of all plugins of a job."""
     for algorithm in plan.algorithms:
-        yield from ((url, name, group) for _, url, name, group in authored(algorithm.spec))
+        yield from ((url, name, group) for _, url, name, group in plugin_files_of(algorithm.spec))
     for exam in plan.job.testenvs:
         if exam.scenario is not None and is_authors(exam.scenario):
             yield _text(exam.scenario.url), exam.scenario.name, SCENARIOS

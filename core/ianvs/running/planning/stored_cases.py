@@ -10,7 +10,7 @@ from pathlib import Path
 from ianvs.base.errors import DamagedError, one_line
 from ianvs.base.secrets import HIDDEN
 from ianvs.base.types import TestCase
-from ianvs.running.planning.cases import AcceptedCase, PlannedAlgorithm, axes, prefixed
+from ianvs.running.planning.cases import AcceptedCase, PlannedAlgorithm, grid_axes, prefixed
 from ianvs.store import CaseStore, JobStore
 from ianvs.store.keys import canonical
 
@@ -46,7 +46,7 @@ def _of_grid(algorithm: PlannedAlgorithm, seeds: Sequence[int], by_id: Mapping[s
     values: dict[str, Sequence[object]] = {"": seeds}
     for prefix, module in prefixed(algorithm.spec.modules):
         values |= {prefix + name: (value,) for name, value in module.constants.items()}
-    values |= dict(axes(algorithm.spec.modules))
+    values |= dict(grid_axes(algorithm.spec.modules))
     places = {name: {canonical(option): place for place, option in enumerate(axis)} for name, axis in values.items()}
     of_grid = []
     for case_id, case in by_id.items():

@@ -8,7 +8,7 @@ from functools import cached_property
 from ianvs.base.errors import DamagedError
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec, Range, SearchSpec
 from ianvs.results.stored.selection import first_half
-from ianvs.running.planning.cases import OfTrial, PlannedAlgorithm, axes, grid
+from ianvs.running.planning.cases import PlannedAlgorithm, TrialCases, grid, grid_axes
 from ianvs.running.planning.identity import metric_key
 from ianvs.store.job_store import Study, StudyStore, Trial
 from ianvs.store.keys import digest
@@ -94,7 +94,7 @@ class PlannedStudy:
         at_the_end = self.stored is not None and trial.goal == self.stored.rounds
         until = None if outcome or at_the_end else trial.goal
         for seed in self.seeds:
-            yield replace(self.bases[seed], origin=OfTrial(self.key, trial.number, choice, seed, until, outcome))
+            yield replace(self.bases[seed], origin=TrialCases(self.key, trial.number, choice, seed, until, outcome))
 
     def planned(self) -> Iterator[PlannedAlgorithm]:
         """Every trial that it has asked for, and the winner with all seeds of the job."""
@@ -105,7 +105,7 @@ class PlannedStudy:
             if trial.number == winner:
                 choice = self.hyperparameters(trial.drawn)
                 for base in {id(base): base for base in self.bases.values()}.values():
-                    yield replace(base, origin=OfTrial(self.key, trial.number, choice))
+                    yield replace(base, origin=TrialCases(self.key, trial.number, choice))
             else:
                 yield from self.stage(trial, "" if trial.waits else _became(trial, self.stored.rounds))
 
@@ -135,13 +135,13 @@ def plan_studies(job: JobSpec, spec: SearchSpec, students: Sequence[PlannedAlgor
 
 
 def is_searched(algorithm: AlgorithmSpec) -> bool:
-    return any(isinstance(value, Range) for _, values in axes(algorithm.modules) for value in values)
+    return any(isinstance(value, Range) for _, values in grid_axes(algorithm.modules) for value in values)
 
 
 def search_space(modules: tuple[ModuleSpec, ...]) -> dict[str, Range]:
     """By hyperparameter, named as in a case; several values are a choice."""
     space = {}
-    for name, values in axes(modules):
+    for name, values in grid_axes(modules):
         if isinstance(values[0], Range):
             space[name] = values[0]
         elif len(values) > 1:

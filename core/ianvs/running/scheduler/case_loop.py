@@ -1,4 +1,4 @@
-"""The loop over cases: submits them, follows them, ends those that overrun, tries killed ones again."""
+"""The loop over cases: submits them, handles their events, enforces limits, and retries killed ones."""
 
 import os
 import time
@@ -18,18 +18,18 @@ from ianvs.running.scheduler.scorer import Scorer
 from ianvs.running.scheduler.slots import Sharing, Slot, Slots
 from ianvs.store import QUEUE_SECONDS, CaseStore, CodeStore, ExamStore, JobStore, Study
 
-_TICK = 0.5  # seconds between looks at the clock while nothing happens
-_SHORT_TICK = 0.05  # seconds, while something may happen of which the engine tells nothing
-MOST_LOSSES = 5  # of a case, without a complete round between them
+_TICK = 0.5  # seconds between checks of limits without events
+_SHORT_TICK = 0.05  # seconds, while something other than the engine has to be polled
+MAX_LOSSES = 5  # of a case without a complete round in between
 
 
 class Listener:
-    """Is told what happens. This one shows nothing; others show some of it."""
+    """Receives the events of a run. This one ignores them; subclasses display some."""
 
     def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None: ...
-    def noticed(self, message: str) -> None: ...
+    def notified(self, message: str) -> None: ...
     def preparing(self, subject: str, fraction: float) -> None: ...
-    def said_of(self, subject: str, message: str) -> None: ...
+    def reading_progress(self, subject: str, message: str) -> None: ...
     def more(self, to_do: int, studies: Sequence[Study] = ()) -> None: ...
     def queued(self, case: PlannedCase, reason: str) -> None: ...
     def started(self, case: PlannedCase) -> None: ...
@@ -46,22 +46,22 @@ class _Running:
     planned: PlannedCase
     slot: Slot
     begun: bool = False
-    scoring: bool = False  # its answers are complete; the scorer has it
-    result: object = None  # what it has returned
-    unwritable: bool = False  # it has said that its results can't be stored
-    lost: str = ""  # why, where it was its machine that ended
-    clocks: dict[str, float] = field(default_factory=dict)  # when the case, and its present round, began
+    scoring: bool = False  # its predictions are complete and are being scored
+    result: object = None  # its return value
+    unwritable: bool = False  # it reported that its results can't be stored
+    lost: str = ""  # the reason, if its machine was lost
+    clocks: dict[str, float] = field(default_factory=dict)  # start of the case and of its current round
     round: int = 0
-    overrun: str = ""  # which limit, in words
+    overrun: str = ""  # description of an exceeded limit
     cancelled_at: float = 0.0  # when it was asked to stop
     forced: bool = False
 
 
 class CaseLoop:
-    """Runs every case of the plan that has something to do. Nothing of a finished case is kept in memory.
+    """Runs every case of the plan that is not finished. Finished cases are not kept in memory.
 
-    slots: the places of those whose algorithms ask for the same resources, in the order in which they may choose.
-    request: makes what a process needs to know of a case. scorer: None where cases are scored by the engine, too.
+    slots: the slots by required resources, in the order of scheduling.
+    request: creates the request of a case. scorer: None if cases are scored by the engine, too.
     trains_first: train all cases before one of them is evaluated.
     """
 
@@ -79,33 +79,33 @@ class CaseLoop:
     ) -> None:
         self._engine, self._plan, self._slots, self._listener = engine, plan, slots, listener
         sharing = (slot.sharing for slot in slots.values() if slot.sharing is not None)
-        self._sharing = next(sharing, Sharing(engine.gpus, {}))  # the latter nobody asks
+        self._sharing = next(sharing, Sharing(engine.gpus, {}))  # the default is not used
         self._request, self._scorer, self._clock = request, scorer, clock
-        self._trains_first = trains_first  # until all are trained
-        self._trained: list[PlannedCase] = []  # that wait until all others are
+        self._trains_first = trains_first  # True until all are trained
+        self._trained: list[PlannedCase] = []  # trained cases that wait for the others
         self._running: dict[str, _Running] = {}
         self._again: dict[ResourcesSpec | None, deque[PlannedCase]] = {kind: deque() for kind in slots}
-        self._attempts: Counter[str] = Counter()  # by id of the case
-        self._losses: dict[str, tuple[int, int]] = {}  # by id: rounds that were complete, how often it was lost since
-        self._waiting: dict[str, str] = {}  # by id: why the engine has not begun it
-        self._noted: tuple[object, float] = None, 0.0  # what of that other processes were told, and when
-        self._alone: set[str] = set()  # ids of cases that take a card for themselves
+        self._attempts: Counter[str] = Counter()  # by case id
+        self._losses: dict[str, tuple[int, int]] = {}  # by case id: (complete rounds, losses since)
+        self._waiting: dict[str, str] = {}  # by case id: why the engine has not started it
+        self._last_status: tuple[object, float] = None, 0.0  # last published status and its time
+        self._alone: set[str] = set()  # ids of cases that need a GPU alone
         self.ran = self.failed = 0
         self.interrupted = False
         self._stopping = self._disk_told = False
-        self._unstorable = ""  # why nothing more can be stored
-        self._oom_kills = oom_kills() if plan.job.engine.name == "local" else None  # of a node nothing is known here
+        self._storage_error = ""  # why results can't be stored any more
+        self._oom_kills = oom_kills() if plan.job.engine.name == "local" else None  # unknown for other machines
 
     @property
     def _job(self) -> JobSpec:
         return self._plan.job
 
-    def go(self) -> None:
-        """Until everything is done, or was told to stop and has ended.
+    def run(self) -> None:
+        """Run until all cases have ended, or until a requested stop.
 
-        Raises IanvsError when results can't be stored: whatever would run after that would be lost, too.
+        Raises IanvsError if results can't be stored, since further cases would be lost, too.
         """
-        fresh = {kind: (case for case in self._plan.taking(kind) if case.runs) for kind in self._slots}
+        fresh = {kind: (case for case in self._plan.with_resources(kind) if case.runs) for kind in self._slots}
         more = True
         while more:
             try:
@@ -119,7 +119,7 @@ class CaseLoop:
                     self._evaluate_all()
                 more = bool(self._running) or (not self._stopping and any(self._again.values()))
                 for event in self._events() if more else ():
-                    self._follow(event)
+                    self._handle_event(event)
                 self._note_waiting()
                 self._check_limits()
             except KeyboardInterrupt:
@@ -127,11 +127,11 @@ class CaseLoop:
                 self._stop()
         self._waiting.clear()
         self._note_waiting()
-        if self._unstorable:
-            raise IanvsError(self._unstorable, code="unwritable-file")
+        if self._storage_error:
+            raise IanvsError(self._storage_error, code="unwritable-file")
 
     def _evaluate_all(self) -> None:
-        """All cases are trained, or have failed: from now on they are evaluated."""
+        """Start the evaluation of all cases, after they were trained or have failed."""
         self._trains_first = False
         for planned in self._trained:
             self._again[planned.algorithm.spec.resources].append(planned)
@@ -140,13 +140,13 @@ class CaseLoop:
     # --- one case -----------------------------------------------------------------------------------------------
 
     def _place(self, planned: PlannedCase, kind: ResourcesSpec | None) -> Slot | None:
-        """Where it may run now; None while it has to wait."""
+        """Return a slot for a case; None while it has to wait."""
         if planned.case.id in self._running:
-            return None  # the same case under another name of its algorithm: it will find itself done
+            return None  # the same case under another name of its algorithm is running
         slot = self._slots[kind].take(alone=planned.case.id in self._alone, wanted=kind)
         lacks = "" if slot is not None or kind is None else self._slots[kind].lacks(kind)
-        if lacks and planned.case.id not in self._waiting:  # something which others need less of
-            self._waits(planned, lacks)
+        if lacks and planned.case.id not in self._waiting:  # waits for resources, not only for its turn
+            self._set_waiting(planned, lacks)
         return slot
 
     def _submit(self, planned: PlannedCase, slot: Slot) -> None:
@@ -174,8 +174,8 @@ class CaseLoop:
         running.clocks.clear()
         scorer.submit(self._request(running.planned))
 
-    def _goes_on(self, running: _Running, code: int) -> bool:
-        """Whether the case is not over, which has ended with `code`: who has answered is scored."""
+    def _continues(self, running: _Running, code: int) -> bool:
+        """Whether a case that ended with `code` continues, for example with scoring."""
         if code != 0 or self._stopping or self._scorer is None:
             return False
         if running.result == ANSWERED:
@@ -189,35 +189,35 @@ class CaseLoop:
     def _events(self) -> list[Event]:
         if self._scorer is None:
             return self._engine.events(_TICK)
-        return self._scorer.events(self._engine.events(_SHORT_TICK if self._scorer.must_be_asked else _TICK))
+        return self._scorer.events(self._engine.events(_SHORT_TICK if self._scorer.needs_polling else _TICK))
 
-    def _follow(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         running = self._running.get(event.key)
         if running is None:
             return
         if event.kind == "queued":
-            self._waits(running.planned, str(event.payload))
+            self._set_waiting(running.planned, str(event.payload))
         elif event.kind == "started":
             self._waiting.pop(event.key, None)
-            if not running.begun:  # an engine may have to start it twice
+            if not running.begun:  # an engine may start a case twice
                 self._listener.started(running.planned)
             running.begun = True
             if running.scoring:
                 running.clocks["case"] = self._clock()
         elif event.kind == "progress":
-            self._note(running, event.payload)
+            self._update_clocks(running, event.payload)
             running.unwritable |= event.payload == UNWRITABLE
             if isinstance(event.payload, dict) and "warning" in event.payload:
                 self._listener.warned(running.planned, event.payload["warning"])
             if isinstance(event.payload, dict) and "disk" in event.payload and not self._disk_told:
                 self._disk_told = True
-                self._listener.noticed(event.payload["disk"])
+                self._listener.notified(event.payload["disk"])
             self._listener.progressed(running.planned, event.payload)
         elif event.kind == "result":
             running.result = event.payload
         elif event.kind == "lost":
             running.lost = str(event.payload)
-        elif event.kind == "ended" and not self._goes_on(running, event.payload):
+        elif event.kind == "ended" and not self._continues(running, event.payload):
             del self._running[event.key]
             self._waiting.pop(event.key, None)
             self._slots[running.planned.algorithm.spec.resources].give(running.slot)
@@ -229,19 +229,19 @@ class CaseLoop:
             else:
                 self._end(running, event.payload)
 
-    def _waits(self, planned: PlannedCase, reason: str) -> None:
+    def _set_waiting(self, planned: PlannedCase, reason: str) -> None:
         self._waiting[planned.case.id] = reason
         self._listener.queued(planned, reason)
 
     def _note_waiting(self) -> None:
-        """Tell other processes what waits, again and again: a note that is old is of a run that was killed."""
-        before, at = self._noted
+        """Publish waiting cases repeatedly, since an old status belongs to a killed run."""
+        before, at = self._last_status
         if self._waiting != before or (before and self._clock() - at >= QUEUE_SECONDS / 4):
-            self._noted = dict(self._waiting), self._clock()
+            self._last_status = dict(self._waiting), self._clock()
             JobStore(self._plan.store.workspace, self._job.name).note_queue(self._waiting)
 
-    def _note(self, running: _Running, payload: object) -> None:
-        """Start the clocks: the case's when it says that it is ready, a round's when it says that it begins."""
+    def _update_clocks(self, running: _Running, payload: object) -> None:
+        """Start the clock of the case when it is ready, and that of a round when it begins."""
         if not isinstance(payload, dict):
             return
         now = self._clock()
@@ -263,17 +263,17 @@ class CaseLoop:
         elif running.overrun:
             failure = self._failure(planned, "timeout", "TimeLimit", running.overrun)
         elif running.lost and not self._stopping:
-            if self._goes_on_elsewhere(planned, running.lost):
+            if self._resubmit_lost(planned, running.lost):
                 return
-            reason = f"{running.lost}; it was lost {MOST_LOSSES} times without completing a round"
+            reason = f"{running.lost}; it was lost {MAX_LOSSES} times without completing a round"
             failure = self._failure(planned, "lost", "Lost", reason)
         elif code == EXIT_INTERRUPTED or (self._stopping and (code < 0 or running.result == ANSWERED)):
             self._listener.ended(planned, "unfinished", None)
             return
         elif failure is None:
-            failure = self._ended_early(running, code)
+            failure = self._early_failure(running, code)
         store.remove_partial_files(planned.case.id)
-        if failure is not None and self._worth_another_try(running, failure):
+        if failure is not None and self._is_retried(running, failure):
             return
         self._attempts.pop(planned.case.id, None)
         self._losses.pop(planned.case.id, None)
@@ -285,29 +285,29 @@ class CaseLoop:
         self.failed += 1
         self._listener.ended(planned, "failed", failure)
         if running.unwritable:
-            self._unstorable = (
+            self._storage_error = (
                 f"the run has stopped: {shown_path(self._job.workspace)} can't be written, or its disk is full. "
                 "What is complete is stored. Make room, or choose another folder with --workspace, and run it again."
             )
-        if (self._job.fail_fast or self._unstorable) and not self._stopping:
+        if (self._job.fail_fast or self._storage_error) and not self._stopping:
             self._stop()
 
-    def _goes_on_elsewhere(self, planned: PlannedCase, reason: str) -> bool:
-        """Submit again what was lost, which costs no retry, unless it never comes further than it was before."""
+    def _resubmit_lost(self, planned: PlannedCase, reason: str) -> bool:
+        """Submit a lost case again without counting a retry, unless it makes no progress."""
         id_, store = planned.case.id, self._plan.store
         done = len(store.trained_rounds(id_)) + len(store.complete_rounds(id_))
         before, times = self._losses.get(id_, (-1, 0))
         self._losses[id_] = done, times + 1 if done == before else 1
         self._attempts[id_] -= 1
-        if self._losses[id_][1] >= MOST_LOSSES:
+        if self._losses[id_][1] >= MAX_LOSSES:
             return False
         self._plan.store.remove_partial_files(id_)
         self._again[planned.algorithm.spec.resources].appendleft(planned)
         self._listener.lost(planned, reason)
         return True
 
-    def _worth_another_try(self, running: _Running, failure: Failure) -> bool:
-        """One more try for what was killed or lost, and alone on its card for what found it too small to share."""
+    def _is_retried(self, running: _Running, failure: Failure) -> bool:
+        """Whether to retry a killed case, or one that ran out of memory on a shared GPU, then alone on its GPU."""
         planned = running.planned
         crowded = failure.kind == "memory" and running.slot.gpu is not None and not running.slot.alone
         killed = failure.kind == "killed" and self._attempts[planned.case.id] <= self._job.retries
@@ -315,27 +315,27 @@ class CaseLoop:
             return False
         if crowded:
             self._alone.add(planned.case.id)
-            self._sharing.crowded(running.slot.gpu)
+            self._sharing.out_of_memory(running.slot.gpu)
         self._again[planned.algorithm.spec.resources].appendleft(planned)
         self._listener.retried(planned, failure)
         return True
 
-    def _ended_early(self, running: _Running, code: int) -> Failure:
+    def _early_failure(self, running: _Running, code: int) -> Failure:
         planned = running.planned
         if running.unwritable:
             reason = "its results can't be stored: the disk is full, or the workspace can't be written"
             return self._failure(planned, "exception", "OSError", reason)
         after = "; what the case has answered is stored" if running.scoring else ""
         if code < 0:
-            return self._failure(planned, "killed", signal_name(code), self._why_killed(running, -code) + after)
+            return self._failure(planned, "killed", signal_name(code), self._kill_reason(running, -code) + after)
         reason = f"the process of {'its scores' if running.scoring else 'the case'} ended by itself{after}"
         return self._failure(planned, "exception", f"exit status {code}", reason)
 
-    def _why_killed(self, running: _Running, number: int) -> str:
+    def _kill_reason(self, running: _Running, number: int) -> str:
         return why_killed(number, "a metric" if running.scoring else "the plugin", self._oom_kills)
 
     def _failure(self, planned: PlannedCase, kind: FailureKind, error: str, message: str) -> Failure:
-        """The failure, stored if the disk takes it: what can't be stored is at least shown."""
+        """Create a failure, and store it if possible."""
         store = self._plan.store
         log = Path(os.path.relpath(store.log(planned.case.id), store.workspace))
         failure = Failure(kind, error, message, log)
@@ -350,7 +350,7 @@ class CaseLoop:
     def _check_limits(self) -> None:
         limits, now = self._job.limits, self._clock()
         for key, running in self._running.items():
-            if not running.overrun and (overrun := _overrun(limits, running, now)):
+            if not running.overrun and (overrun := _exceeded_limit(limits, running, now)):
                 running.overrun, running.cancelled_at = overrun, now
                 self._cancel(key, running)
             elif running.overrun and not running.forced and now - running.cancelled_at > limits.grace_seconds:
@@ -364,7 +364,7 @@ class CaseLoop:
             self._engine.cancel(key, force=force)
 
     def _stop(self) -> None:
-        """The first time, as by Ctrl-C, lets running cases end their round; the second ends them now."""
+        """Stop the run. The first call (Ctrl-C) lets running cases finish their round, the second kills them."""
         for key, running in self._running.items():
             self._cancel(key, running, force=self._stopping)
         if self._running:
@@ -373,7 +373,7 @@ class CaseLoop:
 
 
 def _files_of(request: CaseRequest) -> Files:
-    """What running, resuming or scoring the case reads and leaves in its workspace."""
+    """Return the files that running, resuming or scoring the case reads and writes."""
     workspace, case = request.workspace, request.case.id
     store = CaseStore(workspace)
     return Files(
@@ -388,8 +388,8 @@ def _files_of(request: CaseRequest) -> Files:
     )
 
 
-def _overrun(limits: LimitsSpec, running: _Running, now: float) -> str:
-    """Which limit the case is over, in words; "" for none."""
+def _exceeded_limit(limits: LimitsSpec, running: _Running, now: float) -> str:
+    """Describe an exceeded limit; "" for none."""
     for name, limit in (("case", limits.case_seconds), ("round", limits.round_seconds)):
         began = running.clocks.get(name)
         if limit is not None and began is not None and now - began > limit:

@@ -1,4 +1,4 @@
-"""What is wrong with a job beyond the form of its files, as far as it shows without running anybody's code."""
+"""Checks of a job beyond the form of its files that run no plugin code."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from ianvs.exam.questions import Question, question, questions_of
 from ianvs.exam.scenarios import check_scenario
 from ianvs.processes.engines.engine import Engine
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning.cases import cells
+from ianvs.running.planning.cases import grid_size
 from ianvs.running.planning.plan import Plan, job_columns, make_plan
 from ianvs.running.scheduler.case_loop import Listener
 
 
 class Check(NamedTuple):
-    """One of the checks. A warning among what it finds stops nothing.
+    """A check of a job. It yields errors and warnings.
 
-    stands_on_others: it takes for granted that those before it have found nothing wrong.
+    needs_error_free: it is skipped if earlier checks have found errors.
     """
 
     find: Callable[[Preflight], Iterable[ValidationError]]
-    stands_on_others: bool = False
+    needs_error_free: bool = False
 
 
 @dataclass
 class Preflight:
-    """The checks of one job while they are made, and what they have found.
+    """The checks of one job and their results.
 
     ask_engine: for the engine whose processes build exams; with None where there is no plan yet. samples: fingerprints
     of each testenv's, where they are known by then. asking: modules whose plugins want to see the facts of an exam.
@@ -63,31 +63,31 @@ class Preflight:
     def __post_init__(self) -> None:
         self.warnings = list(self.job.warnings)
 
-    def make(self, checks: Sequence[Check]) -> None:
-        """Make these checks, those apart that stand on others which have found something."""
+    def run_checks(self, checks: Sequence[Check]) -> None:
+        """Run checks, except for those that need an error-free job after earlier errors."""
         for check in checks:
-            if not (self.problems and check.stands_on_others):
-                for problem in list(check.find(self)):  # what it stands on does not change meanwhile
+            if not (self.problems and check.needs_error_free):
+                for problem in list(check.find(self)):  # collected first: the check must not see its own errors
                     problem = replace(problem, message=hide_secrets(problem.message, others=secrets_in(self.job)))
                     (self.warnings if problem.warning else self.problems).append(problem)
 
-    def insist(self) -> None:
-        """Raise ConfigError with everything that is wrong, if anything is."""
+    def raise_errors(self) -> None:
+        """Raise ConfigError with all errors, if there are any."""
         if self.problems:
             raise ConfigError(dict.fromkeys(self.problems), dict.fromkeys(self.warnings))
 
     def checked_plan(self) -> Plan:
-        """The plan, whose job has all warnings. Raises ConfigError if anything is wrong."""
-        self.insist()
+        """Return the plan, whose job has all warnings. Raises ConfigError with all errors."""
+        self.raise_errors()
         return replace(self.plan, job=replace(self.plan.job, warnings=tuple(dict.fromkeys(self.warnings))))
 
     @cached_property
     def plan(self) -> Plan:
-        return make_plan(self.job, self.inspector, self.samples, self.said_of)
+        return make_plan(self.job, self.inspector, self.samples, self.reading_progress)
 
-    def said_of(self, dataset: DatasetSpec, message: str) -> None:
-        """How the reading of files goes on."""
-        self.listener.said_of(dataset.name or "data", message)
+    def reading_progress(self, dataset: DatasetSpec, message: str) -> None:
+        """Report the progress of reading files."""
+        self.listener.reading_progress(dataset.name or "data", message)
 
     @property
     def engine(self) -> Engine:
@@ -96,12 +96,12 @@ class Preflight:
 
     @cached_property
     def metrics(self) -> list[tuple[TestEnvSpec, tuple[MetricColumn, ...]]]:
-        """Of each exam every metric, those too that others build on."""
+        """Return all metrics of each exam, including those that others are computed from."""
         return list(zip(self.job.testenvs, job_columns(self.job, self.inspector).values(), strict=True))
 
     @cached_property
     def columns(self) -> list[list[str]]:
-        """Of each exam the names of the columns that it lists."""
+        """Return the column names of each exam."""
         return [
             [column.name for column in metrics if column.spec in exam.metrics and not column.metric.mapping]
             for exam, metrics in self.metrics
@@ -109,20 +109,20 @@ class Preflight:
 
     @cached_property
     def levels(self) -> dict[str, str]:
-        """Of metrics, by name; "mapping" of one that yields several numbers."""
+        """Return levels by name of metric; "mapping" for one with several numbers."""
         every = (column for _, metrics in self.metrics for column in metrics)
         return {column.spec.name: "mapping" if column.metric.mapping else column.metric.level for column in every}
 
 
 def paradigm_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """What is wrong with the paradigms of the algorithms, their options, and the types of modules that they list."""
+    """Check the paradigms of the algorithms, their options, and their types of modules."""
     job = flight.job
     for algorithm, facts in zip(job.algorithms, flight.inspector.paradigms(job.algorithms), strict=True):
         spec = algorithm.paradigm
         for option, message in facts.problems:
             yield ValidationError(message, spec.places.get(option, spec.place), code="invalid-option")
         if not facts.methods:
-            continue  # nothing is known of it
+            continue  # the paradigm could not be loaded
         types = dict.fromkeys([*facts.methods, *MODULE_TYPES])
         listed = {module.type: module for module in algorithm.modules}
         misspelt = [module for kind, module in listed.items() if kind not in types]
@@ -141,7 +141,7 @@ def paradigm_problems(flight: Preflight) -> Iterator[ValidationError]:
 
 
 def data_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """What is wrong with names, options, index files and labels of each testenv; nothing is decoded.
+    """Check names, options, index files and labels of each testenv, without decoding samples.
 
     An author's function is called by another process, once, for the samples that it returns. To look at a long list of
     files takes seconds, which the plan does not do again.
@@ -149,7 +149,8 @@ def data_problems(flight: Preflight) -> Iterator[ValidationError]:
     job = flight.job
     cache, seconds = job.workspace / "cache", job.limits.check_seconds
     results = [
-        data.checked(exam.dataset, cache, seconds, partial(flight.said_of, exam.dataset)) for exam in job.testenvs
+        data.checked(exam.dataset, cache, seconds, partial(flight.reading_progress, exam.dataset))
+        for exam in job.testenvs
     ]
     flight.samples = tuple(result.samples for result in results)
     for result in results:
@@ -157,13 +158,13 @@ def data_problems(flight: Preflight) -> Iterator[ValidationError]:
 
 
 def scenario_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """What is wrong with the scenarios' names and options."""
+    """Check the names and options of scenarios."""
     for exam in flight.job.testenvs:
         yield from check_scenario(exam.scenario, exam.incremental_rounds, exam.dataset.using)
 
 
 def metric_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """What is wrong with the metrics; an author's file is imported by another process."""
+    """Check the metrics. Files of authors are imported in another process."""
     for exam in flight.job.testenvs:
         gate = exam.gate.metric if exam.gate else None
         specs = [*exam.metrics, *([gate] if gate else [])]
@@ -179,7 +180,7 @@ def metric_problems(flight: Preflight) -> Iterator[ValidationError]:
 
 
 def quantity_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """Two names for one quantity would be two columns with the same numbers."""
+    """Find two names of one quantity, which would give two equal columns."""
     first: dict[tuple[str, str], MetricSpec] = {}
     for exam, metrics in flight.metrics:
         for column in metrics:
@@ -199,7 +200,7 @@ def quantity_problems(flight: Preflight) -> Iterator[ValidationError]:
 
 
 def link_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """What is wrong with names that point at each other, within one exam."""
+    """Check references between names within an exam."""
     for exam in flight.job.testenvs:
         names = {question.name for question in exam.all_questions}
         for spec, answer in zip(exam.metrics, flight.inspector.metrics(exam.metrics), strict=True):
@@ -233,7 +234,7 @@ def link_problems(flight: Preflight) -> Iterator[ValidationError]:
 
 
 def forced_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """Paradigms whose answers are not those of their base model, where a testenv asks this for more than answers."""
+    """Find paradigms that combine models although a testenv evaluates more than predictions of the base model."""
     job = flight.job
     shown = [question.name for exam in job.testenvs for question in questions_found(exam) if question.shows_labels]
     if not shown:
@@ -249,7 +250,7 @@ def forced_problems(flight: Preflight) -> Iterator[ValidationError]:
 
 
 def question_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """Questions and data types that can't be found."""
+    """Find unknown questions and data types."""
     for exam in flight.job.testenvs:
         wanted: list[tuple[DataTypeSpec | QuestionSpec, Callable[..., object]]]
         wanted = [(spec, partial(question, spec)) for spec in exam.questions]
@@ -263,7 +264,7 @@ def question_problems(flight: Preflight) -> Iterator[ValidationError]:
 
 
 def questions_found(exam: TestEnvSpec) -> Sequence[Question]:
-    """Those that can be found; `question_problems` tells of others."""
+    """Return the known questions of an exam; `question_problems` reports others."""
     try:
         return questions_of(exam)
     except PluginError:
@@ -271,7 +272,7 @@ def questions_found(exam: TestEnvSpec) -> Sequence[Question]:
 
 
 def protocol_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """A streaming protocol tests on what will be taught; asked afterwards, it would test on training samples."""
+    """Check that protocols whose test samples are trained on later are used only in prequential exams."""
     for exam in flight.job.testenvs:
         streams = exam.dataset.options.get("protocol") == "streaming"
         if streams and (exam.scenario is None or exam.scenario.options.get("streaming") is not True):
@@ -285,7 +286,7 @@ def protocol_problems(flight: Preflight) -> Iterator[ValidationError]:
 
 
 def reference_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """What is wrong with the algorithms that `references` names."""
+    """Check the algorithms in `references`."""
     job = flight.job
     if not job.references:
         return
@@ -295,7 +296,7 @@ def reference_problems(flight: Preflight) -> Iterator[ValidationError]:
         algorithm, paradigm = by_name.get(name, (None, None))
         if algorithm is None or paradigm is None:
             reason = f"is not an algorithm of this job.{closest(name, by_name)} There are: {', '.join(by_name)}."
-        elif cells(algorithm.modules) > 1:
+        elif grid_size(algorithm.modules) > 1:
             reason = "has several choices of hyperparameters; a reference needs one value of each."
         elif paradigm.as_one:
             reason = "learns everything in one round; a reference is asked after each round, like the others."

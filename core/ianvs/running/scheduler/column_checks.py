@@ -1,4 +1,4 @@
-"""What is wrong with `sort_by`, `published`, `select` and `search`, which name columns."""
+"""Checks of `sort_by`, `published`, `select` and `search`, which name columns."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from ianvs.base.errors import Location, ValidationError, closest
 from ianvs.config.spec import Range, SelectSpec, TestEnvSpec
 from ianvs.exam.metrics.metric_columns import columns_named
 from ianvs.exam.metrics.registry import find, metric_header
-from ianvs.running.planning.cases import cells
+from ianvs.running.planning.cases import grid_size
 from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import is_searched, search_metric
 from ianvs.running.scheduler.checks import Preflight
 
 
 def sort_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """What is wrong with `sort_by`."""
+    """Check `sort_by`."""
     job = flight.job
     names = [name for name, _ in job.rank.sort_by]
     wrong = [(problem, name) for name in names if (problem := _wrong_column(flight, "sort_by names", name))]
     for problem, name in wrong:
         yield ValidationError(problem, job.rank.places.get(name) or Location(job.file), code="unknown-column")
-    for exam in [] if wrong else _without_column(flight, names)[:1]:
+    for exam in [] if wrong else _exams_without(flight, names)[:1]:
         message = f"nothing ranks this exam: sort_by names {', '.join(sorted(set(names)))}. Add one to its metrics."
         yield ValidationError(message, exam.places.get("metrics", exam.place), code="unknown-column")
 
 
 def published_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """What is wrong with `published`, which is of one row."""
+    """Check `published` of each algorithm, which needs a single row."""
     job = flight.job
     algorithms = {algorithm.name: algorithm for algorithm in job.algorithms}
     for algorithm, specs in job.published.items():
@@ -36,7 +36,7 @@ def published_problems(flight: Preflight) -> Iterator[ValidationError]:
         if len(job.testenvs) > 1:
             message = f"`published` of {algorithm} is of one exam, and the job has {len(job.testenvs)} testenvs."
             yield ValidationError(f"{message} Give each testenv a job of its own.", first, code="invalid-published")
-        if (count := cells(algorithms[algorithm].modules)) > 1:
+        if (count := grid_size(algorithms[algorithm].modules)) > 1:
             message = f"`published` of {algorithm} is of one setting, and its hyperparameters give {count}."
             yield ValidationError(
                 f"{message} Keep one value of each, or take `published` out.", first, code="invalid-published"
@@ -67,7 +67,7 @@ def _wrong_column(flight: Preflight, subject: str, name: str, otherwise: str = "
 
 
 def renamed_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """What is wrong with `columns` of the leaderboard: names that no algorithm has."""
+    """Check `columns` of the leaderboard for unknown hyperparameters."""
     rank, modules = flight.job.rank, [module for algorithm in flight.job.algorithms for module in algorithm.modules]
     names = list(dict.fromkeys(name for module in modules for name in (*dict(module.grid), *module.constants)))
     for name in rank.columns:
@@ -82,20 +82,20 @@ def _same_metric(name: str, column: str) -> bool:
     return meant is not None and find(column.partition(" of ")[0]) is meant
 
 
-def _without_column(flight: Preflight, names: Sequence[str]) -> list[TestEnvSpec]:
-    """The testenvs that have none of these columns."""
+def _exams_without(flight: Preflight, names: Sequence[str]) -> list[TestEnvSpec]:
+    """Return the testenvs without any of these columns."""
     both = zip(flight.job.testenvs, flight.columns, strict=True)
     return [exam for exam, columns in both if not any(columns_named(name, columns) for name in names)]
 
 
 def rank_select_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """What is wrong with `select` of the leaderboard."""
+    """Check `select` of the leaderboard."""
     if (select := flight.job.rank.select) is not None:
         yield from select_problems(flight, select, flight.job.rank.sort_by[0][0])
 
 
 def select_problems(flight: Preflight, select: SelectSpec | None, metric: str) -> Iterator[ValidationError]:
-    """What is wrong with a `select`: nothing to choose on, or nothing left to report.
+    """Check a `select`: it needs rounds or exams to choose on, and others to report.
 
     metric: by which the choice is made.
     """
@@ -139,7 +139,7 @@ def select_problems(flight: Preflight, select: SelectSpec | None, metric: str) -
 
 
 def search_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """What is wrong with `search`, and with ranges of hyperparameters, before anything is tried."""
+    """Check `search` and ranges of hyperparameters."""
     job, spec = flight.job, flight.job.search
     if spec is None:
         for algorithm in job.algorithms:
@@ -195,7 +195,7 @@ def _search_metric_problems(flight: Preflight) -> Iterator[ValidationError]:
         yield ValidationError(wrong, place, code="unknown-column")
         return
     base, subject = name.partition(" of ")[0], f"the search metric is '{name}', which"
-    for exam in _without_column(flight, [name]):
+    for exam in _exams_without(flight, [name]):
         yield ValidationError(
             f"{subject} the testenv {exam.name} does not list. Add it to its metrics.", place, code="missing-request"
         )

@@ -1,4 +1,4 @@
-"""Checks of the contract that a job's algorithms are under, and of keys that it has no part in."""
+"""Checks of the contract of a job's algorithms, and of keys that have no effect with it."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ _OF_OUR_ROUNDS = ("budget", "linear_probe", "task_scores", "teacher_forced", "qu
 
 
 def setting_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """Yield what the contract finds wrong with the settings, and keys that do nothing where it runs the cases."""
+    """Yield the contract's errors in settings, and keys without effect if the contract runs the cases."""
     job = flight.job
     yield from contract_of(job).setting_problems(job)
     if (runner := runner_of(job)) is not None:
@@ -24,11 +24,11 @@ def setting_problems(flight: Preflight) -> Iterator[ValidationError]:
                 yield ValidationError(f"{message} Leave it out.", place, code="unsupported-by-contract")
 
 
-def of_code(runner: Contract) -> tuple[Check, ...]:
-    """The checks of plugins, in the place of those of `ianvs.running`."""
+def code_checks(runner: Contract) -> tuple[Check, ...]:
+    """Return the contract's checks of plugins, which replace those of `ianvs.running`."""
     return (
         Check(lambda p: runner.code_problems(p.job)),
-        Check(lambda p: runner.import_problems(p.job), stands_on_others=True),  # runs authors' code
+        Check(lambda p: runner.import_problems(p.job), needs_error_free=True),  # runs authors' code
     )
 
 

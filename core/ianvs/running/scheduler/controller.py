@@ -1,4 +1,4 @@
-"""Runs what a plan says is to do: submits cases to an engine, follows them, and leaves none behind."""
+"""Runs a job: checks it, searches, and runs the cases of its plan on an engine."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -20,7 +20,7 @@ from ianvs.running.scheduler.create_engine import SharedLocalEngine, makes_check
 from ianvs.running.scheduler.preflight import preflight
 from ianvs.running.scheduler.scorer import Scorer
 from ianvs.running.scheduler.searching import run_searches
-from ianvs.running.scheduler.slots import Sharing, Slots, card_bytes, cores_of
+from ianvs.running.scheduler.slots import Sharing, Slots, cores_of, gpu_memory_bytes
 from ianvs.store import CaseState, JobStore
 
 
@@ -28,7 +28,7 @@ from ianvs.store import CaseState, JobStore
 class Outcome:
     """How a run of a job ended. Exit codes: 0 all good, 1 some case failed, 130 interrupted.
 
-    states: of cases that were finished before, as far as they are worth keeping.
+    states: of cases that were finished before; a limited number.
     """
 
     plan: Plan
@@ -45,38 +45,38 @@ class Outcome:
 def run_job(
     job: JobSpec, inspector: Inspector, early: SharedLocalEngine, listener: Listener, provenance: dict[str, object]
 ) -> Outcome:
-    """Do what `make_plan(job)` finds to do, and search first where the job has a search.
+    """Run all unfinished cases of a job, after its searches.
 
-    Raises ConfigError for anything that is wrong before the first case.
+    Raises ConfigError with all errors that are found before the first case.
     """
     with closing(_Engines(job, early)) as engines:
         plan = preflight(job, inspector, engines.checker, listener, lambda plan: engines.work(plan).anything)
-        inspector.close()  # its processes would only take memory from the cases
+        inspector.close()  # frees memory for the cases
         work = engines.work(plan)
         listener.planned(plan, work.tasks, tuple(work.damaged))
         for sentence in said_of_earlier(earlier_case for _, earlier_case in plan.earlier_cases()) if work.tasks else ():
-            listener.noticed(f"{sentence}; they run anew")
+            listener.notified(f"{sentence}; they run anew")
         if not (work.tasks or plan.searches):
             return Outcome(plan, 0, 0, interrupted=False, states=work.states)
         engine, scorer, ran, failed = engines.runner(plan), engines.scorer(plan), 0, 0
 
-        def go(plan: Plan) -> CaseLoop:
+        def run_cases(plan: Plan) -> CaseLoop:
             nonlocal ran
             JobStore(job.workspace, job.name).begin(case.id for case, _ in plan.cases())
             loop = _loop(engine, plan, listener, provenance, scorer)
-            loop.go()
+            loop.run()
             ran += loop.ran
             return loop
 
         if plan.searches:
-            interrupted = run_searches(plan, lambda wave: go(wave).interrupted, listener, inspector)
+            interrupted = run_searches(plan, lambda wave: run_cases(wave).interrupted, listener, inspector)
             before, plan = plan, replace(make_plan(job, inspector), job=plan.job)
-            # A trial that fails has told something: what counts is a search that found nothing.
+            # A failed trial is a result; only a search without any result is a failure.
             failed = sum(study.ended and study.stored.winner is None for study in plan.studies if study.stored)
             if interrupted:
                 return Outcome(plan, ran, failed, interrupted=True)
             listener.more(sum(planned.runs for planned in plan) - sum(planned.runs for planned in before))
-        last = go(plan)
+        last = run_cases(plan)
         return Outcome(plan, ran, failed + last.failed, last.interrupted)
 
 
@@ -84,17 +84,17 @@ def _loop(
     engine: Engine, plan: Plan, listener: Listener, provenance: dict[str, object], scorer: Scorer | None
 ) -> CaseLoop:
     wanted, code = plan.job.cases_per_gpu, store_sources(plan)
-    sharing = Sharing(engine.gpus, card_bytes(engine.gpus)) if wanted == "auto" else None
+    sharing = Sharing(engine.gpus, gpu_memory_bytes(engine.gpus)) if wanted == "auto" else None
 
     def places() -> Slots:
         cpus, memory, threads = cores_of(plan.job), psutil.virtual_memory().total, plan.job.threads
         per_gpu = 1 if wanted == "auto" else wanted
         return Slots(engine.slots, engine.gpus, per_gpu, sharing, cpus=cpus, memory=memory, threads=threads)
 
-    # Who needs most chooses first. Elsewhere the engine finds each a place, and none waits for those of another kind.
+    # Cases that need most are scheduled first. Remote engines place tasks themselves, so classes need not wait.
     kinds = sorted(
         {algorithm.spec.resources for algorithm in plan.algorithms},
-        key=lambda resources: _need(resources, engine),
+        key=lambda resources: _resource_needs(resources, engine),
         reverse=True,
     )
     all_of_them = places()
@@ -108,22 +108,22 @@ def _loop(
     return CaseLoop(engine, plan, slots, listener, request, scorer, trains_first=together)
 
 
-def _need(wanted: ResourcesSpec | None, engine: Engine) -> tuple[int, int, int]:
-    """(cards, cores, bytes) of a case; of one that says nothing a card, where the engine has some."""
+def _resource_needs(wanted: ResourcesSpec | None, engine: Engine) -> tuple[int, int, int]:
+    """Return (GPUs, cores, bytes) of a case; without `resources` one GPU, if the engine has GPUs."""
     return (len(engine.gpus[:1]), 0, 0) if wanted is None else (wanted.gpus, wanted.cpus or 0, wanted.memory or 0)
 
 
 def check_job(job: JobSpec, inspector: Inspector, listener: Listener) -> JobSpec:
-    """The job with every warning of `run_job`, were none of its cases finished. Raises ConfigError as that would."""
+    """Return the job with all warnings of `run_job`. Raises ConfigError with all errors."""
     with closing(_Engines(job, SharedLocalEngine())) as engines:
         return preflight(job, inspector, lambda plan: engines.checker(None), listener).job
 
 
 @dataclass
 class _Work:
-    """What a plan finds to do. tasks: cases. anything: an exam may be all. damaged: files that are made again.
+    """The unfinished work of a plan. tasks: cases. anything: also True for an exam alone. damaged: files to restore.
 
-    states: of finished cases, the first of them.
+    states: of the first finished cases.
     """
 
     tasks: int = 0
@@ -133,7 +133,7 @@ class _Work:
 
 
 class _Engines:
-    """The engine that cases run on, and the one whose processes build exams: the same one where it can be."""
+    """The engine for cases, and the one for building exams, which is the same if possible."""
 
     def __init__(self, job: JobSpec, early: SharedLocalEngine) -> None:
         self._job, self._early = job, early
@@ -163,7 +163,7 @@ class _Engines:
         return self._runner
 
     def checker(self, plan: Plan | None) -> Engine:
-        """plan: of what will run; None: nothing will, and what only running cases need is not loaded."""
+        """Return the engine for building exams. plan: None if no cases will run, so that less is loaded."""
         if plan is not None and makes_checks(runner := self.runner(plan), self._job):
             return runner
         if self._checker is None:
@@ -171,7 +171,7 @@ class _Engines:
         return self._checker
 
     def scorer(self, plan: Plan) -> Scorer | None:
-        """None where cases are scored in the process that has run them. It works on this machine, where results are."""
+        """Return the scorer on this machine; None if cases are scored in their own process."""
         runner = self.runner(plan)
         if self._scorer is None and runner.isolates:
             separate = not isinstance(runner, LocalEngine)

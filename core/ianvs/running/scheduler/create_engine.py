@@ -1,7 +1,7 @@
-"""From what a job says of its engine to an open one: entry points of the group `ianvs.engines`, or an author's file;
-and which modules its cases will import, so that the process which they are forked from can do it once.
+"""Opens the engine of a job, from an entry point of the group `ianvs.engines` or a file, and guesses its imports.
 
-The latter is a guess, by what is written: too much costs that process a second, too little costs every case one.
+The process that cases are forked from imports these modules once. Too many cost that process a second, too few cost
+every case one.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ ENTRY_POINTS = "ianvs.engines"
 
 
 def engine_problems(job: JobSpec) -> list[ValidationError]:
-    """What is wrong with the engine's name, file and options, as far as it shows before it is opened."""
+    """Check the engine's name, file and options without opening it."""
     spec = job.engine
     try:
         kind = _loaded(spec).target
@@ -63,12 +63,12 @@ def engine_problems(job: JobSpec) -> list[ValidationError]:
 
 
 def runs_inline(job: JobSpec) -> bool:
-    """Whether the job asks for everything in this process."""
+    """Whether the job runs everything in this process."""
     return job.engine.name == "inline" and job.engine.url is None
 
 
 def engine_class(job: JobSpec) -> type[Engine]:
-    """Of the job's engine; Engine itself for one that can't be loaded, of which engine_problems tells."""
+    """Return the class of the job's engine; Engine if it can't be loaded, which engine_problems reports."""
     with contextlib.suppress(PluginError):
         kind: type[Engine] = _loaded(job.engine).target
         return kind
@@ -76,15 +76,15 @@ def engine_class(job: JobSpec) -> type[Engine]:
 
 
 class SharedLocalEngine:
-    """The local engine of a job, opened for whoever needs it first: the inspector's processes are forked from it, too.
+    """The local engine of a job, shared with the inspector, so that slow imports happen only once.
 
-    What takes seconds is so imported once. engine: None before, and where tasks can't be forked.
+    engine: None before it is opened, and if tasks can't be forked.
     """
 
     engine: Engine | None = None
 
     def forking(self, job: JobSpec, tasks: int | None = None) -> Engine | None:
-        """tasks: as for Workload. None where the job has another engine; what is wrong with it, opening it tells."""
+        """Return the forking local engine; None if the job has another one. tasks: as for Workload."""
         if self.engine is None and job.engine.name == "local" and job.engine.url is None:
             with contextlib.suppress(IanvsError):
                 engine = open_engine(job, tasks)
@@ -100,7 +100,7 @@ class SharedLocalEngine:
 
 
 def open_engine(job: JobSpec, tasks: int | None, *, for_cases: bool = True) -> Engine:
-    """The engine that the job names; for cases, with what they will import already loaded where that helps."""
+    """Open the job's engine. for_cases: preload the modules that cases import."""
     uses_cards = job.device != "cpu" and "torch" in imports_of(job)
     workload = Workload(
         tasks=tasks,
@@ -128,12 +128,12 @@ def open_engine(job: JobSpec, tasks: int | None, *, for_cases: bool = True) -> E
 
 
 def makes_checks(engine: Engine, job: JobSpec) -> bool:
-    """Whether exams are built by the job's `engine`, and not by processes of this machine."""
+    """Whether exams are built on the job's `engine` and not by local processes."""
     return isinstance(engine, LocalEngine | InlineEngine) or (engine.isolates and job.engine.checks == "there")
 
 
 def open_checker(job: JobSpec, *, opened: bool = False) -> Engine:
-    """For building exams beside a job that runs nothing, or runs elsewhere.
+    """Open a local engine for building exams, if no cases run or they run on other machines.
 
     opened: whether the job's engine is open already; else it is opened, and says what it can't do.
     """
@@ -153,9 +153,9 @@ def _loaded(spec: EngineSpec) -> Loaded:
 
 
 def authors_files(value: object) -> Iterator[Path]:
-    """Files and folders of a job's authors: everything that has a `url`, manifests of exams, initial models.
+    """Yield files and folders of a job's authors: everything with a `url`, manifests of exams, initial models.
 
-    value: the job, or a part of it. One that is named twice comes twice.
+    value: the job, or a part of it. Duplicates are not removed.
     """
     if isinstance(value, tuple):
         for part in value:
@@ -173,7 +173,7 @@ def authors_files(value: object) -> Iterator[Path]:
 
 
 def _file_of(url: Path | str) -> Iterator[Path]:
-    """The author's file, the folder of its package, or nothing for what every installation has."""
+    """Yield the file, or the folder of its package; nothing for modules of an installation."""
     if str(url).endswith(".py") or Path(url).is_absolute():
         yield Path(url)
         return
@@ -190,12 +190,12 @@ _PICTURES = re.compile("resnet", re.IGNORECASE)  # ours is built of torchvision'
 
 
 def imports_of(job: JobSpec) -> set[str]:
-    """Top-level names of all that the job's plugins import."""
+    """Return the top-level names of all imports of the job's plugins."""
     return _top_level(_files(job))
 
 
 def imported_by_cases(job: JobSpec) -> tuple[str, ...]:
-    """What an engine's `preload` is to be."""
+    """Return the modules for an engine's `preload`."""
     names = {"ianvs.running.session.case", "ianvs.running.session.case:warm_up", "ianvs.running.session.exams"}
     files = _files(job)
     written = {path for path in files if (own_name(path) or _METHODS).is_relative_to(_METHODS)}

@@ -1,4 +1,4 @@
-"""What is wrong with the exams themselves: their data, decoded once, and what a testenv or a `select` asks of them."""
+"""Checks of exams: their data, decoded once, and the settings of testenvs and `select` that depend on them."""
 
 from __future__ import annotations
 
@@ -28,17 +28,14 @@ from ianvs.store import CodeStore, ExamRecord, ExamStore
 
 
 def exam_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """Decode the data and build each exam, once, for all jobs of the workspace; then what its metrics can't have.
-
-    With what looks wrong in the samples themselves.
-    """
+    """Decode the data and build each exam once for all jobs of the workspace; check its metrics and its samples."""
     plan, exams, cache = flight.plan, ExamStore(flight.job.workspace), flight.job.workspace / "cache"
     for algorithm in {algorithm.exam_id: algorithm for algorithm in plan.algorithms}.values():
         damaged = exams.damage(algorithm.exam_id, thoroughly=True) is not None
         unseen = damaged or data.data_warnings_of(str(algorithm.exam["dataset"]), cache) is None
         if unseen or not scores_are_checked(cache, algorithm.exam_id, algorithm.testenv):
             yield from _prepare(flight, algorithm)
-    for algorithm in plan.algorithms:  # also of an exam that an earlier job has prepared
+    for algorithm in plan.algorithms:  # also for exams that an earlier job has prepared
         record = exams.record(algorithm.exam_id)
         if record is not None:
             yield from _incompatibilities(record, algorithm.testenv)
@@ -65,7 +62,7 @@ def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[Validat
 
     def on_progress(payload: Any) -> None:
         if isinstance(payload, str):
-            listener.said_of(name, payload)
+            listener.reading_progress(name, payload)
         else:
             listener.preparing(name, float(payload))
 
@@ -76,7 +73,7 @@ def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[Validat
 
 
 def _files_of(request: CaseRequest, log: Path) -> Files:
-    """What preparing the exam reads and leaves in its workspace."""
+    """Return the files that preparing the exam reads and writes."""
     workspace, store = request.workspace, ExamStore(request.workspace)
     return Files(
         root=workspace,
@@ -88,17 +85,17 @@ def _files_of(request: CaseRequest, log: Path) -> Files:
 
 
 def any_request(plan: Plan, algorithm: PlannedAlgorithm) -> CaseRequest:
-    """The request of any case of `algorithm`: it says which exam is meant."""
+    """Return the request of any case of `algorithm`, which defines the exam."""
     seeds = plan.job.seeds
     first = next(algorithm.cases(seeds), algorithm.case({}, algorithm.seeds(seeds)[0]))
     return case_request(plan, first, algorithm, {}, store_sources(plan))
 
 
 def _incompatibilities(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[ValidationError]:
-    """What in `spec` asks for something that the scenario does not have."""
+    """Yield settings in `spec` that the scenario does not support."""
     scenario = exam.rules["scenario"]
     if scenario == "single-task":
-        return  # the scenario's own business: a testenv may serve several paradigms
+        return  # a testenv may be used by several paradigms
     if spec.gate is not None and not exam.rules.get("boundaries", True):
         message = f"model_eval holds back a part of each round, and {scenario} brings a stream. Take it out."
         yield ValidationError(message, spec.gate.place, code="unfit-exam")
@@ -129,7 +126,7 @@ def _incompatibilities(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Validati
 
 
 def _unequal(exam: ExamRecord) -> str:
-    """How many rounds and test sets the exam has, in words; "" where each round has a test set."""
+    """Describe the numbers of rounds and test sets; "" if each round has a test set."""
     if len(exam.tests) == len(exam.rounds):
         return ""
     rounds = f"{len(exam.rounds)} round{'s' * (len(exam.rounds) != 1)}"
@@ -137,7 +134,7 @@ def _unequal(exam: ExamRecord) -> str:
 
 
 def chosen_round_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """Of exams that are prepared already: what is finished is ranked anew by every report."""
+    """Check `by: first_rounds` for prepared exams, since every report ranks finished cases again."""
     select = flight.job.rank.select
     if select is None and flight.job.search is None:
         return
@@ -161,7 +158,7 @@ def chosen_round_problems(flight: Preflight) -> Iterator[ValidationError]:
 
 
 def _round_problems(exam: ExamRecord, select: SelectSpec | None) -> Iterator[ValidationError]:
-    """What of `by: first_rounds` doesn't fit an exam."""
+    """Yield errors of `by: first_rounds` for an exam."""
     if select is None or select.by != "first_rounds" or select.rounds is None:
         return
     place = select.places.get("rounds", select.place)

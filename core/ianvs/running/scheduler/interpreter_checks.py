@@ -1,4 +1,4 @@
-"""Whether the interpreters that algorithms name can be started, and are prepared."""
+"""Checks that the interpreters of algorithms can be started and are prepared."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from ianvs.running.scheduler.checks import Preflight
 
 
 def interpreter_problems(preflight: Preflight) -> Iterator[ValidationError]:
-    """Each is started, and its versions are told."""
+    """Start each interpreter and report its versions."""
     users: dict[Lock, list[str]] = {}
     for algorithm in preflight.job.algorithms:
         key = "environment" if algorithm.environment is not None else "python"
@@ -34,4 +34,4 @@ def interpreter_problems(preflight: Preflight) -> Iterator[ValidationError]:
             )
     for lock, (first, *others) in users.items():
         more = f" and {len(others)} more" if others else ""
-        preflight.listener.said_of(f"the interpreter of {first}{more}", str(lock))
+        preflight.listener.reading_progress(f"the interpreter of {first}{more}", str(lock))

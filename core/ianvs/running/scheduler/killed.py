@@ -1,4 +1,4 @@
-"""Why the process of a case was killed, as far as this machine can tell."""
+"""Explains why the process of a case was killed."""
 
 import signal
 from pathlib import Path
@@ -12,7 +12,7 @@ def why_killed(number: int, code: str, oom_kills_before: int | None) -> str:
 
     Args:
         number: Of the signal.
-        code: Whose code the process ran, in words.
+        code: Description of the code that the process ran.
         oom_kills_before: `oom_kills()` before; None if the process ran on another machine.
     """
     if number in _CRASHES:
@@ -25,7 +25,7 @@ def why_killed(number: int, code: str, oom_kills_before: int | None) -> str:
 
 
 def oom_kills() -> int | None:
-    """How many processes this machine has killed so far because its memory was used up; None where nothing tells."""
+    """Return the number of processes killed by this machine's out-of-memory killer so far; None if unknown."""
     try:
         words = Path("/proc/vmstat").read_text().split()
         return int(words[words.index("oom_kill") + 1])

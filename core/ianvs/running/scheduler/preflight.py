@@ -1,8 +1,8 @@
-"""Every check that `validate` and `run` share, in the order in which they are made.
+"""The checks that `validate` and `run` share, in their order.
 
-What is cheap comes first. A check that stands on others is made only where these have found nothing; all others are
-made, so that a user hears of everything at once. `plan`, `report` and the like make those of FILES alone. Nothing is
-trained, and no code of an author runs in this process, unless the job asks for `engine: inline`.
+Cheap checks come first. All checks run, so that a user sees all errors at once, except for checks that need an
+error-free job. `plan`, `report` and similar commands run only those of FILES. Nothing is trained, and no plugin code
+runs in this process, unless the job has `engine: inline`.
 """
 
 import tempfile
@@ -22,8 +22,8 @@ from ianvs.processes.engines.engine import Engine
 from ianvs.processes.reply_server import ReplyServer
 from ianvs.running.inspector import Inspector, ParadigmFacts
 from ianvs.running.inspector.plugin_check import Checked, Needed, Subject
-from ianvs.running.planning.cases import PlannedAlgorithm, cells, grid, own_hyperparameters
-from ianvs.running.planning.named_files import unfound_files
+from ianvs.running.planning.cases import PlannedAlgorithm, grid, grid_size, own_hyperparameters
+from ianvs.running.planning.named_files import missing_file_warnings
 from ianvs.running.planning.plan import Plan
 from ianvs.running.planning.studies import is_searched, with_ends
 from ianvs.running.scheduler import checks, column_checks, contract_checks, exam_checks, stream_checks
@@ -36,8 +36,8 @@ from ianvs.running.scheduler.slots import cores_of, visible_gpus
 from ianvs.running.scoring import missing_pictures
 from ianvs.store import ExamStore
 
-MOST_BUILT = 32  # choices of hyperparameters that an algorithm is built with; of a larger grid each value once
-_Rounds = tuple[tuple[list[Any], list[Any]], ...]  # for each round: what users said, and the replies
+MAX_BUILT = 32  # limit of hyperparameter choices to build; of a larger grid each value is built once
+_Rounds = tuple[tuple[list[Any], list[Any]], ...]  # for each round: user turns and replies
 
 
 def preflight(
@@ -47,29 +47,28 @@ def preflight(
     listener: Listener,
     runs: Callable[[Plan], bool] = lambda plan: True,
 ) -> Plan:
-    """The plan of `job` when all checks have found nothing; else ConfigError with everything that they have found.
+    """Run all checks and return the plan of `job`, which has all warnings. Raises ConfigError with all errors.
 
-    Its job has the warnings of all of them. runs: whether anything of the plan will run; where nothing will, no code of
-    an author is looked at.
+    runs: whether the plan has unfinished cases; otherwise plugin code is not checked.
     """
     flight = Preflight(job, inspector, engine, listener)
-    flight.make(FILES + PLAN)
+    flight.run_checks(FILES + PLAN)
     if flight.problems or runs(flight.plan):
         runner = runner_of(job)
-        flight.make(CODE + (ROUNDS if runner is None else contract_checks.of_code(runner)))
+        flight.run_checks(CODE + (ROUNDS if runner is None else contract_checks.code_checks(runner)))
     return flight.checked_plan()
 
 
 def require_files(job: JobSpec, inspector: Inspector, listener: Listener | None = None) -> Preflight:
-    """Make those checks that cost no more than reading. Raises ConfigError with all slips."""
+    """Run only the checks of files. Raises ConfigError with all errors."""
     flight = Preflight(job, inspector, listener=listener or Listener())
-    flight.make(FILES)
-    flight.insist()
+    flight.run_checks(FILES)
+    flight.raise_errors()
     return flight
 
 
 def _workspace(flight: Preflight) -> Iterable[ValidationError]:
-    """Find out before anything runs that results can't be stored."""
+    """Check that results can be stored."""
     workspace = flight.job.workspace
     try:
         workspace.mkdir(parents=True, exist_ok=True)
@@ -85,7 +84,7 @@ def _workspace(flight: Preflight) -> Iterable[ValidationError]:
 
 
 def _plan(flight: Preflight) -> Iterable[ValidationError]:
-    """Two testenvs that are one exam; files of data that can't be read."""
+    """Plan the job; find duplicate exams and unreadable data."""
     try:
         _ = flight.plan
     except ConfigError as error:
@@ -94,16 +93,16 @@ def _plan(flight: Preflight) -> Iterable[ValidationError]:
 
 
 def _resource_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """What an algorithm's cases take and this machine never has, where they run on this machine."""
+    """Find resources of local cases that exceed those of this machine."""
     job = flight.job
     if engine_class(job).elsewhere:
         return
-    cards = len(job.gpus or visible_gpus())
-    available = {"cpus": cores_of(job), "gpus": cards, "memory": psutil.virtual_memory().total}
+    gpu_count = len(job.gpus or visible_gpus())
+    available = {"cpus": cores_of(job), "gpus": gpu_count, "memory": psutil.virtual_memory().total}
     for algorithm in job.algorithms:
         for name, most in available.items():
             wanted = getattr(algorithm.resources, name, None) or 0
-            if wanted > most and (name != "gpus" or cards):  # without any card, cases compute on the host
+            if wanted > most and (name != "gpus" or gpu_count):  # without any GPU, cases use the CPU
                 reason = f"each case of {algorithm.name} takes {algorithm.resources}, and this machine has {most:.3g}"
                 yield ValidationError(
                     f"{reason} ({name}). Lower its `resources`, or take another engine.",
@@ -116,13 +115,13 @@ def _resource_problems(flight: Preflight) -> Iterator[ValidationError]:
 
 
 def _plugin_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """Import each algorithm's plugin, hold it against its contract and its grid, and build it."""
+    """Import each algorithm's plugin, check it against its contract and its grid, and build it."""
     job = flight.job
-    if flight.problems:  # there is no plan: what the files name is looked at all the same
+    if flight.problems:  # without a plan, all plugins in the files are checked
         facts = flight.inspector.paradigms(job.algorithms)
         subjects = [_subjects(job, *both) for both in zip(job.algorithms, facts, strict=True)]
     else:
-        # The trials of a search are of one class, and within the ends of its ranges: one look is enough.
+        # All trials of a search have one class and values within its ranges, so one check is enough.
         planned = {
             (_key(each.spec, each.spec.modules[0]), 0 if is_searched(each.spec) else len(each)): each
             for each in flight.plan.algorithms
@@ -136,10 +135,7 @@ def _plugin_problems(flight: Preflight) -> Iterator[ValidationError]:
 
 
 def _fit_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """Ask those plugins that have a check_exam() whether they can take the exams as they turned out to be.
-
-    And a server that is to write their replies.
-    """
+    """Call check_exam() of plugins with the facts of the prepared exams, and check the server for replies."""
     spec, server = flight.job.generation, None
     if spec.url is not None:
         try:
@@ -159,7 +155,9 @@ def _fit_problems(flight: Preflight) -> Iterator[ValidationError]:
                 "classes": record.classes,
                 "num_classes": len(record.classes),
                 "rounds": len(record.rounds),
-                "conversations": _taught_texts(flight.plan, each, texts) if record.kind == "conversation" else None,
+                "conversations": _training_conversations(flight.plan, each, texts)
+                if record.kind == "conversation"
+                else None,
                 "feedback": each.testenv.prequential.feedback if each.testenv.prequential else "",
                 "server": server,
             }
@@ -171,8 +169,8 @@ def _fit_problems(flight: Preflight) -> Iterator[ValidationError]:
 
 
 def _check(flight: Preflight, subject: Subject) -> Checked:
-    _ = flight.engine  # opened before: meanwhile it imports what cases need
-    # Another machine may have other cards; each case looks for itself.
+    _ = flight.engine  # opened early, so that it does its imports meanwhile
+    # Other machines may have other GPUs, which each case checks itself.
     is_local = not engine_class(flight.job).elsewhere
     return flight.inspector.check(subject if is_local else replace(subject, device="auto"))
 
@@ -184,7 +182,7 @@ def _subjects(
     choices: tuple[Mapping[str, object], ...] | None = None,
     exam: Mapping[str, object] | None = None,
 ) -> Iterator[Subject]:
-    """A subject for each module. choices: of the hyperparameters of an algorithm without a grid."""
+    """Yield a subject for each module. choices: hyperparameters of an algorithm without a grid."""
     needed = dict.fromkeys(
         Needed(question.name, question.method, question.wanted, question.shows_labels)
         for testenv in job.testenvs
@@ -193,13 +191,13 @@ def _subjects(
     )
     modules = algorithm.modules
     if is_searched(algorithm):
-        choices, modules = None, tuple(map(with_ends, modules))  # its trials are within the ends of its ranges
+        choices, modules = None, tuple(map(with_ends, modules))  # trials are within the ranges
     kinds = [module.type for module in modules]
     for module in modules:
         if choices is None:
-            built = tuple(_some(module))
+            built = tuple(_representative_choices(module))
         else:
-            built = tuple(own_hyperparameters(choice, module.type, kinds) for choice in choices[:MOST_BUILT])
+            built = tuple(own_hyperparameters(choice, module.type, kinds) for choice in choices[:MAX_BUILT])
         methods = paradigm.methods.get(module.type, ())
         if job.sandboxed and module.type == "basemodel" and methods:
             methods = tuple(dict.fromkeys((*methods, "save", "load")))
@@ -207,13 +205,13 @@ def _subjects(
         yield Subject(algorithm, module, methods, built, job.device, job.places.get("device"), exam, more)
 
 
-def _some(module: ModuleSpec) -> Iterator[dict[str, object]]:
-    """The module's grid, or, of a large one, a few choices that have each value in one of them."""
-    if cells((module,)) <= MOST_BUILT:
+def _representative_choices(module: ModuleSpec) -> Iterator[dict[str, object]]:
+    """Yield the module's grid; of a large one, a few choices that cover each value."""
+    if grid_size((module,)) <= MAX_BUILT:
         yield from grid((module,))
         return
     longest = max(len(values) for _, values in module.grid)
-    for index in range(min(longest, 8 * MOST_BUILT)):
+    for index in range(min(longest, 8 * MAX_BUILT)):
         yield {**module.constants, **{name: values[index % len(values)] for name, values in module.grid}}
 
 
@@ -221,11 +219,11 @@ def _key(algorithm: AlgorithmSpec, module: ModuleSpec) -> tuple[Any, ...]:
     return algorithm.name, algorithm.file, algorithm.paradigm.name, module.type, module.name
 
 
-def _taught_texts(plan: Plan, algorithm: PlannedAlgorithm, by_exam: dict[str, _Rounds]) -> _Rounds | None:
-    """The conversations of all rounds, for plugins of ianvs's own that look before training which they can take.
+def _training_conversations(plan: Plan, algorithm: PlannedAlgorithm, by_exam: dict[str, _Rounds]) -> _Rounds | None:
+    """Return the conversations of all rounds, for plugins of ianvs that check their length before training.
 
-    None for a plugin of others, which is not told what it will be taught later. known: by exam, so
-    that each is read once, and sent once to the process that looks.
+    None for other plugins, which must not see later rounds in advance. by_exam: cache, so that each exam is read and
+    sent only once.
     """
     if not all(_is_own(module.url or "") for module in algorithm.spec.modules):
         return None
@@ -233,13 +231,13 @@ def _taught_texts(plan: Plan, algorithm: PlannedAlgorithm, by_exam: dict[str, _R
         exam = exam_checks.any_request(plan, algorithm).exam()
         x, y = exam.dataset.train.x, exam.dataset.train.y
         by_exam[algorithm.exam_id] = tuple(
-            (_named(x[round_.train]), y[round_.train].tolist()) for round_ in exam.rounds
+            (_without_pixels(x[round_.train]), y[round_.train].tolist()) for round_ in exam.rounds
         )
     return by_exam[algorithm.exam_id]
 
 
-def _named(samples: Iterable[Any]) -> list[Any]:
-    """Conversations without what is in their images."""
+def _without_pixels(samples: Iterable[Any]) -> list[Any]:
+    """Return conversations without the pixels of their images."""
     return [
         {**sample, "pictures": sample["pictures"].named()} if "pictures" in sample else sample for sample in samples
     ]
@@ -253,48 +251,48 @@ def _is_own(url: str) -> bool:
 
 
 FILES: tuple[Check, ...] = (
-    # What the files say of themselves has been checked by load_job, which raises before there is a job; of those in
-    # the form of another contract it goes on where it can.
+    # The form of the files was checked by load_job, which raises before there is a job; for files in
+    # the form of another contract it continues where possible.
     Check(lambda p: p.job.problems),
-    Check(lambda p: engine_problems(p.job)),  # an engine of an author is imported here
-    Check(checks.paradigm_problems),  # a file: as for metrics
+    Check(lambda p: engine_problems(p.job)),  # imports a custom engine
+    Check(checks.paradigm_problems),  # a custom file: as for metrics
     Check(contract_checks.setting_problems),
-    Check(sandbox_problems),  # tries one
-    Check(interpreter_problems),  # starts each, for its versions
-    Check(lambda p: unfound_files(p.job)),
-    Check(checks.data_problems),  # index files, images; an author's function, once
+    Check(sandbox_problems),  # starts one
+    Check(interpreter_problems),  # starts each
+    Check(lambda p: missing_file_warnings(p.job)),
+    Check(checks.data_problems),  # index files, images; calls a custom function once
     Check(checks.scenario_problems),
-    Check(checks.metric_problems),  # an author's file: a second in another process, once
-    Check(column_checks.sort_problems, stands_on_others=True),
-    Check(column_checks.rank_select_problems, stands_on_others=True),
+    Check(checks.metric_problems),  # a custom file: a second in another process, once
+    Check(column_checks.sort_problems, needs_error_free=True),
+    Check(column_checks.rank_select_problems, needs_error_free=True),
     Check(column_checks.renamed_problems),
-    Check(column_checks.search_problems, stands_on_others=True),
-    Check(column_checks.published_problems, stands_on_others=True),
-    Check(checks.quantity_problems, stands_on_others=True),
-    Check(checks.reference_problems, stands_on_others=True),
+    Check(column_checks.search_problems, needs_error_free=True),
+    Check(column_checks.published_problems, needs_error_free=True),
+    Check(checks.quantity_problems, needs_error_free=True),
+    Check(checks.reference_problems, needs_error_free=True),
     Check(checks.question_problems),
-    Check(checks.link_problems, stands_on_others=True),
-    Check(checks.forced_problems, stands_on_others=True),
-    Check(checks.protocol_problems, stands_on_others=True),
-    Check(stream_checks.prequential_problems, stands_on_others=True),
+    Check(checks.link_problems, needs_error_free=True),
+    Check(checks.forced_problems, needs_error_free=True),
+    Check(checks.protocol_problems, needs_error_free=True),
+    Check(stream_checks.prequential_problems, needs_error_free=True),
 )
-"""What costs no more than reading the files."""
+"""Checks that only read files."""
 
 PLAN: tuple[Check, ...] = (
-    Check(_workspace, stands_on_others=True),
-    Check(_plan, stands_on_others=True),  # reads all data once, ever, for their digests
-    Check(lambda p: missing_pictures(p.plan, p.inspector), stands_on_others=True),
-    Check(exam_checks.chosen_round_problems, stands_on_others=True),
+    Check(_workspace, needs_error_free=True),
+    Check(_plan, needs_error_free=True),  # reads all data once, ever, for their digests
+    Check(lambda p: missing_pictures(p.plan, p.inspector), needs_error_free=True),
+    Check(exam_checks.chosen_round_problems, needs_error_free=True),
 )
-"""What has to be known to tell what is finished."""
+"""Checks that are needed to know which cases are finished."""
 
 CODE: tuple[Check, ...] = (Check(_resource_problems),)
-"""What has to be known only where something will run."""
+"""Checks that are needed only if cases will run."""
 
 ROUNDS: tuple[Check, ...] = (
     Check(_plugin_problems),  # imports them, torch too: seconds
-    Check(exam_checks.exam_problems, stands_on_others=True),  # decodes the data, once
-    Check(exam_checks.chosen_round_problems, stands_on_others=True),  # of those that are prepared now
-    Check(_fit_problems, stands_on_others=True),  # asks those plugins that want to see the exam
+    Check(exam_checks.exam_problems, needs_error_free=True),  # decodes the data, once
+    Check(exam_checks.chosen_round_problems, needs_error_free=True),  # of those that are prepared now
+    Check(_fit_problems, needs_error_free=True),  # asks those plugins that want to see the exam
 )
-"""What takes processes of an engine, or time, where `ianvs.running` runs the cases."""
+"""Slow checks, or checks in processes of an engine, if `ianvs.running` runs the cases."""

@@ -1,4 +1,4 @@
-"""What sandboxed cases can't have, by name, and whether this machine can make a sandbox."""
+"""Checks for settings that sandboxed cases do not support, and whether this machine can create a sandbox."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STREAMS = "`sealing: strict` has whole rounds, and this exam is a stream"
 
 
 def sandbox_problems(flight: Preflight) -> Iterator[ValidationError]:
-    """What of the job's files no sandbox can have. Nodes of other machines try a sandbox when a case begins there."""
+    """Check a job with sandboxes. Other machines check theirs when a case starts there."""
     job = flight.job
     if not job.sandboxed:
         return
@@ -31,7 +31,7 @@ def sandbox_problems(flight: Preflight) -> Iterator[ValidationError]:
 
 
 def _unsupported(job: JobSpec) -> Iterator[tuple[str, Location | None]]:
-    """(what sandboxed cases can't have, where it is asked for)."""
+    """Yield (unsupported setting, its location)."""
     if (runner := runner_of(job)) is not None:
         yield f"`sealing: strict` is for native plugins, and the job is under `contract: {runner.name}`", None
         return

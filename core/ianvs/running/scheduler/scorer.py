@@ -1,4 +1,4 @@
-"""Has answered cases scored, one after another, by one process for the whole run."""
+"""Scores evaluated cases, one after another, in one process for the whole run."""
 
 import contextlib
 import json
@@ -32,7 +32,7 @@ class Scorer:
 
     Args:
         engine: A local engine.
-        separate: Whether nobody else asks that engine for events.
+        separate: Whether the engine is not used for cases.
     """
 
     def __init__(self, engine: Engine, *, separate: bool) -> None:
@@ -43,15 +43,15 @@ class Scorer:
         self._key = ""  # of the task; "": there is no process
         self._started = 0  # processes
         self._lost = False  # whether the process was lost with other tasks
-        self._spared: set[str] = set()  # ids of cases whose process was lost with other tasks
+        self._rescored: set[str] = set()  # ids of cases whose process was lost with other tasks
         self._folder: Path | None = None  # of a process that is not connected yet
         self._output = -1  # descriptor of the file that it prints to
         self._channel: Connection | None = None
         self._events: list[Event] = []
 
     @property
-    def must_be_asked(self) -> bool:
-        """Whether something goes on of which the engine of the cases tells nothing."""
+    def needs_polling(self) -> bool:
+        """Whether there may be events that the engine of the cases does not report."""
         return self._separate and self._present is not None
 
     def submit(self, request: CaseRequest) -> None:
@@ -63,16 +63,16 @@ class Scorer:
         self._advance()
 
     def events(self, engine_events: Sequence[Event]) -> list[Event]:
-        """What has happened to cases.
+        """Return the events of scored cases.
 
         Args:
             engine_events: Those of the engine that cases run on.
         """
         events = [*engine_events, *(self._engine.events(0.0) if self._separate and self._key else ())]
-        self._hear()
+        self._receive_reply()
         for event in events:
             if event.key and event.key == self._key:
-                self._follow(event)
+                self._handle_event(event)
             else:
                 self._events.append(event)
         self._advance()
@@ -80,7 +80,7 @@ class Scorer:
         return due
 
     def cancel(self, key: str, *, force: bool = False) -> None:
-        """Drop the request of a case. What the process is at already is ended only with `force`."""
+        """Cancel the request of a case. Scoring in progress is ended only with `force`."""
         for request in [request for request in self._waiting if request.case.id == key]:
             self._waiting.remove(request)
             self._events.append(Event(key, "ended", EXIT_INTERRUPTED))
@@ -92,7 +92,7 @@ class Scorer:
         """End the process."""
         if self._key:
             self._engine.cancel(self._key, force=True)
-            self._forget()
+            self._reset_process()
 
     def _start(self) -> None:
         self._started += 1
@@ -104,7 +104,7 @@ class Scorer:
         self._engine.submit(Task(self._key, SCORE_CASES, self._folder, output))
 
     def _advance(self) -> None:
-        """Send the next request, as soon as there is a process that takes it."""
+        """Send the next request, once the process is ready."""
         if self._present is None and self._waiting:
             self._present, self._sent = self._waiting.popleft(), False
         if self._present is None or self._sent:
@@ -122,8 +122,8 @@ class Scorer:
             self._sent = True
             self._events.append(Event(self._present.case.id, "started"))
 
-    def _hear(self) -> None:
-        """Take the reply to the present request, if it is there."""
+    def _receive_reply(self) -> None:
+        """Handle the reply to the current request, if it has arrived."""
         if self._channel is None:
             return
         try:
@@ -138,31 +138,31 @@ class Scorer:
             self._events.append(Event(self._present.case.id, "result", UNANSWERED))
         self._end(0)
 
-    def _follow(self, event: Event) -> None:
-        """What the engine tells of the process."""
+    def _handle_event(self, event: Event) -> None:
+        """Handle an event of the scorer's process."""
         if event.kind == "restarting":
             self._lost = True
             self._engine.cancel(self._key, force=True)  # a new process is not connected
         elif event.kind == "progress" and event.payload == UNWRITABLE and self._present is not None:
             self._events.append(Event(self._present.case.id, "progress", UNWRITABLE))
         elif event.kind == "ended":
-            self._hear()
-            if self._lost and self._present is not None and self._present.case.id not in self._spared:
-                self._spared.add(self._present.case.id)
+            self._receive_reply()
+            if self._lost and self._present is not None and self._present.case.id not in self._rescored:
+                self._rescored.add(self._present.case.id)
                 self._sent = False
             elif self._sent or self._folder is not None:  # else it ended before it was asked, and another one will be
                 self._end(event.payload)
-            self._forget()
+            self._reset_process()
 
     def _end(self, code: int) -> None:
-        """The process has done with the present case."""
+        """Finish the current case."""
         if self._present is not None:
             self._keep_output(self._present)
             self._events.append(Event(self._present.case.id, "ended", code))
             self._present = None
 
     def _keep_output(self, request: CaseRequest) -> None:
-        """Append what the process has printed to the log of the case."""
+        """Append the output of the process to the log of the case."""
         with contextlib.suppress(OSError):
             if size := os.fstat(self._output).st_size:
                 os.lseek(self._output, 0, os.SEEK_SET)
@@ -171,8 +171,8 @@ class Scorer:
                 log.close()
                 os.ftruncate(self._output, 0)
 
-    def _forget(self) -> None:
-        """The process is gone."""
+    def _reset_process(self) -> None:
+        """Reset the state after the process has ended."""
         if self._channel is not None:
             self._channel.close()
         os.close(self._output)

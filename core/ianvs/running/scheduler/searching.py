@@ -1,6 +1,6 @@
-"""Runs the searches of a job: waves of trials, which an engine runs as any other cases, until all have their winner.
+"""Runs the searches of a job: waves of trials, which an engine runs as any other cases, until all have a winner.
 
-What is asked for and what it was worth is written down before and after each wave, so that nothing is lost or repeated.
+Trials and their values are stored before and after each wave, so that nothing is lost or repeated.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from ianvs.running.planning.studies import PlannedStudy
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.store import Axis, ExamRecord, ExamStore, Study, StudyStore, Trial
 
-FIRST_RUNG = 2  # where `first_rung` does not say
+FIRST_RUNG = 2  # default of `first_rung`
 
 
 @dataclass
@@ -31,14 +31,14 @@ class _Search:
     columns: Sequence[MetricColumn]
 
 
-def run_searches(plan: Plan, go: Callable[[Plan], bool], listener: Listener, inspector: Inspector) -> bool:
-    """Until every search has ended; whether it was interrupted before that.
+def run_searches(plan: Plan, run_cases: Callable[[Plan], bool], listener: Listener, inspector: Inspector) -> bool:
+    """Run all searches. Returns whether they were interrupted.
 
-    go: runs the cases of a plan that have something to do, and says whether it was interrupted.
+    run_cases: runs the unfinished cases of a plan, and returns whether it was interrupted.
     """
     job, store = plan.job, StudyStore(plan.job.workspace, plan.job.name)
     columns = job_columns(job, inspector)
-    searches = [_begun(planned, plan, columns) for planned in plan.studies if not planned.ended]
+    searches = [_restore_search(planned, plan, columns) for planned in plan.studies if not planned.ended]
     try:
         while True:
             for search in searches:
@@ -51,15 +51,15 @@ def run_searches(plan: Plan, go: Callable[[Plan], bool], listener: Listener, ins
             stages = [stage for search, trial in waiting for stage in search.planned.stage(trial)]
             wave = replace(
                 plan,
-                job=replace(job, fail_fast=False, only=None, limit=None),  # a trial that fails has told something
+                job=replace(job, fail_fast=False, only=None, limit=None),  # a failed trial is a result
                 algorithms=tuple(stages),
                 references=PlannedReferences(),
                 studies=(),
             )
             listener.more(sum(planned.runs for planned in wave), tuple(search.study for search in searches))
-            interrupted = go(wave)
+            interrupted = run_cases(wave)
             for search, trial in waiting:
-                _tell(search, trial, plan)
+                _record_value(search, trial, plan)
             for search in searches:
                 store.write(search.study)
             if interrupted or any(trial.waits for search in searches for trial in search.study.trials):
@@ -69,16 +69,16 @@ def run_searches(plan: Plan, go: Callable[[Plan], bool], listener: Listener, ins
 
 
 def last_round(planned: PlannedStudy, exam: ExamRecord) -> int:
-    """The last one that the search may see."""
+    """Return the last round that the search may use."""
     select, rounds = planned.spec.select, _rounds(planned, exam)
     return min(select.rounds or rounds, rounds) if select is not None and select.by == "first_rounds" else rounds
 
 
 def outline(planned: PlannedStudy, plan: Plan) -> str:
-    """What a search will do, or what it has found, in a few sentences."""
+    """Describe what a search will do, or its result."""
     spec, base, stored = planned.spec, planned.any_base, planned.stored
     exam = f" in {base.testenv_name}" if base.testenv_name else ""
-    space = "; ".join(f"{name} {_shown(name, space_range)}" for name, space_range in planned.space.items())
+    space = "; ".join(f"{name} {_without_secrets(name, space_range)}" for name, space_range in planned.space.items())
     text = f"search for {base.spec.name}{exam}: {spec.name}, {spec.trials} trials of {space}; by {planned.metric} "
     text += f"{seen_by(spec.select, planned.seeds)}."
     if planned.ended and stored is not None:
@@ -96,8 +96,8 @@ def outline(planned: PlannedStudy, plan: Plan) -> str:
     return f"{text} {trials} asked for so far; the winner is run with all {len(planned.bases)} seeds."
 
 
-def _shown(name: str, space_range: Range) -> Range:
-    """Its choices without secrets."""
+def _without_secrets(name: str, space_range: Range) -> Range:
+    """Return a range without secrets among its choices."""
     return replace(space_range, choices=tuple(without_secrets({name: choice})[name] for choice in space_range.choices))
 
 
@@ -112,8 +112,8 @@ def _rungs(planned: PlannedStudy, exam: ExamRecord) -> tuple[int, ...]:
     return rungs_of(spec.first_rung or FIRST_RUNG, spec.reduction or REDUCTION, last)
 
 
-def _begun(planned: PlannedStudy, plan: Plan, columns: Mapping[str, Sequence[MetricColumn]]) -> _Search:
-    """The search with what it knows so far. Its exam is prepared."""
+def _restore_search(planned: PlannedStudy, plan: Plan, columns: Mapping[str, Sequence[MetricColumn]]) -> _Search:
+    """Restore a search from its stored trials. Its exam has to be prepared."""
     base, spec = planned.any_base, planned.spec
     exam = ExamStore(plan.job.workspace).record(base.exam_id)
     assert exam is not None, "every exam is prepared before a case runs"
@@ -141,8 +141,8 @@ def _begun(planned: PlannedStudy, plan: Plan, columns: Mapping[str, Sequence[Met
     return _Search(planned, study, exam, column, of_exam)
 
 
-def _tell(search: _Search, trial: Trial, plan: Plan) -> None:
-    """What the trial was worth, the mean over its seeds; nothing where it was interrupted on its way."""
+def _record_value(search: _Search, trial: Trial, plan: Plan) -> None:
+    """Record the value of a trial, the mean over its seeds, unless it was interrupted."""
     worth: list[float | None] = []
     for stage in search.planned.stage(trial):
         for case in stage.cases(plan.job.seeds):

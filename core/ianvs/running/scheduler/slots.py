@@ -1,7 +1,7 @@
-"""Places for cases to run in: so many at a time, and on a machine with accelerators so many per card.
+"""Slots for cases: a number of cases at a time, and on a machine with GPUs a number of cases per GPU.
 
-The NVIDIA cards of this machine are found without starting CUDA, which a process can't share with what it forks. How
-many cases share a card may be found out while they run (`cases_per_gpu: auto`).
+The NVIDIA GPUs of this machine are found without initialising CUDA, which does not survive a fork. The number of cases
+that share a GPU may be determined while they run (`cases_per_gpu: auto`).
 """
 
 import math
@@ -16,17 +16,17 @@ from pathlib import Path
 from ianvs.config.spec import JobSpec, ResourcesSpec
 from ianvs.processes.engines.engine import usable_cores
 
-Card = int | str
-"""What CUDA_VISIBLE_DEVICES calls a card: its index, "GPU-..." by its UUID, or "MIG-..." for an instance of one."""
+GpuId = int | str
+"""A GPU in CUDA_VISIBLE_DEVICES: its index, "GPU-..." by its UUID, or "MIG-..." for an instance of one."""
 
 _DRIVER = Path("/proc/driver/nvidia/gpus")
-_INSTANCES = Path("/proc/driver/nvidia/capabilities")  # of cards that are divided: gpu0/mig/gi1/...
+_INSTANCES = Path("/proc/driver/nvidia/capabilities")  # of partitioned GPUs: gpu0/mig/gi1/...
 _LINE = re.compile(r"^\s*(?:GPU (?P<index>\d+):|MIG (?P<profile>\S+)).*\(UUID: (?P<uuid>(?:GPU|MIG)-[^)]+)\)", re.M)
 
 _Ask = Callable[[Sequence[str]], str]
 
 
-def _smi(arguments: Sequence[str]) -> str:
+def _nvidia_smi(arguments: Sequence[str]) -> str:
     try:
         return subprocess.run(["nvidia-smi", *arguments], capture_output=True, text=True, timeout=30).stdout
     except (OSError, subprocess.SubprocessError):
@@ -37,153 +37,155 @@ def visible_gpus(
     environment: Mapping[str, str] = os.environ,
     driver: Path = _DRIVER,
     instances: Path = _INSTANCES,
-    ask: _Ask = _smi,
-) -> tuple[Card, ...]:
-    """The cards that CUDA_VISIBLE_DEVICES leaves: an instance of a divided card (MIG) is a card of its own.
+    ask: _Ask = _nvidia_smi,
+) -> tuple[GpuId, ...]:
+    """Return the GPUs in CUDA_VISIBLE_DEVICES. An instance of a partitioned GPU (MIG) counts as a GPU.
 
-    As CUDA does, what follows the first entry that names no card is left out. ask: what nvidia-smi says.
+    As in CUDA, all entries after the first invalid one are ignored. ask: runs nvidia-smi.
     """
     chosen = environment.get("CUDA_VISIBLE_DEVICES")
     if chosen is not None:
-        cards: list[Card] = []
+        gpu_ids: list[GpuId] = []
         for part in map(str.strip, chosen.split(",")):
             if not (part.isdigit() or part.startswith(("GPU-", "MIG-"))):
                 break
-            cards.append(int(part) if part.isdigit() else part)
-        return tuple(dict.fromkeys(cards))
+            gpu_ids.append(int(part) if part.isdigit() else part)
+        return tuple(dict.fromkeys(gpu_ids))
     try:
         count = len(list(driver.iterdir()))
     except OSError:
         return ()
     divided = any(instances.glob("gpu*/mig/gi*"))
-    return (_listed(ask(["-L"])) if divided else ()) or tuple(range(count))
+    return (_parse_gpu_list(ask(["-L"])) if divided else ()) or tuple(range(count))
 
 
-def _listed(text: str) -> tuple[Card, ...]:
-    """Cards by index, and in place of a divided one its instances, from `nvidia-smi -L`."""
-    cards: list[Card] = []
-    whole: Card | None = None
+def _parse_gpu_list(text: str) -> tuple[GpuId, ...]:
+    """Parse `nvidia-smi -L`: GPUs by index, and instances instead of a partitioned GPU."""
+    gpu_ids: list[GpuId] = []
+    whole: GpuId | None = None
     for match in _LINE.finditer(text):
         if match["index"] is not None:
             whole = int(match["index"])
-            cards.append(whole)
+            gpu_ids.append(whole)
         else:
-            if whole is not None and cards[-1] == whole:
-                cards.pop()
-            cards.append(match["uuid"])
-    return tuple(cards)
+            if whole is not None and gpu_ids[-1] == whole:
+                gpu_ids.pop()
+            gpu_ids.append(match["uuid"])
+    return tuple(gpu_ids)
 
 
-def card_bytes(cards: Sequence[Card], ask: _Ask = _smi) -> dict[Card, int]:
-    """Bytes of memory of those of `cards` of which nvidia-smi says it; of an instance, by the name of its profile."""
-    if not cards:
+def gpu_memory_bytes(gpu_ids: Sequence[GpuId], ask: _Ask = _nvidia_smi) -> dict[GpuId, int]:
+    """Return the memory of those `gpu_ids` that nvidia-smi knows; of an instance, by the name of its profile."""
+    if not gpu_ids:
         return {}
-    sizes: dict[Card, int] = {}
+    sizes: dict[GpuId, int] = {}
     uuids: dict[str, int] = {}
     for line in ask(["--query-gpu=index,uuid,memory.total", "--format=csv,noheader,nounits"]).splitlines():
         index, uuid, mebibytes = (*map(str.strip, line.split(",")), "", "")[:3]
         if index.isdigit() and mebibytes.isdigit():
             sizes[int(index)] = uuids[uuid] = int(mebibytes) << 20
-    if any(isinstance(card, str) and card.startswith("MIG-") for card in cards):
+    if any(isinstance(gpu_id, str) and gpu_id.startswith("MIG-") for gpu_id in gpu_ids):
         for match in _LINE.finditer(ask(["-L"])):
             size = re.search(r"\.(\d+)gb", match["profile"] or "")
             if size:
                 uuids[match["uuid"]] = int(size[1]) << 30
-    for card in cards:
-        if isinstance(card, str):
-            fitting = [size for uuid, size in uuids.items() if uuid.startswith(card)]  # CUDA takes the beginning, too
+    for gpu_id in gpu_ids:
+        if isinstance(gpu_id, str):
+            fitting = [size for uuid, size in uuids.items() if uuid.startswith(gpu_id)]  # CUDA also accepts a prefix
             if len(fitting) == 1:
-                sizes[card] = fitting.pop()
-    return {card: sizes[card] for card in cards if card in sizes}
+                sizes[gpu_id] = fitting.pop()
+    return {gpu_id: sizes[gpu_id] for gpu_id in gpu_ids if gpu_id in sizes}
 
 
-GROWTH = 1.05  # of what a card gets done, that one more case has to bring
-ROOM = 0.9  # of a card's memory that cases may take
-OWN_BYTES = 1 << 30  # of each case, which torch does not count: CUDA's context in its process and in that which answers
-SLACK = 1.2  # later rounds may take more than the first
+MIN_SPEEDUP = 1.05  # of a GPU's throughput that one more case has to reach
+MEMORY_SHARE = 0.9  # of a GPU's memory that cases may use
+CUDA_CONTEXT_BYTES = (
+    1 << 30
+)  # of each case, which torch does not count: CUDA's context in its process and in that which answers
+MEMORY_SLACK = 1.2  # later rounds may use more than the first
 
 
 @dataclass
 class _Sharer:
-    """A case on a card. began: when its round did; still: whether as many have shared the card since. seconds: of its
-    rounds, by how many shared it meanwhile."""
+    """A case on a GPU. began: start of its round; unchanged: whether the number of cases on the GPU stayed the same.
+    seconds: duration of its rounds by the number of cases on the GPU."""
 
     began: float | None = None
-    still: bool = False
+    unchanged: bool = False
     seconds: dict[int, float] = field(default_factory=dict)
 
 
 class Sharing:
-    """Says whether a card has room for one more case.
+    """Decides whether a GPU has room for one more case.
 
-    docs/running.md has the rule. One more pays where n cases that each take t_n seconds for a round get done n / t_n in
-    a second, and this has grown by GROWTH since one less shared the card. What is learnt on one card holds for all of
-    them: they run the same job. most: how many may share a card, once that is found out.
+    docs/running.md has the rule. With n cases that take t_n seconds a round, the throughput is n / t_n. A further case
+    is worth it if the last one increased the throughput by MIN_SPEEDUP. Measurements apply to all GPUs, since they run
+    the same job. most: the number of cases per GPU, once it is determined.
     """
 
-    def __init__(self, cards: Sequence[Card], memory: Mapping[Card, int]) -> None:
-        """memory: bytes of each card. One of which they are not known takes one case."""
+    def __init__(self, gpu_ids: Sequence[GpuId], memory: Mapping[GpuId, int]) -> None:
+        """memory: bytes of each GPU. A GPU of unknown memory gets one case."""
         self._memory = memory
-        self._on: dict[Card | None, dict[str, _Sharer]] = {card: {} for card in (None, *cards)}
-        self._ratios: dict[int, list[float]] = defaultdict(list)  # by n: t_(n-1) / t_n of cases that have known both
+        self._on: dict[GpuId | None, dict[str, _Sharer]] = {gpu_id: {} for gpu_id in (None, *gpu_ids)}
+        self._ratios: dict[int, list[float]] = defaultdict(list)  # by n: t_(n-1) / t_n of cases that have measured both
         self._peak: int | None = None
         self.most: int | None = None
 
-    def room(self, card: Card) -> bool:
-        """Whether another case may start on `card` now."""
-        sharing = len(self._on[card])
+    def room(self, gpu_id: GpuId) -> bool:
+        """Whether another case may start on a GPU now."""
+        sharing = len(self._on[gpu_id])
         if sharing == 0:
             return True
         if self.most is not None and sharing >= self.most:
             return False
-        paid = sharing == 1 or (sharing in self._ratios and self._gain(sharing) >= GROWTH)
-        return paid and self._fits(card, sharing + 1)
+        paid = sharing == 1 or (sharing in self._ratios and self._speedup(sharing) >= MIN_SPEEDUP)
+        return paid and self._fits(gpu_id, sharing + 1)
 
-    def _fits(self, card: Card, count: int) -> bool:
-        total = self._memory.get(card)
-        if total is None or self._peak is None:  # nothing is known of it, or of what a case takes
+    def _fits(self, gpu_id: GpuId, count: int) -> bool:
+        total = self._memory.get(gpu_id)
+        if total is None or self._peak is None:  # unknown memory of the GPU or of a case
             return False
-        return count * (self._peak * SLACK + OWN_BYTES) <= ROOM * total
+        return count * (self._peak * MEMORY_SLACK + CUDA_CONTEXT_BYTES) <= MEMORY_SHARE * total
 
-    def _gain(self, count: int) -> float:
+    def _speedup(self, count: int) -> float:
         ratios = self._ratios[count]
         return count / (count - 1) * sum(ratios) / len(ratios)
 
-    def started(self, card: Card | None, key: str) -> None:
-        self._changed(card)
-        self._on[card][key] = _Sharer()
+    def started(self, gpu_id: GpuId | None, key: str) -> None:
+        self._changed(gpu_id)
+        self._on[gpu_id][key] = _Sharer()
 
-    def ended(self, card: Card | None, key: str) -> None:
-        self._on[card].pop(key, None)
-        self._changed(card)
+    def ended(self, gpu_id: GpuId | None, key: str) -> None:
+        self._on[gpu_id].pop(key, None)
+        self._changed(gpu_id)
 
-    def crowded(self, card: Card | None) -> None:
-        """One that has just left found the card's memory too small for all that shared it."""
-        self._limit(len(self._on[card]))
+    def out_of_memory(self, gpu_id: GpuId | None) -> None:
+        """Handle a case that ran out of memory on a shared GPU."""
+        self._update_limit(len(self._on[gpu_id]))
 
-    def round_began(self, card: Card | None, key: str, now: float, peak: int | None = None) -> None:
-        """A round of it begins, at `now` in seconds, so that the one before is over. peak: bytes that this took."""
-        case = self._on[card].get(key)
+    def round_began(self, gpu_id: GpuId | None, key: str, now: float, peak: int | None = None) -> None:
+        """Record the start of a round at `now`, in seconds. peak: GPU memory of the case so far, in bytes."""
+        case = self._on[gpu_id].get(key)
         if case is None:
             return
         if peak is not None:
             self._peak = max(self._peak or 0, peak)
-        count = len(self._on[card])
-        if case.began is not None and case.still:
+        count = len(self._on[gpu_id])
+        if case.began is not None and case.unchanged:
             case.seconds[count] = now - case.began
             before = case.seconds.get(count - 1)
             if before is not None and now > case.began:
                 self._ratios[count].append(before / (now - case.began))
-                if self._gain(count) < GROWTH:
-                    self._limit(count - 1)
-        case.began, case.still = now, True
+                if self._speedup(count) < MIN_SPEEDUP:
+                    self._update_limit(count - 1)
+        case.began, case.unchanged = now, True
 
-    def _limit(self, count: int) -> None:
+    def _update_limit(self, count: int) -> None:
         self.most = max(1, count if self.most is None else min(self.most, count))
 
-    def _changed(self, card: Card | None) -> None:
-        for case in self._on[card].values():
-            case.still = False
+    def _changed(self, gpu_id: GpuId | None) -> None:
+        for case in self._on[gpu_id].values():
+            case.unchanged = False
 
 
 @dataclass(frozen=True)
@@ -193,36 +195,36 @@ class Slot:
     hidden: no card is to be seen, though there are some. cpus, memory: cores and bytes that it takes.
     """
 
-    gpu: Card | None = None
+    gpu: GpuId | None = None
     alone: bool = False
-    more: tuple[Card, ...] = ()
+    more: tuple[GpuId, ...] = ()
     hidden: bool = False
     cpus: int = field(default=0, compare=False)
     memory: int = field(default=0, compare=False)
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What a process has to see before it touches CUDA."""
-        cards = () if self.gpu is None else (self.gpu, *self.more)
-        return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, cards))}
+        """Environment variables of the process."""
+        gpu_ids = () if self.gpu is None else (self.gpu, *self.more)
+        return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpu_ids))}
 
 
 def cores_of(job: JobSpec) -> int:
-    """That cases may take together: those of this machine, or as many as the job wants to use at a time."""
+    """Return the cores for all cases: those of this machine, or more if the job's `jobs` times `threads` is more."""
     return max(usable_cores(), (job.jobs or 1) * job.threads)
 
 
 class Slots:
-    """At most `jobs` places; with cards, at most `per_gpu` of them on each, or as many as `sharing` finds room for.
+    """At most `jobs` slots; with GPUs, at most `per_gpu` of them on each, or as many as `sharing` allows.
 
-    cpus, memory: cores and bytes of the machine, of which cases take what their algorithm's `resources` say. One whose
-    algorithm says nothing takes a share of a card, `threads` cores and no memory, and no core is too many for it.
+    cpus, memory: cores and bytes of the machine, of which cases use their algorithm's `resources`. Without `resources`
+    a case uses a share of a GPU and `threads` cores, and does not wait for cores or memory.
     """
 
     def __init__(
         self,
         jobs: int,
-        gpus: tuple[Card, ...] = (),
+        gpus: tuple[GpuId, ...] = (),
         per_gpu: int = 1,
         sharing: Sharing | None = None,
         *,
@@ -237,7 +239,7 @@ class Slots:
         self._used = dict.fromkeys(gpus, 0)
 
     def lacks(self, wanted: ResourcesSpec) -> str:
-        """What a case with these resources waits for, in words; "" for no more than its turn."""
+        """Describe the missing resources of a case; "" if it only waits for its turn."""
         if (cpus := self._cpus_of(wanted)) > self._cpus:
             return f"it takes {cpus} cpus, and {self._cpus:.0f} are free"
         if (wanted.memory or 0) > self._memory:
@@ -246,10 +248,10 @@ class Slots:
         return f"it takes {wanted.gpus} gpus, and {empty} are free" if self._used and wanted.gpus > empty else ""
 
     def take(self, *, alone: bool = False, wanted: ResourcesSpec | None = None) -> Slot | None:
-        """A place on the emptiest card, None while there is none. alone: a whole card. wanted: what it is to have."""
+        """Return a slot on the GPU with the fewest cases; None: there is none. alone: on a GPU that is not shared."""
         if self._free < 1 or (wanted is not None and self.lacks(wanted)):
             return None
-        slot = self._on_cards(alone, wanted)
+        slot = self._take_gpu(alone, wanted)
         if slot is not None:
             slot = replace(slot, cpus=self._cpus_of(wanted), memory=0 if wanted is None else wanted.memory or 0)
             self._count(slot, 1)
@@ -258,11 +260,11 @@ class Slots:
     def _cpus_of(self, wanted: ResourcesSpec | None) -> int:
         return self._threads if wanted is None else wanted.cpus or self._threads
 
-    def _on_cards(self, alone: bool, wanted: ResourcesSpec | None) -> Slot | None:
+    def _take_gpu(self, alone: bool, wanted: ResourcesSpec | None) -> Slot | None:
         if not self._used:
             return Slot()
         if wanted is not None:
-            empty = [card for card, used in self._used.items() if not used][: wanted.gpus]
+            empty = [gpu_id for gpu_id, used in self._used.items() if not used][: wanted.gpus]
             return Slot(empty[0], alone=True, more=tuple(empty[1:])) if empty else Slot(hidden=True)
         gpu = min(self._used, key=self._used.__getitem__)
         if self._used[gpu] + (self._per_gpu if alone else 1) > self._per_gpu:
@@ -278,5 +280,5 @@ class Slots:
         self._free -= sign
         self._cpus -= sign * slot.cpus
         self._memory -= sign * slot.memory
-        for card in () if slot.gpu is None else (slot.gpu, *slot.more):
-            self._used[card] += sign * (self._per_gpu if slot.alone else 1)
+        for gpu_id in () if slot.gpu is None else (slot.gpu, *slot.more):
+            self._used[gpu_id] += sign * (self._per_gpu if slot.alone else 1)

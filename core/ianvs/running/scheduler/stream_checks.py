@@ -1,4 +1,4 @@
-"""What is wrong with exams that ask before they tell, as far as it shows without running anything."""
+"""Checks of prequential exams."""
 
 from collections.abc import Iterator
 
@@ -21,15 +21,15 @@ def prequential_problems(flight: Preflight) -> Iterator[ValidationError]:
     for exam in job.testenvs:
         place = exam.places.get("prequential", exam.place)
         if exam.prequential is None:
-            yield from _without(flight, exam)
+            yield from _unsupported_settings(flight, exam)
         else:
             if job.generation.engine == "server":
                 reason = (
                     "`generation: {engine: server}` writes replies of exams, and `prequential` asks the learner itself"
                 )
                 yield ValidationError(f"{reason}. Take one of them out.", place, code="conflicting-keys")
-            yield from _of_feedback(flight, exam)
-            yield from _of_metrics(flight, exam)
+            yield from _feedback_problems(flight, exam)
+            yield from _metric_problems(flight, exam)
     if not any(exam.prequential for exam in job.testenvs):
         for algorithm in job.algorithms:
             if algorithm.stream_cost != 1:
@@ -39,7 +39,7 @@ def prequential_problems(flight: Preflight) -> Iterator[ValidationError]:
                 )
 
 
-def _without(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
+def _unsupported_settings(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
     for spec, metric in zip(exam.metrics, flight.inspector.metrics(exam.metrics), strict=True):
         if isinstance(metric, Metric) and metric.level == "stream":
             reason = f"{metric.name} needs predictions that are made before the labels are revealed"
@@ -53,14 +53,14 @@ def _without(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
             yield ValidationError(f"{reason}. {_ADD}", algorithm.paradigm.place, code="unfit-paradigm")
 
 
-def _of_feedback(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
+def _feedback_problems(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
     assert exam.prequential is not None
     if exam.prequential.feedback == "label":
         return
     algorithms = flight.job.algorithms
     for algorithm, facts in zip(algorithms, flight.inspector.paradigms(algorithms), strict=True):
         if not facts.hears and not facts.reference:
-            reason = f"{_learner(algorithm)} learns by train(), which takes labels; this exam tells only"
+            reason = f"{_learner_name(algorithm)} learns by train(), which takes labels; this exam tells only"
             remedy = "Give it feedback(told, **context), and `paradigm_type: testtimelearning`."
             yield ValidationError(
                 f"{reason} {_TOLD[exam.prequential.feedback]}. {remedy}",
@@ -69,7 +69,7 @@ def _of_feedback(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationErr
             )
 
 
-def _of_metrics(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
+def _metric_problems(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
     assert exam.prequential is not None
     answers = flight.inspector.metrics(exam.metrics)
     both = [(spec, answer) for spec, answer in zip(exam.metrics, answers, strict=True) if isinstance(answer, Metric)]
@@ -95,5 +95,5 @@ def _of_metrics(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationErro
         )
 
 
-def _learner(algorithm: AlgorithmSpec) -> str:
+def _learner_name(algorithm: AlgorithmSpec) -> str:
     return next((module.name for module in algorithm.modules if module.type == "basemodel"), algorithm.name)

@@ -20,7 +20,7 @@ from ianvs.plugins.loader import Loaded, place_for_others
 from ianvs.plugins.signature import named_arguments
 from ianvs.processes.interpreters.author_object import load_in
 from ianvs.running.planning.cases import own_hyperparameters
-from ianvs.running.planning.named_files import located
+from ianvs.running.planning.named_files import absolute_paths
 from ianvs.running.session.generators import start_generators
 from ianvs.store import StoredModule
 
@@ -213,7 +213,7 @@ class Modules:
         kinds = [module.type for module in self._algorithm.modules]
         with loaded.active() as build:
             given = own_hyperparameters(self._case.hyperparameters, kind, kinds)
-            plugin = build(**{name: located(value, self._home) for name, value in given.items()})
+            plugin = build(**{name: absolute_paths(value, self._home) for name, value in given.items()})
         made = AuthorsModule(kind, instance, plugin, loaded, self._rules)
         model = self._algorithm.initial_model if path is None and kind == "basemodel" else path
         if model is not None:

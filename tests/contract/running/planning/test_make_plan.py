@@ -17,7 +17,7 @@ from ianvs.base.types import Asked, Failure, Predictions, RoundResult
 from ianvs.config import load_job
 from ianvs.config.spec import JobSpec
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning.cases import OfTrial
+from ianvs.running.planning.cases import TrialCases
 from ianvs.running.planning.plan import Plan, PlannedCase, make_plan, matches, scored_metrics, start_over
 from ianvs.store import ExamRecord, ExamStore
 from ianvs.store.stored_score import score_record
@@ -219,7 +219,7 @@ def test_what_a_changed_case_was_before_may_be_damaged(tmp_path: Path) -> None:
 
 def test_a_case_that_pauses_is_scored_after_its_round_and_left_alone(tmp_path: Path) -> None:
     plan = one_case(tmp_path)
-    stage = OfTrial("study", 0, {}, seed=0, until=2)
+    stage = TrialCases("study", 0, {}, seed=0, until=2)
     plan = replace(plan, algorithms=tuple(replace(of, origin=stage) for of in plan.algorithms))
     keep(plan, *plan, 1, ends=False, scores=False)
     assert told(plan)[:2] == ("unfinished", "resume")
@@ -234,7 +234,7 @@ def test_a_case_that_pauses_is_scored_after_its_round_and_left_alone(tmp_path: P
 
 def test_of_a_case_that_a_search_has_done_with_nothing_is_done(tmp_path: Path) -> None:
     plan = one_case(tmp_path)
-    ended = OfTrial("study", 0, {}, seed=0, outcome="given up")
+    ended = TrialCases("study", 0, {}, seed=0, outcome="given up")
     plan = replace(plan, algorithms=tuple(replace(of, origin=ended) for of in plan.algorithms))
     assert told(plan) == ("stopped", "nothing", "given up")
     fail(plan, *plan)

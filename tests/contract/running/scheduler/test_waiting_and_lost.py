@@ -13,7 +13,7 @@ import pytest
 
 import ianvs
 from ianvs.running.progress import PlainProgress
-from ianvs.running.scheduler.case_loop import MOST_LOSSES, Listener
+from ianvs.running.scheduler.case_loop import MAX_LOSSES, Listener
 from ianvs.store import JobStore
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
@@ -105,7 +105,7 @@ def test_a_case_that_is_lost_again_and_again_without_a_round_between_fails(tmp_p
     assert (found.failure.kind, found.failure.error, len(found.rounds)) == ("lost", "Lost", 3)
     assert "node n1 is gone" in found.failure.message
     assert "memory" not in found.failure.message
-    assert told.words.count("started") == MOST_LOSSES
+    assert told.words.count("started") == MAX_LOSSES
 
 
 @pytest.mark.slow

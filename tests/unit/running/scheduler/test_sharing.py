@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.running.scheduler.slots import Card, Sharing, Slot, Slots, card_bytes, visible_gpus
+from ianvs.running.scheduler.slots import GpuId, Sharing, Slot, Slots, gpu_memory_bytes, visible_gpus
 
 GIB = 1 << 30
 
@@ -19,7 +19,9 @@ class Simulated:
     width: as many cases as keep a card busy; what comes beyond it only divides its time. peak: bytes of each case.
     """
 
-    def __init__(self, cards: Sequence[Card], memory: int, *, width: float, peak: int, cases: int, rounds: int) -> None:
+    def __init__(
+        self, cards: Sequence[GpuId], memory: int, *, width: float, peak: int, cases: int, rounds: int
+    ) -> None:
         self.sharing = Sharing(cards, dict.fromkeys(cards, memory))
         self.slots = Slots(8, tuple(cards), sharing=self.sharing)
         self.width, self.peak, self.rounds, self.memory = width, peak, rounds, memory
@@ -28,7 +30,7 @@ class Simulated:
         self.now, self.most, self.failed = 0.0, 0, 0
         self.waiting = [(k, key) for k, key in enumerate(self.left)]
 
-    def on(self, card: Card | None) -> list[str]:
+    def on(self, card: GpuId | None) -> list[str]:
         return [key for key, slot in self.running.items() if slot.gpu == card]
 
     def rate(self, key: str) -> float:
@@ -124,7 +126,7 @@ def test_a_card_that_was_too_small_takes_fewer_from_then_on() -> None:
     sharing.started(0, "b")
     slots.give(second)
     sharing.ended(0, "b")
-    sharing.crowded(0)
+    sharing.out_of_memory(0)
     assert sharing.most == 1
     assert slots.take() is None and slots.take(alone=True) is None
     slots.give(first)
@@ -160,7 +162,7 @@ def said(arguments: Sequence[str]) -> str:
         ("0,0", (0,)),
     ],
 )
-def test_cards_may_be_named_by_uuid_and_be_instances(chosen: str, cards: tuple[Card, ...], tmp_path: Path) -> None:
+def test_cards_may_be_named_by_uuid_and_be_instances(chosen: str, cards: tuple[GpuId, ...], tmp_path: Path) -> None:
     assert visible_gpus({"CUDA_VISIBLE_DEVICES": chosen}, tmp_path) == cards
     assert Slot(cards[0]).environment["CUDA_VISIBLE_DEVICES"] == str(cards[0]) if cards else True
 
@@ -175,11 +177,11 @@ def test_instances_of_a_divided_card_are_cards_of_their_own(tmp_path: Path) -> N
         "MIG-cba663e8-9bed-5b25-b243-5985ef7c9beb",
         1,
     )
-    assert card_bytes(cards, said) == {cards[0]: 5 * GIB, cards[1]: 20 * GIB, 1: 40 * GIB}
+    assert gpu_memory_bytes(cards, said) == {cards[0]: 5 * GIB, cards[1]: 20 * GIB, 1: 40 * GIB}
     assert visible_gpus({}, driver, tmp_path / "nowhere", said) == (0, 1)
     assert visible_gpus({}, driver, instances, lambda arguments: "") == (0, 1)  # nvidia-smi is not there
 
 
 def test_memory_is_known_of_cards_that_are_named_by_the_beginning_of_their_uuid() -> None:
-    assert card_bytes(("GPU-5d5b", "GPU-"), said) == {"GPU-5d5b": 40 * GIB}  # "GPU-" may be either
-    assert card_bytes((0,), lambda arguments: "") == {}
+    assert gpu_memory_bytes(("GPU-5d5b", "GPU-"), said) == {"GPU-5d5b": 40 * GIB}  # "GPU-" may be either
+    assert gpu_memory_bytes((0,), lambda arguments: "") == {}
