@@ -190,9 +190,9 @@ class Sharing:
 
 @dataclass(frozen=True)
 class Slot:
-    """One place. gpu: its card, None on the host alone. alone: nobody shares the card. more: further cards of it alone.
+    """A slot for a case. gpu: its GPU, None for the CPU. alone: the GPU is not shared. more: further GPUs.
 
-    hidden: no card is to be seen, though there are some. cpus, memory: cores and bytes that it takes.
+    hidden: whether existing GPUs are hidden from it. cpus, memory: its cores and bytes.
     """
 
     gpu: GpuId | None = None
@@ -210,7 +210,7 @@ class Slot:
 
 
 def cores_of(job: JobSpec) -> int:
-    """Return the cores for all cases: those of this machine, or more if the job's `jobs` times `threads` is more."""
+    """Return the cores for all cases: those of this machine, or `jobs` times `threads` if that is more."""
     return max(usable_cores(), (job.jobs or 1) * job.threads)
 
 
