@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ianvs.processes.engines.engine import call_target
-from ianvs.processes.engines.forked import live
+from ianvs.processes.engines.forked import run_and_exit
 from ianvs.processes.isolated import InThisProcess, IsolatedCallError
 
 
@@ -25,7 +25,7 @@ def _ask_fork(function: str, question: object, seconds: float) -> object:
     reading, writing = os.pipe()
     if (pid := os.fork()) == 0:
         os.close(reading)
-        live(lambda: _answer(function, question, writing))
+        run_and_exit(lambda: _answer(function, question, writing))
     os.close(writing)
     with os.fdopen(reading, "rb") as answers:
         answer = answers.read()

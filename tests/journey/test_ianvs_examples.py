@@ -26,7 +26,7 @@ from ianvs.cli.ianvs_examples.examples_command import _ACTION
 from ianvs.cli.ianvs_examples.examples_table import new_failures, read_table, write_table
 from ianvs.cli.ianvs_examples.failure_owner import _owner, refused
 from ianvs.cli.ianvs_examples.one_example import Example, _judged
-from ianvs.processes.proc import below, state
+from ianvs.processes.proc import descendants, state
 from ianvs.testenv.ianvs_layouts.tiny_data import UnknownLayoutError, made, shrunk
 from ianvs.testenv.ianvs_layouts.tiny_weights import stand_ins
 from tests.errors import printed
@@ -267,7 +267,7 @@ def test_what_it_has_started_ends_with_it(checkout, tmp_path):
     options = ["--out", str(tmp_path / "out"), "--only", "good"]
     process = subprocess.Popen([sys.executable, "-m", "ianvs", "examples", str(checkout), *options])
     wait_for(began.exists)
-    started = [*below(process.pid)]
+    started = [*descendants(process.pid)]
     process.terminate()
     assert process.wait(PATIENCE) == 130 and started
     wait_for(lambda: not any(map(state, started)))

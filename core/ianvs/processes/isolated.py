@@ -23,7 +23,7 @@ from itertools import chain
 from typing import IO, Any
 
 from ianvs.processes.engines.engine import Engine, Reporter, Task, call_target, python_command, start_python
-from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, close_all_but, prctl, redirect
+from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, close_all_but, prctl, redirect_output
 from ianvs.processes.sandbox import Sandbox
 
 _POLL_SECONDS, _CONNECT_SECONDS = 0.5, 10.0
@@ -129,7 +129,7 @@ def main() -> None:
     """Serve calls from standard input, in a process of its own."""
     prctl(PARENT_DEATH_SIGNAL, getattr(signal, "SIGKILL", 0))
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    redirect(os.open(os.devnull, os.O_WRONLY))
+    redirect_output(os.open(os.devnull, os.O_WRONLY))
     _serve(questions, answers)
 
 

@@ -1,6 +1,6 @@
-"""What is known of processes: who is below whom, their state, their time. Most of it is Linux's, from /proc.
+"""Facts of processes: descendants, state and CPU time, mostly from Linux's /proc.
 
-It is read for each round, of which a stream may have thousands: `open` and `os.listdir`, since Path is slow.
+It is read in each round, and a stream may have thousands: `open` and `os.listdir` are faster than Path.
 """
 
 import contextlib
@@ -16,27 +16,27 @@ try:
 except ImportError:  # Windows
     resource = None
 
-_PATIENCE = 10.0  # seconds for processes that don't die
+_PATIENCE = 10.0  # seconds to wait for killed processes
 
 
 def stat(process: int | str) -> list[str]:
-    """Fields 3 and on of /proc/<process>/stat: its state is at 0, utime to cstime are at 11 to 14. [] if it is gone."""
+    """Return fields 3 and on of /proc/<process>/stat: state at 0, utime to cstime at 11 to 14; [] if it has ended."""
     with contextlib.suppress(OSError), open(f"/proc/{process}/stat") as file:  # noqa: PTH123
         return file.read().rpartition(")")[2].split()  # after the name, which may hold blanks and brackets
     return []
 
 
 def state(process: int | str) -> str:
-    """Its letter of proc(5); "" if it is gone."""
+    """Return the state letter of proc(5); "" if the process has ended."""
     return (stat(process) or [""])[0]
 
 
 def children(pid: int) -> list[int]:
-    """Processes that `pid` has started, from any of its threads."""
+    """Return the child processes of all threads of `pid`."""
     pids: list[int] = []
     try:
         if pid == os.getpid():
-            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # quick to tell that there are none
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # a fast check for no children
         threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
     except (OSError, AttributeError):  # none, or it is gone; or a system without such calls
         return pids
@@ -46,19 +46,19 @@ def children(pid: int) -> list[int]:
     return pids
 
 
-def below(top: int, but: Collection[int] = ()) -> Iterator[int]:
-    """Processes below `top`, without `but` and what is below these."""
+def descendants(top: int, but: Collection[int] = ()) -> Iterator[int]:
+    """Yield the descendants of `top`, except for `but` and their descendants."""
     for pid in children(top):
         if pid not in but:
             yield pid
-            yield from below(pid, but)
+            yield from descendants(pid, but)
 
 
-def end_below(top: int, but: Collection[int] = ()) -> None:
-    """End all processes below `top`, and what they start meanwhile."""
+def kill_descendants(top: int, but: Collection[int] = ()) -> None:
+    """Kill all descendants of `top`, including those that start meanwhile."""
     latest = time.monotonic() + _PATIENCE
     while (
-        living := {pid for pid in below(top, but) if state(pid) not in ("", "Z", "X")}
+        living := {pid for pid in descendants(top, but) if state(pid) not in ("", "Z", "X")}
     ) and time.monotonic() < latest:
         for pid in living:
             with contextlib.suppress(ProcessLookupError):
@@ -67,7 +67,7 @@ def end_below(top: int, but: Collection[int] = ()) -> None:
 
 
 def cpu_seconds(pid: int | None = None) -> float:
-    """Processor time, user and system, of a process and all of its threads and child processes so far.
+    """Return the CPU time, user and system, of a process with its threads and child processes so far.
 
     pid: this process if None. On Linux children that still run, or that nobody has waited for, count too, and of a
     subreaper (PR_SET_CHILD_SUBREAPER) those that have outlived their parents; elsewhere those that have ended and were
@@ -78,13 +78,13 @@ def cpu_seconds(pid: int | None = None) -> float:
     if pid is None:
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         of_ended = float(ended.ru_utime + ended.ru_stime)
-        return time.process_time() + of_ended + seconds_below(os.getpid())
+        return time.process_time() + of_ended + descendant_cpu_seconds(os.getpid())
     seconds = own_cpu_seconds(pid)
-    return seconds + _ticks(pid, 13) / os.sysconf("SC_CLK_TCK") + seconds_below(pid) if seconds else 0.0
+    return seconds + _ticks(pid, 13) / os.sysconf("SC_CLK_TCK") + descendant_cpu_seconds(pid) if seconds else 0.0
 
 
 def own_cpu_seconds(pid: int | None = None) -> float:
-    """Processor time of a process and its threads, without the processes that it has started: told in microseconds.
+    """Return the CPU time of a process and its threads without child processes, with microsecond resolution.
 
     Where the clock of another process can't be read, and of one that is gone, 0.
     """
@@ -95,9 +95,11 @@ def own_cpu_seconds(pid: int | None = None) -> float:
         return 0.0
 
 
-def seconds_below(pid: int, but: int | None = None) -> float:
-    """Processor time of the processes below `pid`, and of those that they have waited for; without those of `but`."""
-    return sum(_ticks(descendant, 11) for descendant in below(pid, [but] if but else [])) / os.sysconf("SC_CLK_TCK")
+def descendant_cpu_seconds(pid: int, but: int | None = None) -> float:
+    """Return the CPU time of the descendants of `pid`, including reaped ones; without those of `but`."""
+    return sum(_ticks(descendant, 11) for descendant in descendants(pid, [but] if but else [])) / os.sysconf(
+        "SC_CLK_TCK"
+    )
 
 
 def _ticks(pid: int, first: int) -> int:

@@ -1,4 +1,4 @@
-"""A server that writes replies of a base model with adapters: OpenAI's `completions`, with what vLLM adds to it."""
+"""Client of a model server with adapters: OpenAI's `completions` API with vLLM's extensions."""
 
 import http.client
 import json
@@ -12,15 +12,15 @@ from urllib.request import ProxyHandler, Request, build_opener
 from ianvs.base.errors import ReplyServerError
 
 _START = "Start it as `VLLM_ALLOW_RUNTIME_LORA_UPDATING=True vllm serve BASE_MODEL --enable-lora`"
-_SOON, _PATIENCE = 10.0, 3600.0  # seconds for what it says of itself; for a request of prompts, or an adapter
+_SOON, _PATIENCE = 10.0, 3600.0  # timeouts in seconds: for facts; for prompts or an adapter
 _AT_ONCE = 256  # prompts of a request; the server makes batches of them as it likes
-# What is not said here would be as the authors of the model suggest.
+# Other settings would be the defaults of the model's authors.
 _GREEDY = {"temperature": 0, "top_p": 1, "top_k": 0, "min_p": 0, "repetition_penalty": 1, "presence_penalty": 0}
 _TOKENS = {"frequency_penalty": 0, "add_special_tokens": False, "return_token_ids": True}
 
 
 class Served(NamedTuple):
-    """version: of the program, "vllm 0.11.0". name, root: of the base model, as it is called and where it was read."""
+    """A served base model. version: of the program, "vllm 0.11.0". name, root: name and path of the base model."""
 
     url: str
     version: str
@@ -29,14 +29,14 @@ class Served(NamedTuple):
 
 
 class ReplyServer:
-    """At `url`. Its methods raise ReplyServerError, which names it and says what to do."""
+    """A server at `url`. Methods raise ReplyServerError with the url and a remedy."""
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/").removesuffix("/v1")
-        self._opener = build_opener(ProxyHandler({}))  # whatever the environment says of the way to others
+        self._opener = build_opener(ProxyHandler({}))  # ignore proxies of the environment
 
     def served(self) -> Served:
-        """What it has loaded, of one that takes adapters while it runs."""
+        """Return the loaded base model. Raises ReplyServerError if the server can't load adapters at run time."""
         status, _ = self._answer("/v1/load_lora_adapter", {"lora_name": "", "lora_path": ""})
         if status in (404, 405, 501):
             lacks = "takes no adapters while it runs, and each round has another"
@@ -53,20 +53,20 @@ class ReplyServer:
 
     @contextmanager
     def adapter(self, folder: Path) -> Iterator[str]:
-        """Within, it answers by the adapter in `folder`, as peft writes one, under that name."""
+        """Context manager: load peft's adapter in `folder` under the returned name."""
         self._request("/v1/load_lora_adapter", {"lora_name": folder.name, "lora_path": str(folder)})
         try:
             yield folder.name
         finally:
-            with suppress(ReplyServerError):  # it may be gone
+            with suppress(ReplyServerError):  # the server may have ended
                 self._request("/v1/unload_lora_adapter", {"lora_name": folder.name})
 
     def replies(
         self, model: str, prompts: Sequence[Sequence[int]], stops: Sequence[int], longest: int, salt: str
     ) -> list[list[int]]:
-        """Greedy replies, in token ids as the prompts; one of `stops` ends each, and may be left out.
+        """Return greedy replies as token ids; each ends with one of `stops`, which may be left out.
 
-        salt: prompts with another one take no less time because these were there before.
+        salt: prompts with different salts do not share the server's prefix cache.
         """
         how = {**_GREEDY, **_TOKENS, "stop_token_ids": stops, "max_tokens": longest, "cache_salt": salt}
         token_lists: list[Any] = []
@@ -92,7 +92,7 @@ class ReplyServer:
         return content
 
     def _answer(self, path: str, body: Mapping[str, object] | None = None) -> tuple[int, Any]:
-        """(status, what JSON holds, or {} for another text)."""
+        """Return (status, parsed JSON; {} for other text)."""
         data = None if body is None else json.dumps(body).encode()
         request = Request(self.url + path, data, {"Content-Type": "application/json"})
         try:
@@ -101,7 +101,7 @@ class ReplyServer:
         except HTTPError as error:
             with error:
                 status, content = error.code, error.read()
-        except (OSError, ValueError, http.client.HTTPException) as error:  # URLError is one of the first
+        except (OSError, ValueError, http.client.HTTPException) as error:  # URLError is an OSError
             why = f"no server of replies answers at {self.url} ({getattr(error, 'reason', error)})"
             raise ReplyServerError(
                 f"{why}. {_START}, or correct `url` of `generation` in the job.", code="unreachable-server"

@@ -1,4 +1,4 @@
-"""A sandbox in which only what is mounted exists, by bubblewrap (Linux).
+"""A sandbox by bubblewrap (Linux), which sees only mounted paths.
 
 A process in it has no network and no capabilities, a process table, /tmp and /dev/shm of its own, and sees the
 interpreter, its packages and the paths that are listed: nothing else of the file system exists for it.
@@ -31,14 +31,14 @@ _SYSTEM = (
 )
 _ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime", "/etc/mime.types")
 _CPU_FACTS = "/sys/devices/system/cpu"
-"""What numerical libraries read to count processors."""
+"""Files that numerical libraries read to count processors."""
 _GPU_PREFIX = "nvidia"
 _PASSED = ("LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 """Environment variables that a process in the sandbox inherits."""
 _HIDDEN_PARTS = ("testenv", "reports", "configs", "tests")
-"""Parts of ianvs that no sandbox contains: what exams consist of, and results."""
+"""Parts of ianvs that no sandbox contains: data of exams, and results."""
 _SHOWN_PARTS = ("__init__.py", "data_types", "questions", "datasets/__init__.py", "datasets/downloads")
-"""Parts of `testenv` that it contains all the same: code that learners need, without any data."""
+"""Parts of `testenv` that it contains nevertheless: code that learners need, without data."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,10 @@ class Sandbox:
         roots = [Path(word) for word in (*_SYSTEM, *_ETC)] + list(mounts)
         for path in dict.fromkeys((*_data_of_ianvs(), *data_of_packages(), *self.masked)):
             mounts |= {path: mask} if (mask := _mask(path, roots)) else {}
-        # A mount hides what was mounted below its place before, so that parents come first.
+        # A mount hides earlier mounts below it, so parents come first.
         for _, option in sorted(mounts.items(), key=lambda item: len(item[0].parts)):
             words += option
-        words += _shown_parts_of_testenv()
+        words += _visible_parts_of_testenv()
         if self.gpu:
             words += [word for device in _gpu_devices() for word in ("--dev-bind", str(device), str(device))]
         for name, value in (_environment() | dict(environment or {})).items():
@@ -95,16 +95,16 @@ class Sandbox:
 
 
 def missing_sandbox() -> str:
-    """Why this machine can't run a sandbox, with the remedy; "" if one ran."""
+    """Return why this machine can't run a sandbox, with a remedy; "" if it can."""
     if sys.platform != "linux":
         return f"a sandbox needs Linux; this is {sys.platform}."
     if shutil.which("bwrap") is None:
         return f"a sandbox needs bubblewrap, which is not installed. {_INSTALL}"
-    return _trial_failure()
+    return _try_sandbox()
 
 
-def _trial_failure() -> str:
-    """Run a Python in a sandbox; why it failed."""
+def _try_sandbox() -> str:
+    """Run Python in a sandbox. Returns the reason of a failure."""
     program = "import os; assert not os.path.exists('/etc/passwd'); print('ready')"
     try:
         trial = subprocess.run(
@@ -127,9 +127,9 @@ def _trial_failure() -> str:
 
 @cache
 def python_paths(interpreter: Path) -> tuple[Path, ...]:
-    """Folders that a Python interpreter and its packages consist of.
+    """Return the folders of a Python interpreter and its packages.
 
-    What PYTHONPATH and the folder of a script add is not among them: there the data of an exam may be.
+    Those of PYTHONPATH and of a script are left out, because they may have the data of an exam.
 
     Args:
         interpreter: A virtual environment's Python is mounted with the base interpreter that it points to.
@@ -139,7 +139,7 @@ def python_paths(interpreter: Path) -> tuple[Path, ...]:
     )
     command = [str(interpreter), "-I", "-c", program]
     lines = subprocess.run(command, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL).stdout
-    package = PACKAGE  # in place of the source root of a checkout, where exams are beside it
+    package = PACKAGE  # instead of a checkout's root, which has exams
     folders = [Path(line) for line in lines.splitlines() if line != str(package.parent) and Path(line).is_dir()]
     folders += [package, *(path.resolve() for path in [package / "testalgorithms"] if path.is_symlink())]
     paths = {path for folder in folders for path in (folder, folder.resolve())} - {Path("/usr")}  # of a system's Python
@@ -171,14 +171,14 @@ def _system_mounts() -> list[str]:
 
 
 def _data_of_ianvs() -> Iterator[Path]:
-    """Folders in a mounted package that exams consist of; in a checkout they are links to folders beside it."""
+    """Yield folders with data of exams in a mounted package; in a checkout they are links to folders beside it."""
     for name in _HIDDEN_PARTS:
         path = PACKAGE / name
         if path.is_dir() and not path.is_symlink():
             yield path
 
 
-def _shown_parts_of_testenv() -> list[str]:
+def _visible_parts_of_testenv() -> list[str]:
     testenv = (PACKAGE / "testenv").resolve()
     paths = [str(testenv / name) for name in _SHOWN_PARTS]
     return [word for path in paths for word in ("--ro-bind", path, path)]
@@ -206,7 +206,7 @@ def _bubblewrap() -> str:
 
 @cache
 def data_of_packages() -> tuple[Path, ...]:
-    """Files of installed packages that well-known exams consist of: the data sets of scikit-learn."""
+    """Return data of known exams in installed packages: the data sets of scikit-learn."""
     folders = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *sys.path}
     candidates = [Path(folder) / "sklearn" / "datasets" / "data" for folder in folders if folder]
     return tuple(path for path in candidates if path.is_dir())

@@ -41,7 +41,7 @@ def test_few_bytes_pass_in_the_message_and_more_in_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, files: int
 ) -> None:
     """What arrived is the receiver's to change, and no file is left."""
-    monkeypatch.setattr(wire, "_LARGE", 1 << 10)
+    monkeypatch.setattr(wire, "_FILE_THRESHOLD", 1 << 10)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     numbers, texts, held = np.arange(count), [None, "a\0b"], bytearray()
     specs = {"texts": packed(texts, held), "none": packed(numbers[:0], held), "numbers": packed(numbers, held)}

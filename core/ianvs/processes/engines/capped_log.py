@@ -9,23 +9,23 @@ from pathlib import Path
 
 from ianvs.base.secrets import forms_of, replaced, secret_spans
 
-CAP = 50_000_000  # bytes
-BLOCK = 1 << 18  # bytes that are read at a time
+MAX_LOG_BYTES = 50_000_000  # bytes
+BLOCK_BYTES = 1 << 18  # bytes read at a time
 _LONGEST_LINE = 4096  # bytes; more of a line is not held back for what may follow
 _LONGEST_SECRET = 1 << 15  # bytes
 _NOTICE = re.compile(rb"\n\[\.\.\. (\d+) bytes left out \.\.\.\]\n")
 
 
 class SecretFilter:
-    """What is printed, in blocks that end anywhere, without secrets. It holds back what may be the beginning of one."""
+    """Removes secrets from output that arrives in blocks. It delays text that may be the start of a secret."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        # Latin-1 has a letter for each byte: whatever is printed passes as it is.
+        # Latin-1 maps every byte to a character, so that any output is preserved.
         self._secrets = [form.encode("utf-8", "surrogateescape").decode("latin-1") for form in forms_of(secrets)]
         self._held = ""
 
-    def passed(self, block: bytes, *, last: bool = False) -> bytes:
-        """What of this block, and of those before it, may be written now. last: nothing comes any more."""
+    def filtered(self, block: bytes, *, last: bool = False) -> bytes:
+        """Return the part of this and earlier blocks that can be written now. last: this is the last block."""
         text = self._held + block.decode("latin-1")
         spans = secret_spans(text, self._secrets)
         end = len(text) if last else self._end(text, spans)
@@ -46,7 +46,7 @@ class SecretFilter:
 
 
 class CappedFile:
-    """A file that whoever reads a task's pipe writes.
+    """The log file of a task, written by the reader of its pipe.
 
     The first half of the cap is kept, and of what follows the last quarter or more; a line between them says how many
     bytes are left out. A log that is there already is continued. secrets: what must not be in it.
@@ -58,22 +58,22 @@ class CappedFile:
         self._filter = SecretFilter(secrets)
 
     def write(self, block: bytes, *, last: bool = False) -> None:
-        block = self._filter.passed(block, last=last)
-        with contextlib.suppress(OSError):  # a full disk must not end who supervises
+        block = self._filter.filtered(block, last=last)
+        with contextlib.suppress(OSError):  # a full disk must not end the supervisor
             os.write(self._file, block)
-            if os.fstat(self._file).st_size > CAP - BLOCK:
+            if os.fstat(self._file).st_size > MAX_LOG_BYTES - BLOCK_BYTES:
                 self._shorten()
 
     def _shorten(self) -> None:
-        """What came last stays, from the beginning of a line on if one is near."""
+        """Drop the middle of the log; the rest starts at a line if one begins nearby."""
         size = os.fstat(self._file).st_size
-        earlier = _NOTICE.match(self._read(100, CAP // 2))
-        last = self._read(CAP // 4, size - CAP // 4)
+        earlier = _NOTICE.match(self._read(100, MAX_LOG_BYTES // 2))
+        last = self._read(MAX_LOG_BYTES // 4, size - MAX_LOG_BYTES // 4)
         last = last[last.find(b"\n", 0, 10_000) + 1 :]
-        left_out = size - CAP // 2 - len(last)
+        left_out = size - MAX_LOG_BYTES // 2 - len(last)
         if earlier is not None:
             left_out += int(earlier[1]) - len(earlier[0])
-        os.ftruncate(self._file, CAP // 2)
+        os.ftruncate(self._file, MAX_LOG_BYTES // 2)
         os.write(self._file, b"\n[... %d bytes left out ...]\n" % left_out + last)
 
     def _read(self, count: int, at: int) -> bytes:
@@ -81,7 +81,7 @@ class CappedFile:
         return os.read(self._file, count)
 
     def end(self) -> None:
-        """Nothing more is printed."""
+        """Write the rest, after the last block."""
         self.write(b"", last=True)
         self.close()
 
@@ -97,23 +97,23 @@ class CappedLog:
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
 
-    def take(self) -> bool:
-        """Write what waits in the pipe, a block of it at most; False once there is nothing, now or ever."""
+    def write_pending(self) -> bool:
+        """Write at most one block from the pipe. Returns False if it is empty or closed."""
         try:
-            block = os.read(self.reader, BLOCK)
+            block = os.read(self.reader, BLOCK_BYTES)
         except BlockingIOError:
             return False
         self._file.write(block)
         return bool(block)
 
     def close(self) -> None:
-        """The end of the task: what it printed last is still written. What its orphans print is not."""
-        while self.take():
+        """Write the remaining output of an ended task. Later output of its orphans is dropped."""
+        while self.write_pending():
             pass
         self._file.end()
         os.close(self.reader)
 
-    def drop(self) -> None:
-        """Let go of it in a process that neither prints nor reads."""
+    def close_descriptors(self) -> None:
+        """Close the descriptors in a process that neither prints nor reads."""
         self._file.close()
         os.close(self.reader)

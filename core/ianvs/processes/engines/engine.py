@@ -25,7 +25,7 @@ EXIT_INTERRUPTED = 130  # a case that stopped cleanly on request
 EXIT_STORAGE = 74  # EX_IOERR of sysexits.h: results can't be written
 
 _TICK = 0.5  # seconds
-_TOO_OFTEN = 0.1  # seconds from one report of how much is done to the next
+_TOO_OFTEN = 0.1  # minimum seconds between progress reports
 # The caller's main script is not run again.
 _BOOT = """
 import json, sys
@@ -134,7 +134,7 @@ class Reporter:
     def __call__(self, payload: object) -> None:
         """Report progress to the supervisor. The call is cheap and never blocks; reports may be dropped."""
         now = time.monotonic()
-        if isinstance(payload, dict) and "fraction" in payload:  # for eyes; a flood would only fill the channel
+        if isinstance(payload, dict) and "fraction" in payload:  # only for display: rate-limited
             if now - self._last < _TOO_OFTEN:
                 return
             self._last = now
@@ -196,7 +196,7 @@ class Engine(ABC):
         slots: How many tasks run at a time.
         gpus: GPUs that the caller assigns to tasks by their environment; () if the engine assigns them itself.
         isolates: Whether tasks have separate processes.
-        elsewhere: Whether tasks run on other machines, about which nothing is known here.
+        elsewhere: Whether tasks run on other machines, whose hardware is unknown.
         forks: Whether a task starts with the modules that are imported already.
     """
 
@@ -273,7 +273,7 @@ def preload_modules(names: Iterable[str]) -> None:
             imported = importlib.import_module(module)
             if function:
                 getattr(imported, function)()
-    if place is None:  # torch's compiler names one when it is imported, and a task would take it for the user's
+    if place is None:  # importing torch's compiler sets the variable, which a task would mistake for the user's
         os.environ.pop(_PLACE_OF_COMPILED_CODE, None)
 
 

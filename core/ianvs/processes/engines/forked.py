@@ -1,4 +1,4 @@
-"""Forked processes: what they do with their lives, and the memory of theirs and their parents'."""
+"""Functions of forked processes: running and exiting, output, file descriptors and memory."""
 
 import ctypes
 import faulthandler
@@ -22,8 +22,8 @@ MANY_TASKS = 72
 """Tasks whose forks save the second that `gather_pages` takes."""
 
 
-def live(life: Callable[[], None]) -> NoReturn:
-    """Call `life` and end the process, which never returns into what its parent was doing.
+def run_and_exit(life: Callable[[], None]) -> NoReturn:
+    """Call `life` and exit, so that a forked process never returns into its parent's code.
 
     It ends with 0, with the code of a SystemExit, or with 1 and a traceback.
     """
@@ -44,19 +44,19 @@ def live(life: Callable[[], None]) -> NoReturn:
 
 @cache
 def libc() -> ctypes.CDLL:
-    """One for all calls: each makes classes of its own, and there are hundreds of calls."""
+    """Return a cached libc, since each CDLL creates classes and there are hundreds of calls."""
     return ctypes.CDLL(None, use_errno=True)
 
 
 def prctl(option: int, value: int) -> bool:
-    """Set an attribute of this process, where the kernel knows it (Linux). Returns whether that is so."""
+    """Set an attribute of this process. Returns whether the kernel supports it (Linux)."""
     with suppress(OSError, AttributeError, TypeError):
         return bool(libc().prctl(option, value, 0, 0, 0) == 0)
     return False
 
 
-def redirect(output: int) -> None:
-    """Standard input is empty from now on, and what is printed goes to the file `output`, which is closed."""
+def redirect_output(output: int) -> None:
+    """Empty the standard input, and redirect output to the descriptor `output`, which is closed."""
     null = os.open(os.devnull, os.O_RDONLY)
     for number, file in enumerate((null, output, output)):
         os.dup2(file, number)
@@ -65,8 +65,8 @@ def redirect(output: int) -> None:
 
 
 def log_to(output: int) -> None:
-    """`redirect` of a task: each line as it is printed, and of a segfault its stack."""
-    redirect(output)
+    """`redirect_output` for a task: line-buffered, and with the stack of a segfault."""
+    redirect_output(output)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     faulthandler.enable(sys.stderr)
 

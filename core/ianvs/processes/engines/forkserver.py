@@ -25,16 +25,16 @@ from ianvs.processes.engines.forked import (
     MESSAGE_LIMIT,
     PARENT_DEATH_SIGNAL,
     gather_pages,
-    live,
     log_to,
     prctl,
+    run_and_exit,
 )
 from ianvs.processes.engines.temporary import own_folder, own_folders, remove_folders, socket_folder, sweep, use_folders
-from ianvs.processes.proc import end_below
+from ianvs.processes.proc import kill_descendants
 
 
 def boot(descriptor: str, supervisor: str, *preload: str) -> None:
-    """`main` in a process that was started for it, which ends with the supervisor even while it imports."""
+    """Run `main` in a new process, which ends with the supervisor even during imports."""
     prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() == int(supervisor):
         main(int(descriptor), preload)
@@ -45,29 +45,29 @@ def main(descriptor: int, preload: Sequence[str]) -> None:
     channel = socket.socket(fileno=descriptor)
     # Slurm sends it to every process: the supervisor's answer counts, and a task's as soon as it listens.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    prctl(CHILD_SUBREAPER, 1)  # what a task leaves behind becomes ours, so that we can end it
-    gc.disable()  # imports make hardly any garbage, and looking for it takes a sixth of their time
+    prctl(CHILD_SUBREAPER, 1)  # orphans of a task become children of this process, which ends them
+    gc.disable()  # garbage collection takes a sixth of the time of imports
     for name in preload:
         preload_modules([name])
         if "torch" in sys.modules and cuda_is_refused_to_forks():
             rest = [other for other in preload if other != name]
             again = python_command("ianvs.processes.engines.forkserver:boot", str(descriptor), str(os.getppid()), *rest)
             os.execv(again[0], again)
-    prctl(PARENT_DEATH_SIGNAL, 0)  # from now on the closed channel tells, and leaves time to clean up
+    prctl(PARENT_DEATH_SIGNAL, 0)  # from now on the closed channel is noticed, with time to clean up
     sweep()
     gc.freeze()  # children share these objects' pages instead of copying them at their first collection
     gc.enable()
     _Server(channel).serve()
-    os._exit(0)  # not through the exit handlers of whatever was imported: nothing of theirs was used
+    os._exit(0)  # without exit handlers of imported modules, which were not used
 
 
 def cuda_is_refused_to_forks() -> bool:
-    """Whether torch would refuse to use a card in what is forked from this process, since this one has asked for it.
+    """Whether torch would refuse to use a GPU in forks of this process, because this process has initialised CUDA.
 
-    A library may ask while it is imported, as peft does where bitsandbytes is installed. Tasks import it themselves.
+    A library may do so while it is imported, as peft with bitsandbytes. Tasks then import it themselves.
     """
     torch = sys.modules.get("torch")
-    if torch is None or "/libcuda.so" not in Path("/proc/self/maps").read_text():  # no driver, no card
+    if torch is None or "/libcuda.so" not in Path("/proc/self/maps").read_text():  # no driver, no GPU
         return False
     pid = os.fork()
     if pid == 0:
@@ -79,13 +79,13 @@ class _Server:
     def __init__(self, channel: socket.socket) -> None:
         self.channel = channel
         self.children: dict[int, str] = {}
-        self.folder = own_folder()  # of the temporary files of all children
+        self.folder = own_folder()  # for temporary files of all children
         self.sockets = socket_folder()
         self.numbers = itertools.count()
         self.folders: dict[int, tuple[str, str | None]] = {}  # of each, by process id
         self.logs: dict[int, CappedLog] = {}
         self.started = 0
-        self.printing: set[int] = set()  # those whose log may still get something
+        self.printing: set[int] = set()  # processes whose pipe may still have output
         self.wake, self.waker = os.pipe()
         os.set_blocking(self.waker, False)
         os.set_blocking(self.wake, False)
@@ -99,7 +99,9 @@ class _Server:
             logs = {self.logs[pid].reader: pid for pid in self.printing}
             waiting: list[Any] = [self.channel, self.wake, *logs]
             ready, _, _ = select.select(waiting, [], [])
-            self.printing -= {pid for reader, pid in logs.items() if reader in ready and not self.logs[pid].take()}
+            self.printing -= {
+                pid for reader, pid in logs.items() if reader in ready and not self.logs[pid].write_pending()
+            }
             if self.wake in ready:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self.wake, 4096)
@@ -133,18 +135,18 @@ class _Server:
         pid = os.fork()
         if pid == 0:
             for other in self.logs.values():
-                other.drop()
+                other.close_descriptors()
             signal.set_wakeup_fd(-1)
             os.close(self.wake)
             os.close(self.waker)
-            live(lambda: _child(task, self.channel, (folder, sockets), log, parent))
+            run_and_exit(lambda: _child(task, self.channel, (folder, sockets), log, parent))
         if log is not None:
             os.close(log.writer)
             self.logs[pid] = log
             self.printing.add(pid)
         self.children[pid] = task.key
         self.folders[pid] = folder, sockets
-        with contextlib.suppress(OSError):  # in the child too: whoever comes first
+        with contextlib.suppress(OSError):  # in the child, too, to avoid a race
             os.setpgid(pid, pid)
 
     def reap(self) -> None:
@@ -159,7 +161,7 @@ class _Server:
             if key is None:
                 continue  # a grandchild that lost its parent
             _signal_group(pid, signal.SIGKILL)
-            end_below(os.getpid(), self.children)  # those that a task put in groups of their own fell to us
+            kill_descendants(os.getpid(), self.children)  # orphans of a task in other process groups
             if pid in self.logs:
                 self.logs.pop(pid).close()
                 self.printing.discard(pid)
@@ -175,7 +177,7 @@ class _Server:
                 pid, _ = os.waitpid(-1, os.WNOHANG)
                 self.children.pop(pid, None)
             time.sleep(0.005)
-        end_below(os.getpid(), self.children)
+        kill_descendants(os.getpid(), self.children)
         remove_folders((self.folder, self.sockets))
 
 
@@ -184,16 +186,16 @@ def _child(
 ) -> None:
     os.setpgid(0, 0)
     prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before that: this process would keep the channel open for ever
+    if os.getppid() != parent:  # the parent died before: this process would keep the channel open forever
         os._exit(1)
-    # The task itself says so: what its parent sends could come after the task's first report.
+    # Sent by the task itself, since an event of its parent could arrive after the task's first report.
     channel.send(pickle.dumps(Event(task.key, "started", os.getpid())))
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    prctl(CHILD_SUBREAPER, 1)  # what outlives its parent stays below the task, and its time and memory count
+    prctl(CHILD_SUBREAPER, 1)  # orphans stay below the task, so that their time and memory count
     if log is not None:
-        log.drop()
+        log.close_descriptors()
     log_to(os.open(os.devnull, os.O_WRONLY) if log is None else log.writer)
-    with contextlib.suppress(OSError):  # when the machine runs out of memory, a case ends and not the supervisor
+    with contextlib.suppress(OSError):  # out of memory, the kernel kills a case and not the supervisor
         Path("/proc/self/oom_score_adj").write_text("500")
     use_folders(*folders)
     os.environ.update(task.environment)

@@ -1,4 +1,4 @@
-"""The engine for a debugger: every task runs in this very process, one after the other."""
+"""The engine for a debugger: tasks run in this process, one after the other."""
 
 import contextlib
 import os
@@ -62,7 +62,7 @@ class InlineEngine(Engine):
 
 @contextlib.contextmanager
 def _temporary_files() -> Iterator[None]:
-    """Whoever asks `tempfile` for some gets them in a folder that goes."""
+    """Context manager: files of `tempfile` are in a folder that is removed afterwards."""
     before = tempfile.tempdir
     with tempfile.TemporaryDirectory(prefix="ianvs-", ignore_cleanup_errors=True) as tempfile.tempdir:
         try:

@@ -1,4 +1,4 @@
-"""The engine of a single machine: a process per task, forked where there is Linux, else started anew."""
+"""The engine of a single machine: a process per task, forked on Linux, otherwise spawned."""
 
 import platform
 from typing import Literal

@@ -1,4 +1,4 @@
-"""The process of a task that the local engine has started anew."""
+"""The process of a task that the local engine has spawned."""
 
 import contextlib
 import os
@@ -9,25 +9,25 @@ import time
 from typing import BinaryIO, NoReturn
 
 from ianvs.processes.engines.engine import Event, Reporter, call_target, preload_modules
-from ianvs.processes.engines.forked import CHILD_SUBREAPER, live, log_to, prctl
+from ianvs.processes.engines.forked import CHILD_SUBREAPER, log_to, prctl, run_and_exit
 from ianvs.processes.engines.temporary import use_folders
 
 MARK = "IANVS_TASK"
 """A variable in the environment of a task's process, and so of all that it starts, with a value for each task."""
 
-_PATIENCE = 10.0  # seconds for processes that don't die
+_PATIENCE = 10.0  # seconds to wait for killed processes
 
 
 def main() -> NoReturn:
-    """The life of the process. Its input is what is to be done, then the wish to stop; it ends with the supervisor."""
+    """Run a task. Standard input has the task, then a request to stop; the process ends with the supervisor."""
     orders, events = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
-    log_to(2)  # the supervisor keeps what comes there as the log
-    prctl(CHILD_SUBREAPER, 1)  # what outlives its parent stays below this process, and its time counts
-    live(lambda: _work(orders, events))
+    log_to(2)  # the supervisor writes this to the log
+    prctl(CHILD_SUBREAPER, 1)  # orphans stay below this process, so that their time counts
+    run_and_exit(lambda: _work(orders, events))
 
 
 def end_marked(mark: str) -> None:
-    """Kill every process but this one that has `mark` in its environment, and those that these have started since."""
+    """Kill every other process with `mark` in its environment, and their new children."""
     import psutil
 
     deadline = time.monotonic() + _PATIENCE
@@ -56,7 +56,7 @@ def _work(orders: BinaryIO, events: BinaryIO) -> None:
     reporter = Reporter(task.key, tell)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to handle
     signal.signal(signal.SIGTERM, reporter.ask)
-    threading.Thread(target=_obey, args=(orders, reporter), daemon=True).start()
+    threading.Thread(target=_handle_orders, args=(orders, reporter), daemon=True).start()
     preload_modules(preload)
     tell(Event(task.key, "started", os.getpid()))
     result = call_target(task.target)(task.argument, reporter)
@@ -64,8 +64,8 @@ def _work(orders: BinaryIO, events: BinaryIO) -> None:
         tell(Event(task.key, "result", result))
 
 
-def _obey(orders: BinaryIO, reporter: Reporter) -> None:
+def _handle_orders(orders: BinaryIO, reporter: Reporter) -> None:
     while orders.read(1):
         reporter.ask()
-    end_marked(os.environ[MARK])  # the supervisor is gone
+    end_marked(os.environ[MARK])  # the supervisor has ended
     os._exit(1)

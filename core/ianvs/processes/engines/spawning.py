@@ -11,7 +11,7 @@ import subprocess
 import threading
 import uuid
 
-from ianvs.processes.engines.capped_log import BLOCK, CappedFile
+from ianvs.processes.engines.capped_log import BLOCK_BYTES, CappedFile
 from ianvs.processes.engines.engine import Engine, Event, Mailbox, Task, Workload, start_python, thread_limits
 from ianvs.processes.engines.spawned import MARK, end_marked
 from ianvs.processes.engines.temporary import own_folder, own_folders, remove_folders, socket_folder, sweep
@@ -122,7 +122,7 @@ class _Child:
         assert self._process.stderr is not None
         log = None if self._task.log is None else CappedFile(self._task.log, secrets=self._task.secrets)
         with self._process.stderr as stream, contextlib.suppress(OSError):
-            while block := os.read(stream.fileno(), BLOCK):
+            while block := os.read(stream.fileno(), BLOCK_BYTES):
                 if log is not None:
                     log.write(block)
         if log is not None:

@@ -1,1 +1,1 @@
-"""Objects of authors in other interpreters: a thin worker there that has numpy alone, and what stands for them here."""
+"""Plugin objects in other interpreters: a worker there that needs only numpy, and proxies in this process."""

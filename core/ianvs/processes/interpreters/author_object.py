@@ -1,7 +1,7 @@
-"""What stands here for an author's class and its objects that live in another interpreter.
+"""Proxies of a plugin class and its objects in another interpreter.
 
 A worker is started for each class, or for those of one adapter in a folder (ianvs.processes.interpreters.worker), and
-ends with this process. Data are handed over when they are asked for; passes are counted here.
+ends with this process. Data are sent on request; passes are counted in this process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ianvs.plugins.authors_files import kept_files
 from ianvs.plugins.loader import Loaded, how_to_install, load, load_once
 from ianvs.plugins.local_imports import import_folders, package_of
 from ianvs.processes.interpreters.lock import WORKER
-from ianvs.processes.interpreters.wire import Gone, Message, Peer, RemoteError, packed, unpacked
+from ianvs.processes.interpreters.wire import Message, Peer, PeerClosedError, RemoteError, packed, unpacked
 
 _BUILTIN: dict[str, type[Exception]] = {
     "TypeError": TypeError,
@@ -75,7 +75,7 @@ def _shared(python: str, adapter: str, folder: Path) -> Worker:
 
 
 class Worker:
-    """A process of another interpreter, which can be asked; a view that was handed over is open while it answers."""
+    """A process of another interpreter that serves calls. Views of data are open during a call."""
 
     def __init__(self, python: str) -> None:
         ours, theirs = socket.socketpair()
@@ -89,7 +89,7 @@ class Worker:
                 ) from None
         self._peer = Peer(ours, self._handled)
         self._views: list[Any] = []
-        self.gone: list[int] = []  # objects that nobody has any more, since it was last told
+        self.gone: list[int] = []  # proxies deleted since the last message
         self._progress: Callable[..., None] = lambda *_, **__: None
 
     def __del__(self) -> None:
@@ -97,15 +97,15 @@ class Worker:
             self._peer.close()
 
     def call(self, name: str, body: Mapping[str, object]) -> Message:
-        """Raises what the author's code raised. If the worker was killed, this process ends in the same way."""
+        """Call the worker. Raises errors of the plugin's code. If the worker is killed, so is this process."""
         try:
             return self._peer.call(name, body)
         except RemoteError as error:
             if error.kind in _BUILTIN:
                 raise _BUILTIN[error.kind](str(error)) from None
             raise
-        except Gone:
-            _shared.cache_clear()  # the next plugin is not to find a worker that is gone
+        except PeerClosedError:
+            _shared.cache_clear()  # so that the next plugin gets a new worker
             code = self._process.wait()
         if code < 0:
             signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
@@ -177,8 +177,8 @@ class _Memory:
         return self._count
 
 
-class _AuthorsObject:
-    """Stands for an object of the worker, whose number it has."""
+class _RemoteObject:
+    """Proxy of an object of the worker, identified by its number."""
 
     _worker: Worker
     _kind: int
@@ -211,7 +211,7 @@ class _AuthorsObject:
 
 
 def _class(worker: Worker, where: Surroundings, url: str, name: str) -> type:
-    """One with the methods that the author's has, and their parameters."""
+    """Create a proxy class with the methods and parameters of the plugin's class."""
     adapter_spec = None if where.adapter is None else find_spec(where.adapter)
     entry = Path(url).resolve() if url.endswith(".py") and Path(url).is_file() else None
     package = None if entry is None else package_of(entry)
@@ -229,18 +229,18 @@ def _class(worker: Worker, where: Surroundings, url: str, name: str) -> type:
     except (RemoteError, TypeError, KeyError, FileNotFoundError) as error:
         raise PluginError(_failed_import(error, where), code="unloadable-plugin") from None
 
-    def init(self: _AuthorsObject, **hyperparameters: Any) -> None:
+    def init(self: _RemoteObject, **hyperparameters: Any) -> None:
         self._build(hyperparameters)
 
     init.__signature__ = _signature(description["constructor"])  # type: ignore[attr-defined]
     members: dict[str, Any] = {method: _method(method, facts) for method, facts in description["methods"].items()}
     flags = {flag: value for flag, value in description["flags"].items() if value is not None}
     members |= {**flags, "__init__": init, "_worker": worker, "_kind": description["kind"]}
-    return type(name.rpartition(":")[2], (_AuthorsObject,), members)
+    return type(name.rpartition(":")[2], (_RemoteObject,), members)
 
 
 def _failed_import(error: Exception, where: Surroundings) -> str:
-    """Which error the import of the plugin's file raised there, and what to do."""
+    """Describe an import error of the plugin's file in the worker, with a remedy."""
     message = f"{error.kind if isinstance(error, RemoteError) else type(error).__name__}: {error}"
     missing = re.search(r"No module named '([\w.]+)'", message)
     return message if missing is None else f"{message}. {how_to_install(missing[1], where.python)}."
@@ -249,7 +249,7 @@ def _failed_import(error: Exception, where: Surroundings) -> str:
 def _method(name: str, facts: Mapping[str, Any]) -> Callable[..., Any]:
     signature = _signature(facts["takes"])
 
-    def method(self: _AuthorsObject, *arguments: Any, **named: Any) -> Any:
+    def method(self: _RemoteObject, *arguments: Any, **named: Any) -> Any:
         signature.bind(self, *arguments, **named)
         return self._call(name, arguments, named)
 

@@ -1,4 +1,4 @@
-"""Which interpreter and which packages an author's object runs with; made by `ianvs prepare` where a list says them."""
+"""The interpreter and packages of a plugin; `ianvs prepare` creates an environment from a list."""
 
 from __future__ import annotations
 

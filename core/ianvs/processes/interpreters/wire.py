@@ -1,4 +1,4 @@
-"""The wire between this process and a worker in another interpreter: calls in both directions, in turn.
+"""The protocol between this process and a worker in another interpreter: calls in both directions, in turn.
 
 Words are JSON, so that nothing that arrives can run code. Arrays travel as bytes behind the words; large ones as files
 that whoever reads them maps and removes. The other end is ianvs.processes.interpreters.worker.
@@ -24,8 +24,8 @@ from ianvs.base import errors
 from ianvs.base.errors import IanvsError, author_place
 
 _HEADER = struct.Struct("<QQ")  # bytes of the words, and of what is held behind them
-_MOST = 1 << 28  # bytes of a message
-_LARGE = 1 << 24  # bytes from which on an array travels as a file
+_MAX_MESSAGE_BYTES = 1 << 28  # bytes of a message
+_FILE_THRESHOLD = 1 << 24  # bytes from which on an array travels as a file
 _PLAIN = re.compile(r"[<>|=]?[biuf][1248]")
 
 Spec = Mapping[str, Any]
@@ -33,8 +33,8 @@ Spec = Mapping[str, Any]
 {"count", "ragged": {name: [all rows, where those of each mapping begin]}}; else {"json": bytes, "count", "at"}."""
 
 
-class Gone(Exception):  # noqa: N818 - what it says may be in good order
-    """The other process has ended, or has closed its end."""
+class PeerClosedError(Exception):
+    """The other process has ended or closed its end, maybe regularly."""
 
 
 class RemoteError(Exception):
@@ -65,7 +65,7 @@ class Peer:
         self._end.close()
 
     def call(self, name: str, body: Mapping[str, object] | None = None, held: bytes | bytearray = b"") -> Message:
-        """The reply. Raises the error that the other process answered with, and Gone if it does not answer."""
+        """Return the reply. Raises the error of the other process, or PeerClosedError if there is no reply."""
         self._send({"call": name, "with": body or {}}, held)
         while True:
             message, held = self._receive()
@@ -77,14 +77,14 @@ class Peer:
                 return Message(_mapping(message["reply"]), held)
 
     def serve(self) -> None:
-        """Answer the calls of the other process until it ends, which raises Gone."""
+        """Serve calls of the other process until it ends, which raises PeerClosedError."""
         while True:
             self._answer(*self._receive())
 
     def _answer(self, message: Mapping[str, Any], held: bytearray) -> None:
         try:
             reply = self._handler(str(message["call"]), Message(_mapping(message.get("with")), held)) or Message({})
-        except Gone:
+        except PeerClosedError:
             raise
         except Exception as error:
             self._send({"error": error_kind(error), "message": str(error)})
@@ -96,13 +96,13 @@ class Peer:
         try:
             self._end.sendall(b"".join((_HEADER.pack(len(words), len(held)), words, held)))
         except OSError as error:
-            raise Gone from error
+            raise PeerClosedError from error
 
     def _receive(self) -> tuple[Mapping[str, Any], bytearray]:
-        """The next message; a note is given to the handler."""
+        """Return the next message. Notes are passed to the handler."""
         while True:
             words, size = _HEADER.unpack(self._exactly(_HEADER.size))
-            if words + size > _MOST:
+            if words + size > _MAX_MESSAGE_BYTES:
                 raise RemoteError("ProtocolError", f"a message of {words + size} bytes")
             body = self._exactly(words + size)
             try:
@@ -120,15 +120,15 @@ class Peer:
             try:
                 got = self._end.recv_into(view[done:])
             except OSError as error:
-                raise Gone from error
+                raise PeerClosedError from error
             if not got:
-                raise Gone
+                raise PeerClosedError
             done += got
         return body
 
 
 def error_kind(error: Exception) -> str:
-    """The name of its class, in whichever process it was raised."""
+    """Return the name of the error's class, also if it was raised in another process."""
     return error.kind if isinstance(error, RemoteError) else type(error).__name__
 
 
@@ -146,7 +146,7 @@ def packed(values: NDArray[Any] | Sequence[Any], held: bytearray, *, files: bool
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
         return _packed_objects(values.tolist() if isinstance(values, np.ndarray) else values, held, files=files)
     spec = {"dtype": values.dtype.str, "shape": list(values.shape)}
-    if files and values.nbytes > _LARGE:
+    if files and values.nbytes > _FILE_THRESHOLD:
         handle, path = tempfile.mkstemp(prefix="array-")
         with os.fdopen(handle, "wb") as file:
             np.ascontiguousarray(values).tofile(file)

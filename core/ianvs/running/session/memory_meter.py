@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import NoReturn
 
-from ianvs.processes.proc import below, stat
+from ianvs.processes.proc import descendants, stat
 
 _PERIOD = 0.1  # seconds between two polls
 _SHARE = 0.01  # maximum share of the time for polling
@@ -101,7 +101,7 @@ class _Resident:
         A forked process has the pages of its parent, too: of it that memory counts which it shares with nobody. To read
         that takes some 20 ms for each gigabyte, so at first all of its memory is counted.
         """
-        processes = [os.getpid(), *below(os.getpid())]
+        processes = [os.getpid(), *descendants(os.getpid())]
         images: set[str] = set()
         roots: list[int] = []
         forked: list[int] = []

@@ -26,7 +26,7 @@ from ianvs.base.types import Predictions
 from ianvs.base.visible_text import visible
 from ianvs.exam.data.parts import Column
 from ianvs.processes.engines.engine import python_command, thread_limits
-from ianvs.processes.interpreters.wire import Gone, Message, Peer, RemoteError, unpacked
+from ianvs.processes.interpreters.wire import Message, Peer, PeerClosedError, RemoteError, unpacked
 from ianvs.processes.proc import children, cpu_seconds
 from ianvs.processes.sandbox import Sandbox
 from ianvs.running.loop import Model
@@ -114,7 +114,7 @@ class SandboxClient:
         self.pieces = []
         try:
             answer = self._peer.call(name, {}, pickle.dumps(arguments))
-        except Gone:
+        except PeerClosedError:
             self._end_as_it_has_ended()
         self.state = _checked(_STATE, answer.body.get("state"))
         return answer

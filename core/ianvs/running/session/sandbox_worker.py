@@ -21,7 +21,15 @@ from ianvs.base.errors import IanvsError
 from ianvs.exam.data.parts import Column
 from ianvs.plugins.authors_files import imports_from
 from ianvs.plugins.loader import importable_by_others
-from ianvs.processes.interpreters.wire import Gone, Message, Peer, RemoteError, error_kind, error_text, packed
+from ianvs.processes.interpreters.wire import (
+    Message,
+    Peer,
+    PeerClosedError,
+    RemoteError,
+    error_kind,
+    error_text,
+    packed,
+)
 from ianvs.running.loop import Model
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.case_learner import Query
@@ -74,7 +82,7 @@ class WorkerInput:
 def main(descriptor: str) -> None:
     """Serve calls from the inherited socket until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is handled by the case
-    with contextlib.ExitStack() as stack, contextlib.suppress(Gone):
+    with contextlib.ExitStack() as stack, contextlib.suppress(PeerClosedError):
         _Worker(socket.socket(fileno=int(descriptor)), stack).serve()
 
 

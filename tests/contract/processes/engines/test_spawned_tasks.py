@@ -16,7 +16,7 @@ import pytest
 import ianvs
 from ianvs.plugins.loader import importable_by_others, load, place_for_others
 from ianvs.processes.engines import LocalEngine, Task, Workload
-from ianvs.processes.engines.capped_log import CAP
+from ianvs.processes.engines.capped_log import MAX_LOG_BYTES
 from tests.contract.engines.test_engines import task, until_ended
 from tests.errors import errors_of
 from tests.jobs import write_job
@@ -104,12 +104,12 @@ def start_sleeper(argument: str, report: object) -> None:
 @pytest.mark.slow
 def test_temporary_files_go_with_the_task_and_logs_stay_below_their_cap(tmp_path: Path) -> None:
     engine = LocalEngine(Workload(), start="spawn")
-    engine.submit(task("shout", CAP // 100 + 100_000, log=tmp_path / "log.txt"))
+    engine.submit(task("shout", MAX_LOG_BYTES // 100 + 100_000, log=tmp_path / "log.txt"))
     engine.submit(Task("two", "tests.contract.processes.engines.test_spawned_tasks:leave_a_file", None))
     folders = [event.payload for event in until_ended(engine, 2) if event.kind == "result"]
     assert not any(Path(folder).exists() for folder in folders) and len(folders) == 1
     text = (tmp_path / "log.txt").read_text()
-    assert len(text) <= CAP and text.startswith("first of all") and text.endswith("last of all\n")
+    assert len(text) <= MAX_LOG_BYTES and text.startswith("first of all") and text.endswith("last of all\n")
     assert "bytes left out" in text
     engine.close()
 

@@ -16,7 +16,7 @@ import pytest
 import ianvs
 from ianvs.base.types import CaseResult
 from ianvs.config import load_job
-from ianvs.processes.engines.forked import live
+from ianvs.processes.engines.forked import run_and_exit
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.plan import make_plan
 from ianvs.store import ExamStore
@@ -115,7 +115,7 @@ def test_a_case_that_was_killed_resumes_and_ends_as_if_nothing_had_happened(tmp_
     one_case = {"hyperparameters": "- bias: {values: [0]}", "job": OPEN.format(7)}
     path = write_job(tmp_path, plugin=noting_rounds(trained, kill), **one_case)
     if (process := os.fork()) == 0:  # a new Python would import everything again
-        live(lambda: ianvs.run(path))
+        run_and_exit(lambda: ianvs.run(path))
     assert os.WTERMSIG(os.waitpid(process, 0)[1]) == signal.SIGKILL
     mark.touch()
     [planned] = ianvs.plan(path)

@@ -1,4 +1,4 @@
-"""The connection to Ray: a Ray of our own on this machine, or a cluster that others started."""
+"""The connection to Ray: a local Ray of this process, or a running cluster."""
 
 import contextlib
 import socket
@@ -13,7 +13,7 @@ from ianvs.processes.engines.engine import usable_cores
 from ianvs.processes.engines.ray.ray_files import gather_code
 
 _PATIENCE = 10.0  # seconds
-_OBJECT_STORE = 256 << 20  # bytes; a Ray of our own holds little: results are files
+_OBJECT_STORE = 256 << 20  # bytes; small, since results are files
 
 
 def import_ray() -> ModuleType:
@@ -54,7 +54,7 @@ def connected(
             }
         at_end.callback(ray.shutdown)
         try:
-            _knock(address)
+            _require_listener(address)
             with tempfile.TemporaryDirectory(prefix="ianvs-code-") as folder:
                 if code is not None:
                     sent = gather_code(code, Path(folder))
@@ -69,7 +69,7 @@ def connected(
         yield sent
 
 
-def _knock(address: str) -> None:
+def _require_listener(address: str) -> None:
     """Raise OSError if nothing listens at `address`: Ray itself would try for minutes."""
     host, separator, port = address.removeprefix("ray://").partition("/")[0].rpartition(":")
     if separator and port.isdigit():
@@ -97,6 +97,6 @@ def capacity(nodes: Sequence[Mapping[str, Any]], threads: int, gpu_share: float)
 
 
 def reason_of(error: BaseException) -> str:
-    """What an error of Ray says, or the error behind it, without its name."""
+    """Return the message of a Ray error, or of its cause, without the name of its class."""
     cause = getattr(error, "cause", None) or error
     return str(cause).strip().rstrip(".") or type(cause).__name__

@@ -1,4 +1,4 @@
-"""The engine of a cluster: every task runs below an actor of Ray (ray_host.py); this is the supervisor's side."""
+"""The Ray engine, supervisor side. Every task runs below an actor of Ray (ray_host.py)."""
 
 import contextlib
 import os
@@ -29,7 +29,7 @@ _FORCE_SECONDS = 10.0  # after which a task that was to be ended is ended togeth
 
 @dataclass
 class _Attempt:
-    """One try at a task. talk: what is said to its host, call by call. answer: Ray's reference to the one awaited."""
+    """One attempt at a task. talk: generator of the calls to its host. answer: Ray's reference to the pending reply."""
 
     task: Task
     host: Any
@@ -70,7 +70,7 @@ class RayEngine(Engine):
         travels = address != "local" or shared is False
         with contextlib.ExitStack() as opening:
             code = opening.enter_context(connected(ray, address, cores, workload.code if travels else None))
-            needs = {kind: _needs(kind, workload.threads, gpu_share) for kind in workload.resources}
+            needs = {kind: _ray_resources(kind, workload.threads, gpu_share) for kind in workload.resources}
             # With `jobs`, nodes may be added for them later, and who finds no room until then is queued.
             fits = (capacity(ray.nodes(), need["num_cpus"], need["num_gpus"]) for need in needs.values())
             self.slots = workload.jobs or max(fits)
@@ -88,14 +88,14 @@ class RayEngine(Engine):
         self._views: dict[str, Path] = {}  # those that nodes keep of the workspace
         self._constant: dict[tuple[Path, ...], list[Any]] = {}
         self._guard, self._closed = threading.RLock(), False
-        self._life = threading.Thread(target=self._converse, name="ray", daemon=True)
+        self._life = threading.Thread(target=self._handle_replies, name="ray", daemon=True)
         self._life.start()
 
     def submit(self, task: Task) -> None:
         with self._guard:
             idle = self._idle[task.resources]
             attempt = _Attempt(task, idle.pop() if idle else self._hosts[task.resources].remote(*self._given))
-            attempt.talk = self._talk(attempt)
+            attempt.talk = self._run_attempt(attempt)
             attempt.answer = next(attempt.talk)
             self._attempts.append(attempt)
 
@@ -113,7 +113,7 @@ class RayEngine(Engine):
                     attempt.stopped = True
                     if force and attempt.forced_at is None:
                         attempt.forced_at = time.monotonic()
-                    self._pass_on(attempt)
+                    self._forward_cancel(attempt)
 
     def close(self) -> None:
         deadline = time.monotonic() + 2 * _FORCE_SECONDS
@@ -122,13 +122,13 @@ class RayEngine(Engine):
                 self.cancel(attempt.task.key, force=True)
             while (self._attempts or any(self._idle.values())) and time.monotonic() < deadline:
                 self.events(0.5)
-            self._sweep()
+            self._remove_views()
         self._closed = True
         self._life.join()
         self._at_end.close()
 
-    def _converse(self) -> None:
-        """The life of a thread: hear what hosts answer, and go on."""
+    def _handle_replies(self) -> None:
+        """Handle replies of hosts. Runs in a thread."""
         while not self._closed:
             with self._guard:
                 for attempt in self._attempts:  # those that were to be ended and have not
@@ -136,22 +136,22 @@ class RayEngine(Engine):
                         self._ray.kill(attempt.host)
                 answers = {attempt.answer: attempt for attempt in self._attempts}
             try:
-                self._explain()
+                self._report_reasons()
                 if not answers:
                     time.sleep(_TICK)
                     continue
                 ready, _ = self._ray.wait(list(answers), timeout=_TICK)
                 with self._guard:
                     for answer in ready:
-                        self._go_on(answers[answer])
+                        self._advance(answers[answer])
             except Exception as error:
                 self._mailbox.put(
                     IanvsError(f"the connection to Ray is lost: {reason_of(error)}.", code="unreachable-server")
                 )
                 return
 
-    def _explain(self) -> None:
-        """Say of what waits for a host what Ray lacks for it, now and then."""
+    def _report_reasons(self) -> None:
+        """Report missing resources of waiting tasks, at intervals."""
         now = time.monotonic()
         with self._guard:
             waiting = [a for a in self._attempts if a.new and now > a.looked + _LOOK_SECONDS]
@@ -167,8 +167,8 @@ class RayEngine(Engine):
 
     # --- attempts -----------------------------------------------------------------------------------------------------
 
-    def _talk(self, attempt: _Attempt) -> Generator[Any, Any, int]:
-        """All that is said to the host: yields calls, is sent their answers, and returns the exit code."""
+    def _run_attempt(self, attempt: _Attempt) -> Generator[Any, Any, int]:
+        """Run a task on its host: yields calls, is sent their replies, and returns the exit code."""
         task, host, files = attempt.task, attempt.host, attempt.task.files
         at_home = files is not None and self._shared is not False
         if files is not None and self._shared is None:
@@ -177,7 +177,7 @@ class RayEngine(Engine):
         cargo = () if files is None or at_home else (self._reads(files), self._put(files.root, files.writes))
         node, view = yield host.start.remote(task, at_home, *cargo)
         attempt.started, attempt.new = True, False
-        self._pass_on(attempt)
+        self._forward_cancel(attempt)
         code: int | None = None
         while code is None:
             for event in (yield host.events.remote()):
@@ -194,8 +194,8 @@ class RayEngine(Engine):
                 arrived.write(part)
             return _store(task, files, arrived, code)
 
-    def _go_on(self, attempt: _Attempt) -> None:
-        """The host has answered, or is no more."""
+    def _advance(self, attempt: _Attempt) -> None:
+        """Handle a reply of the host, or its end."""
         exceptions = self._ray.exceptions
         try:
             attempt.answer = attempt.talk.send(self._ray.get(attempt.answer))
@@ -213,7 +213,7 @@ class RayEngine(Engine):
                 code, why = 1, f"Ray could not run this: {reason_of(error)}"
             else:
                 self._mailbox.put(Event(attempt.task.key, "lost", "Ray has lost its worker or its node"))
-            _note(attempt.task, why)
+            _append_to_log(attempt.task, why)
         self._attempts.remove(attempt)
         if code >= 0:
             self._idle[attempt.task.resources].append(attempt.host)
@@ -221,8 +221,8 @@ class RayEngine(Engine):
             self._ray.kill(attempt.host)
         self._mailbox.put(Event(attempt.task.key, "ended", code))
 
-    def _pass_on(self, attempt: _Attempt) -> None:
-        """Tell the host what `cancel` was told; one that has not begun yet need not begin any more."""
+    def _forward_cancel(self, attempt: _Attempt) -> None:
+        """Forward `cancel` to the host. A host that has not started yet is cancelled at once."""
         if attempt.started and attempt.stopped:
             attempt.host.cancel.remote(attempt.task.key, attempt.forced_at is not None)
         elif attempt.forced_at is not None:
@@ -231,7 +231,7 @@ class RayEngine(Engine):
     # --- nodes that don't share the workspace -------------------------------------------------------------------------
 
     def _marker(self, workspace: Path) -> Path:
-        """A file that only those have who see the workspace."""
+        """Return a file by which nodes test whether they see the workspace."""
         marker = workspace / f".shared-{self._token}"
         if not marker.exists():
             workspace.mkdir(parents=True, exist_ok=True)
@@ -247,8 +247,8 @@ class RayEngine(Engine):
     def _put(self, root: Path, paths: tuple[Path, ...]) -> list[Any]:
         return [self._ray.put(part) for part in pack(root, paths)]
 
-    def _sweep(self) -> None:
-        """Have nodes remove their views of the workspace."""
+    def _remove_views(self) -> None:
+        """Remove the nodes' views of the workspace."""
         on_node = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         remove = self._ray.remote(num_cpus=0)(shutil.rmtree)
         swept = [
@@ -259,8 +259,8 @@ class RayEngine(Engine):
             self._ray.wait(swept, num_returns=len(swept), timeout=_FORCE_SECONDS)
 
 
-def _needs(wanted: ResourcesSpec | None, threads: int, gpu_share: float) -> dict[str, Any]:
-    """What Ray is told of a host for tasks with these resources."""
+def _ray_resources(wanted: ResourcesSpec | None, threads: int, gpu_share: float) -> dict[str, Any]:
+    """Return Ray's options of a host for tasks with these resources."""
     if wanted is None:
         return {"num_cpus": threads, "num_gpus": gpu_share}
     memory = {} if wanted.memory is None else {"memory": wanted.memory}
@@ -268,7 +268,7 @@ def _needs(wanted: ResourcesSpec | None, threads: int, gpu_share: float) -> dict
 
 
 def _store(task: Task, files: Files, arrived: IO[bytes], code: int) -> int:
-    """Put what came back into the workspace; the exit code that the task ends with."""
+    """Unpack returned files into the workspace. Returns the exit code of the task."""
     if not arrived.tell():
         return code
     arrived.seek(0)
@@ -276,14 +276,14 @@ def _store(task: Task, files: Files, arrived: IO[bytes], code: int) -> int:
         with FileLock(files.lock, timeout=_FORCE_SECONDS) if files.lock else contextlib.nullcontext():
             unpack(arrived, files.root)
     except Timeout:
-        _note(task, "another ianvs is at work on the same; its results stand.")
+        _append_to_log(task, "another ianvs is at work on the same; its results stand.")
     except (OSError, tarfile.TarError) as error:
-        _note(task, f"the results came back, but can't be stored: {error}")
+        _append_to_log(task, f"the results came back, but can't be stored: {error}")
         return code or EXIT_STORAGE
     return code
 
 
-def _note(task: Task, text: str) -> None:
+def _append_to_log(task: Task, text: str) -> None:
     if task.log is not None:
         with contextlib.suppress(OSError):
             task.log.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Files that travel between a workspace and a node that does not see it, and paths in what is sent there.
+"""Transfers files between a workspace and a node that does not see it, and adapts paths in messages.
 
 docs/clusters.md#ray says what is transferred, code too. Nothing in here needs Ray.
 """
@@ -19,13 +19,13 @@ from ianvs.config.spec import AlgorithmSpec, ScenarioSpec
 from ianvs.plugins.local_imports import import_folders, source_files
 
 CODE_LIMIT = 400 << 20  # bytes of code and initial models; Ray takes no more than 512 MiB
-_BESIDE_LIMIT = 10 << 20  # bytes; what is larger beside a plugin is data, not part of it
+_BESIDE_LIMIT = 10 << 20  # bytes; larger files beside a plugin are considered data
 _PIECE = 8 << 20  # bytes
 _T = TypeVar("_T")
 
 
 def pack(root: Path, paths: Iterable[Path]) -> Iterator[bytes]:
-    """The files and folders `paths` below `root` as a tar, in pieces; no piece if none of them is there."""
+    """Yield the files and folders `paths` below `root` as pieces of a tar; nothing if none exists."""
     present = [path for path in paths if path.exists()]
     if not present:
         return
@@ -38,7 +38,7 @@ def pack(root: Path, paths: Iterable[Path]) -> Iterator[bytes]:
 
 
 def unpack(source: IO[bytes], root: Path) -> None:
-    """Put what was packed below `root`. Each file or folder appears as a whole, and takes the place of what is there.
+    """Unpack below `root`. Each file or folder is replaced atomically.
 
     Links that lead out of `root` and special files are left out. What can't be read changes nothing: tarfile.TarError.
     """
@@ -46,7 +46,7 @@ def unpack(source: IO[bytes], root: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=".arriving.", dir=root) as folder:
         with tarfile.open(fileobj=source, mode="r") as tar:
             names = set(tar.getnames())
-            tar.extractall(Path(folder, "new"), filter=_harmless)
+            tar.extractall(Path(folder, "new"), filter=_safe_member)
         for number, name in enumerate(name for name in names if os.path.dirname(name) not in names):  # noqa: PTH120
             new, old = Path(folder, "new", name), root / name
             if not new.exists():
@@ -57,7 +57,7 @@ def unpack(source: IO[bytes], root: Path) -> None:
             new.rename(old)
 
 
-def _harmless(member: tarfile.TarInfo, target: str) -> tarfile.TarInfo | None:
+def _safe_member(member: tarfile.TarInfo, target: str) -> tarfile.TarInfo | None:
     try:
         return tarfile.data_filter(member, target)
     except tarfile.FilterError:

@@ -21,8 +21,8 @@ from typing import Any
 import psutil
 
 NAME = "door.json"
-_GREETING = 10.0  # seconds for the handshake
-_KNOCKING = 5.0  # seconds for connecting to one address
+_HANDSHAKE_SECONDS = 10.0  # seconds for the handshake
+_CONNECT_SECONDS = 5.0  # seconds for connecting to one address
 _BYTES = 32  # of a key, a nonce, and a proof
 
 
@@ -48,19 +48,19 @@ class PilotListener(socketserver.ThreadingTCPServer):
         self.server_close()
 
     def finish_request(self, request: Any, client_address: object) -> None:
-        with contextlib.suppress(OSError, EOFError), _proven(request, self._key, b"door", b"pilot") as guest:
+        with contextlib.suppress(OSError, EOFError), _authenticated(request, self._key, b"door", b"pilot") as guest:
             self._welcome(guest, guest.recv())
 
 
-def knock(folder: Path, patience: float) -> Connection:
+def connect_to_supervisor(folder: Path, patience: float) -> Connection:
     """Connect to the supervisor described in `folder`. Raises ConnectionError with a remedy."""
     address = json.loads((folder / NAME).read_text())
     deadline, last_error = time.monotonic() + patience, "nothing"
     while time.monotonic() < deadline:
         for host in address["hosts"]:
             try:
-                with socket.create_connection((host, address["port"]), timeout=_KNOCKING) as made:
-                    return _proven(made, bytes.fromhex(address["key"]), b"pilot", b"door")
+                with socket.create_connection((host, address["port"]), timeout=_CONNECT_SECONDS) as made:
+                    return _authenticated(made, bytes.fromhex(address["key"]), b"pilot", b"door")
             except (OSError, EOFError) as error:
                 last_error = f"{host}: {error}"
         time.sleep(0.5)
@@ -71,27 +71,27 @@ def knock(folder: Path, patience: float) -> Connection:
     )
 
 
-def _proven(made: socket.socket, key: bytes, role: bytes, other: bytes) -> Connection:
-    """A connection over `made`, once each side has shown that it has the key. Raises OSError, EOFError."""
+def _authenticated(made: socket.socket, key: bytes, role: bytes, other: bytes) -> Connection:
+    """Return a connection over `made` after mutual authentication by the key. Raises OSError, EOFError."""
     made.settimeout(None)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a machine that is switched off says nothing
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # detects a machine that was switched off
     connection, nonce = Connection(os.dup(made.fileno())), secrets.token_bytes(_BYTES)
     connection.send_bytes(nonce)
-    connection.send_bytes(hmac.digest(key, role + _greeting(connection), "sha256"))
-    if not hmac.compare_digest(_greeting(connection), hmac.digest(key, other + nonce, "sha256")):
+    connection.send_bytes(hmac.digest(key, role + _receive_bytes(connection), "sha256"))
+    if not hmac.compare_digest(_receive_bytes(connection), hmac.digest(key, other + nonce, "sha256")):
         raise ConnectionRefusedError("the other side does not have the key")
     return connection
 
 
-def _greeting(connection: Connection) -> bytes:
-    if not connection.poll(_GREETING):
-        raise TimeoutError("no greeting")
+def _receive_bytes(connection: Connection) -> bytes:
+    if not connection.poll(_HANDSHAKE_SECONDS):
+        raise TimeoutError("no message during the handshake")
     return connection.recv_bytes(_BYTES)
 
 
 def _own_names() -> Iterator[str]:
-    """What nodes may know this machine by, the likeliest first."""
+    """Yield names and addresses of this machine, the most likely first."""
     yield socket.gethostname()
     yield socket.getfqdn()
     for addresses in psutil.net_if_addrs().values():

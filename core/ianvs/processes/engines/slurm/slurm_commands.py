@@ -1,6 +1,6 @@
-"""Slurm's own commands: `sbatch`, `squeue`, `scancel`. Their words are passed on as they are.
+"""Slurm's commands `sbatch`, `squeue`, `scancel`. Their messages are passed on unchanged.
 
-What `squeue` prints has been the same for ten years if it is told what to print; its JSON is another in each version.
+The output of `squeue` with an explicit format has been stable for ten years; its JSON differs between versions.
 """
 
 import math
@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 from ianvs.base.errors import IanvsError
 from ianvs.config.spec import ResourcesSpec
 
-_SECONDS = 60.0  # that a busy controller may take to answer
+_TIMEOUT_SECONDS = 60.0  # for a busy controller
 _OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "DEADLINE"}
 NEVER = {
     *("PartitionTimeLimit", "PartitionNodeLimit", "BadConstraints", "DependencyNeverSatisfied"),
     *("InvalidAccount", "AccountNotAllowed", "AssocMaxWallDurationPerJobLimit"),
     *("InvalidQOS", "QOSNotAllowed", "QOSMaxWallDurationPerJobLimit"),
 }
-"""Reasons for which a job waits that no time removes."""
+"""Reasons for waiting that never go away."""
 
 
 class Job(NamedTuple):
@@ -35,12 +35,12 @@ class Job(NamedTuple):
 
 
 def sbatch(arguments: Sequence[str], script: str) -> str:
-    """What `sbatch` answers to `script`. Raises IanvsError with its words."""
+    """Submit `script` and return sbatch's output. Raises IanvsError with its message."""
     return _output_of(["sbatch", *arguments], script)
 
 
 def squeue(names: Iterable[str]) -> dict[str, Job]:
-    """The jobs of these names that this user has in the queue, and those that have just left it, by id."""
+    """Return this user's jobs of these names by id, including those that have just ended."""
     command = ["squeue", "--noheader", "--array", "--states=all", f"--user={os.getuid()}"]
     listing = _output_of([*command, f"--name={','.join(names)}", "--format=%i|%T|%r"])
     jobs = [Job(*line.strip().split("|")) for line in listing.splitlines() if line.count("|") == 2]
@@ -48,11 +48,11 @@ def squeue(names: Iterable[str]) -> dict[str, Job]:
 
 
 def scancel(arguments: Sequence[str]) -> None:
-    """End jobs, by id or as `arguments` say otherwise; one that is gone is no error."""
+    """Cancel jobs, by id or by other arguments; a job that has ended is no error."""
     _output_of(["scancel", "--quiet", *arguments], fails=False)
 
 
-def arguments_of(
+def sbatch_arguments(
     wishes: dict[str, Any], resources: ResourcesSpec | None, threads: int, signal_delay_s: int, extra: list[str]
 ) -> list[str]:
     """Of sbatch, for a pilot. wishes: by the names of its options. resources: of an algorithm, in place of those.
@@ -72,12 +72,18 @@ def arguments_of(
 
 
 def _output_of(command: Sequence[str], given: str = "", *, fails: bool = True) -> str:
-    # Where this runs in a job itself, what its surroundings say of that job must not pass for wishes for the next.
+    # Inside a Slurm job, its environment variables must not be used as options of the new job.
     env = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM_", "SBATCH_"))}
     env |= {key: os.environ[key] for key in ("SLURM_CONF", "SLURM_CLUSTERS") if key in os.environ}
     try:
-        ran = subprocess.run(  # in a session of its own: a Ctrl-C is not for it
-            command, input=given, capture_output=True, text=True, timeout=_SECONDS, env=env, start_new_session=True
+        ran = subprocess.run(  # in a session of its own, so that Ctrl-C does not reach it
+            command,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_SECONDS,
+            env=env,
+            start_new_session=True,
         )
     except FileNotFoundError as error:
         raise IanvsError(
@@ -85,7 +91,9 @@ def _output_of(command: Sequence[str], given: str = "", *, fails: bool = True) -
             code="invalid-engine",
         ) from error
     except subprocess.TimeoutExpired as error:
-        raise IanvsError(f"`{command[0]}` has not answered for {_SECONDS:.0f} s.", code="invalid-engine") from error
+        raise IanvsError(
+            f"`{command[0]}` has not answered for {_TIMEOUT_SECONDS:.0f} s.", code="invalid-engine"
+        ) from error
     if ran.returncode != 0 and fails:
         message = " ".join(line.strip() for line in (ran.stderr or ran.stdout).splitlines())
         raise IanvsError(

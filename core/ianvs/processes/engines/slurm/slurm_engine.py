@@ -26,7 +26,7 @@ from ianvs.config.spec import ResourcesSpec
 from ianvs.processes.engines.engine import Engine, Event, Mailbox, Task, Workload, python_command
 from ianvs.processes.engines.slurm.pilot import LOCK, Cancel, Hello, Leave, Orders, is_locked
 from ianvs.processes.engines.slurm.pilot_door import PilotListener
-from ianvs.processes.engines.slurm.slurm_commands import NEVER, Job, arguments_of, sbatch, scancel, squeue
+from ianvs.processes.engines.slurm.slurm_commands import NEVER, Job, sbatch, sbatch_arguments, scancel, squeue
 
 _FOLDER = ".slurm"  # below the workspace
 _DEFAULT_PILOTS = 8
@@ -114,7 +114,7 @@ class SlurmEngine(Engine):
         script = ["#!/bin/bash", *(setup or [])]
         self._classes: dict[ResourcesSpec | None, _ResourceClass] = {}
         for kind in workload.resources:
-            arguments = arguments_of(sbatch_options, kind, workload.threads, signal_delay_s, extra or [])
+            arguments = sbatch_arguments(sbatch_options, kind, workload.threads, signal_delay_s, extra or [])
             sbatch(["--test-only", *arguments], "\n".join([*script, "true\n"]))
             requests_gpus = any(argument.startswith(("--gres", "--gpus")) for argument in arguments)
             self._classes[kind] = _ResourceClass(arguments, Orders(workload, Path.cwd(), requests_gpus, alone))
