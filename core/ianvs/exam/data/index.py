@@ -183,16 +183,17 @@ def files_listing(
             problems.append(ValidationError(message, Location.of_line(path, lines[lost[0]]), code="missing-file"))
     if problems:
         raise SourceError(problems)
+    files_column = column(paths)
     return Listing(
         form="files",
-        x=column(paths),
+        x=files_column,
         label_form="files" if all(pictures) else "class",
         y=column(targets),
         ids=np.array([_name(written, bases) for written in samples], dtype=str),
         domains=column(domains),
         sources=(path,),
         lines=np.array(lines, dtype=np.int64),
-        given=column(paths),
+        given=files_column,
     )
 
 

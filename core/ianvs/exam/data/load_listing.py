@@ -112,8 +112,8 @@ def _warnings_of_type(listing: Listing, spec: DatasetSpec) -> list[ValidationErr
 
 def _repeated(listing: Listing, part: str) -> tuple[str, Location] | None:
     """What is said of samples that are written twice, and where the first of them is for the second time."""
-    given: list[str] = [] if listing.given is None else listing.given.tolist()
-    if all_different(given):
+    given = listing.given
+    if given is None or all_different(given):
         return None
     seen: set[str] = set()
     again: list[int] = []
