@@ -1,4 +1,4 @@
-"""A DatasetSpec -> a Dataset: check it, fingerprint it without decoding, load it through the decode-once cache."""
+"""Checks a DatasetSpec, fingerprints it without decoding, and loads it as a Dataset through the decode-once cache."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -48,13 +48,13 @@ __all__ = [
     "try_pictures",
 ]
 
-_LONG = 1e6  # seconds; who waits for a long reading can end it
-CHECK_SECONDS = 120.0  # of limits.check_seconds, where nothing is said
+_LONG = 1e6  # seconds; a user can interrupt a long read
+CHECK_SECONDS = 120.0  # default of limits.check_seconds
 
 
 @dataclass(frozen=True)
 class Checked:
-    """problems: all that is wrong with the data. samples: their fingerprint, if known by then, for `fingerprint`."""
+    """Result of `checked`. problems: errors and warnings. samples: fingerprint of the samples, if it is known."""
 
     problems: list[ValidationError]
     samples: str | None = None
@@ -63,10 +63,10 @@ class Checked:
 def checked(
     spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = CHECK_SECONDS, say: Say = None
 ) -> Checked:
-    """Everything that is wrong with the data and can be found without decoding: names, options, files, labels.
+    """Check names, options, files and labels of the data without decoding them.
 
-    Warnings are among it, of what is read otherwise than its author may think. An author's function is called, if it
-    has not been before, and may take `seconds`; without a cache it is not. say: told how the reading of files goes on.
+    There may be warnings of data that are read in an unexpected way. A user's function is called for at most `seconds`
+    unless its result is cached; without a cache it is not called. say: receives the progress of reading files.
     """
     apart = cache_dir is not None and spec.url is None and spec.name is None and is_large(spec)
     stored = _stored_fingerprint(spec, cache_dir) if apart else None
@@ -80,8 +80,7 @@ def checked(
 
 
 def checked_by_another(request: tuple[DatasetSpec, Path | None]) -> Iterator[str | list[Any]]:
-    """The answers of the process that reads large files: how that goes on, and last [problems, the fingerprint of the
-    samples]."""
+    """Check data in a subprocess. Yields progress texts, and finally [problems, fingerprint of the samples]."""
     progress = SimpleQueue[str | None]()
     with ThreadPoolExecutor(1) as pool:
         checking = pool.submit(_check_samples, *request, CHECK_SECONDS, progress.put)
@@ -94,7 +93,7 @@ def checked_by_another(request: tuple[DatasetSpec, Path | None]) -> Iterator[str
 
 
 def _checked_apart(spec: DatasetSpec, cache_dir: Path | None, say: Say) -> Checked:
-    """What takes memory is read by a process that ends: this one stays small for as long as the job takes."""
+    """Check large files in a subprocess, so that this process stays small during the job."""
     rows, samples = [], None
     try:
         with closing(IsolatedCaller()) as process:
@@ -115,9 +114,9 @@ def _checked_apart(spec: DatasetSpec, cache_dir: Path | None, say: Say) -> Check
 
 
 def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None, say: Say = None) -> str:
-    """A hash that changes when, and only when, the samples do. Reads each file once, ever, while it stays the same.
+    """Return a hash of the samples. A file is read only once as long as it does not change.
 
-    samples: what `checked` has said of them. say: as there.
+    samples: their fingerprint from `checked`. say: as there.
     """
     if samples is None and spec.url is not None:
         samples = authored(spec, cache_dir, CHECK_SECONDS).fingerprint(spec, cache_dir)
@@ -131,7 +130,7 @@ def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None, 
 def load(
     spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None, fingerprint: str | None = None
 ) -> Dataset:
-    """The samples. Images are decoded into `cache_dir` at the first call only. Raises DataError or ConfigError.
+    """Load the samples. Images are decoded into `cache_dir` at the first call only. Raises DataError or ConfigError.
 
     So are the features of a `backbone`. progress is told how much of that is done, 0 to 1. fingerprint: that of
     the samples, as it was planned: files of images are not looked at again. Those that stay encoded are held against
@@ -150,7 +149,7 @@ def load(
 
 
 def _stored_fingerprint(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
-    """The fingerprint of large files that were read before."""
+    """Return the cached fingerprint of large files."""
     key = table_key(spec, cache_dir)
     return None if key is None or cache_dir is None else kept_fingerprint(key, cache_dir)
 

@@ -1,4 +1,4 @@
-"""Arrays that hold the samples themselves: in .npz, .npy and .pt files, or given by an author's function."""
+"""Samples in arrays: from .npz, .npy and .pt files, or returned by a user's function."""
 
 import pickle
 import re
@@ -17,11 +17,11 @@ from ianvs.exam.data.cells import CellError, classes_of, text_of
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names
 from ianvs.exam.data.typed_labels import type_name
 
-COLUMNS = ("x", "y", "ids", "domain")  # the last two may be left out
+COLUMNS = ("x", "y", "ids", "domain")  # the last two are optional
 PACKED = (".npz", ".npy", ".pt", ".pth")
 
 Layout = Literal["NHWC", "NCHW"]
-"""(N, height, width, channels), as ianvs has it, or (N, channels, height, width), as PyTorch does."""
+"""(N, height, width, channels), as in ianvs, or (N, channels, height, width), as in PyTorch."""
 
 _UNCLEAR = (
     "which does not tell where the channels are. Write `layout: NCHW` in the dataset if they come before height and "
@@ -31,9 +31,9 @@ _X = re.compile(r"(?<![a-zA-Z0-9])[xX](?![a-zA-Z0-9])")  # as in x_train, train-
 
 
 def read_arrays(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
-    """x and y (optional: ids, domain, classes). A file for both parts has x_train, y_train, x_test, y_test.
+    """Read x and y (optional: ids, domain, classes). A file for both parts has x_train, y_train, x_test, y_test.
 
-    A .npy file holds x; y lies in the file beside it that `array_files` names. A .pt file may also hold a pair (x, y).
+    A .npy file has x; y is in the file beside it that `array_files` names. A .pt file may also have a pair (x, y).
     """
     read = _READERS[path.suffix.lower()][0]
     arrays, present = read(path, part)
@@ -48,7 +48,7 @@ def held_listing(
     part: str,
     usual: Layout | None = None,
 ) -> Listing:
-    """The samples of arrays in a file, by their names. present: all that it has. Raises SourceError."""
+    """Return the samples of a file's arrays by name. present: names of all arrays. Raises SourceError."""
     both = f"x_{part}" in arrays
     names = {key: f"{key}_{part}" if both else key for key in COLUMNS}
     missing = [names[key] for key in ("x", "y") if names[key] not in arrays]
@@ -72,12 +72,12 @@ def arrays_listing(
     usual: Layout | None,
     data_type: str | None = None,
 ) -> Listing:
-    """Samples of the arrays of COLUMNS. called: by what name where they come from, which is `place`.
+    """Return the samples of the arrays in COLUMNS. called: their names at the source, `place`.
 
     x: (N, ...) numbers; uint8 are images, (N, height, width) becomes (N, height, width, 1); others become float32.
-    Of four axes the channels become the last. layout: which they were; None: what the shape tells, else `usual`.
+    In four axes, channels become the last. layout: the given layout; None: detected by the shape, else `usual`.
     y: (N,) integers or names; or masks, (N, height, width) integers 0 to 255 or (N, height, width, 3) colours.
-    data_type: of labels that it reads; None: told by their form.
+    data_type: the data type of the labels; None: detected.
     """
     x, y = arrays["x"], arrays["y"]
     count = require_aligned(arrays, called, place)
@@ -87,7 +87,7 @@ def arrays_listing(
     laid_out = x.ndim == 4
     x = _features(x, called["x"], place)
     if laid_out:
-        layout = layout or _told_layout(x.shape, y.shape[1:3] if maps else y.shape[1:]) or usual
+        layout = layout or _layout_from_masks(x.shape, y.shape[1:3] if maps else y.shape[1:]) or usual
         if layout is None:
             raise SourceError.single(f"{called['x']} is {x.shape}, {_UNCLEAR}", place, "ambiguous-data")
     given = arrays["ids"].astype(str) if "ids" in arrays else None
@@ -95,7 +95,7 @@ def arrays_listing(
         form="arrays",
         x=np.moveaxis(x, 1, 3) if laid_out and layout == "NCHW" else x,
         label_form=data_type or ("maps" if maps else "class"),
-        y=y if data_type else _maps(y, called["y"], place) if maps else tokens(y, called["y"], place),
+        y=y if data_type else _masks_as_uint8(y, called["y"], place) if maps else tokens(y, called["y"], place),
         ids=numbered_names(part, count) if given is None else given,
         domains=column([text_of(name) for name in arrays["domain"]])
         if "domain" in arrays
@@ -109,7 +109,7 @@ def arrays_listing(
 
 
 def require_aligned(arrays: Mapping[str, NDArray[Any]], called: Mapping[str, str], place: Location) -> int:
-    """How many samples there are. Raises SourceError where there is none, or an array has another length."""
+    """Return the number of samples. Raises SourceError if there is none, or lengths of arrays differ."""
     count = len(arrays["x"]) if arrays["x"].ndim else 0
     wrong = [called[key] for key in COLUMNS[1:] if key in arrays and arrays[key].shape[:1] != (count,)]
     if wrong or not count:
@@ -119,7 +119,7 @@ def require_aligned(arrays: Mapping[str, NDArray[Any]], called: Mapping[str, str
 
 
 def array_files(path: Path) -> dict[str, Path]:
-    """The files that belong to `path`, by what they hold: beside x in a .npy file lie y and perhaps ids and domain.
+    """Return the files that belong to `path` by column: beside a .npy file of x are those of y, ids and domain.
 
     Their names have "y" where that of x has "x" (x_train.npy, y_train.npy), else "_y" at the end.
     """
@@ -132,7 +132,7 @@ def array_files(path: Path) -> dict[str, Path]:
 
 
 def plain_array(value: object) -> NDArray[Any]:
-    """A numpy array of an array, a torch tensor or a list."""
+    """Convert an array, a torch tensor or a list to a numpy array."""
     if hasattr(value, "detach"):
         tensor = value.detach().cpu()
         value = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
@@ -140,7 +140,7 @@ def plain_array(value: object) -> NDArray[Any]:
 
 
 def _npz(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str]]:
-    with _reading(path), np.load(path, allow_pickle=False) as file:
+    with _library_errors_as_source_errors(path), np.load(path, allow_pickle=False) as file:
         names = {"classes", *COLUMNS, *(f"{key}_{part}" for key in COLUMNS)}
         return {name: file[name] for name in file if name in names}, list(file)
 
@@ -152,7 +152,7 @@ def _npy(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str]]
         raise SourceError.single(message, Location(path), "missing-file")
     arrays = {}
     for key, file in files.items():
-        with _reading(file):
+        with _library_errors_as_source_errors(file):
             arrays[key] = np.load(file, mmap_mode="r", allow_pickle=False)
     return arrays, list(files)
 
@@ -160,7 +160,7 @@ def _npy(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str]]
 def _torch(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str]]:
     import torch
 
-    with _reading(path):
+    with _library_errors_as_source_errors(path):
         held = torch.load(path, map_location="cpu", weights_only=True)
     if isinstance(held, tuple | list) and len(held) == 2:
         held = dict(zip(("x", "y"), held, strict=True))
@@ -171,8 +171,8 @@ def _torch(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """What libraries raise for a file that is broken, or holds anything but arrays, becomes a SourceError."""
+def _library_errors_as_source_errors(path: Path) -> Iterator[None]:
+    """Context manager: convert errors of libraries for broken files, or files without arrays, to SourceError."""
     try:
         yield
     except (OSError, ValueError, RuntimeError, zipfile.BadZipFile, EOFError, pickle.UnpicklingError) as error:
@@ -200,8 +200,8 @@ def _features(x: NDArray[Any], name: str, place: Location) -> NDArray[Any]:
     return x.astype(np.float32, copy=False)
 
 
-def _told_layout(shape: tuple[int, ...], labelled: tuple[int, ...]) -> Layout | None:
-    """The layout of (N, ., ., .) images whose segmentation masks, if any, are `labelled`; None where two make sense."""
+def _layout_from_masks(shape: tuple[int, ...], labelled: tuple[int, ...]) -> Layout | None:
+    """Return the layout of (N, ., ., .) images, given the shape of their masks; None if it is ambiguous."""
     readings: dict[Layout, tuple[int, tuple[int, ...]]] = {
         "NHWC": (shape[3], shape[1:3]),
         "NCHW": (shape[1], shape[2:]),
@@ -217,7 +217,7 @@ def _told_layout(shape: tuple[int, ...], labelled: tuple[int, ...]) -> Layout | 
 
 
 def _mask_channels(y: NDArray[Any], name: str, place: Location) -> NDArray[Any]:
-    """Masks with an axis of channels: (N, height, width) of one channel, (N, height, width, 3) of colours."""
+    """Convert masks with channels to (N, height, width) for one channel, (N, height, width, 3) for colours."""
     if 1 in (y.shape[1], y.shape[3]):
         return y[:, 0] if y.shape[1] == 1 else y[..., 0]
     if y.shape[3] in (3, 4):
@@ -229,7 +229,7 @@ def _mask_channels(y: NDArray[Any], name: str, place: Location) -> NDArray[Any]:
     raise SourceError.single(message, place, "invalid-array")
 
 
-def _maps(y: NDArray[Any], name: str, place: Location) -> NDArray[np.uint8]:
+def _masks_as_uint8(y: NDArray[Any], name: str, place: Location) -> NDArray[np.uint8]:
     if y.dtype.kind not in "iub" or y.min() < 0 or y.max() > 255:
         message = f"masks in {name} must hold class indices from 0 to 255."
         raise SourceError.single(message, place, "invalid-array")
@@ -237,7 +237,7 @@ def _maps(y: NDArray[Any], name: str, place: Location) -> NDArray[np.uint8]:
 
 
 def tokens(y: NDArray[Any], name: str, place: Location) -> NDArray[Any]:
-    """(N,) classes of (N,) or (N, 1) class indices or names. Raises SourceError for anything else."""
+    """Return (N,) classes from (N,) or (N, 1) class indices or names. Raises SourceError for anything else."""
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     broken = y[(y % 1 != 0) & ~np.isnan(y)] if y.dtype.kind == "f" and y.ndim == 1 else y[:0]

@@ -1,7 +1,7 @@
-"""The process in which an author's function is called for the samples of a dataset.
+"""Calls a user's function for the samples of a dataset, in a process of its own.
 
-It sees which files and folders the function's python opens: not those of compiled libraries, of processes that the
-function starts, or of the network.
+Files and folders that the function opens in Python are recorded, but not those of compiled libraries, of subprocesses,
+or of the network.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from ianvs.plugins.loader import cause, load
 from ianvs.plugins.signature import Parameters, constructor_parameters, misnamed
 from ianvs.plugins.value_types import type_problems
 
-_OFFERED = ("root", "download")  # keys of the dataset that the function gets if it names them
+_OPTIONAL_ARGUMENTS = ("root", "download")  # keys of the dataset that the function gets if it has such parameters
 _COLUMNS = ("label", "input", "domain", "label_separator")  # of a table, unless the function has them as options
 SHAPING = ("image_size", "value_range", "test_share", "test_seed")  # keys that shape what is stored
 _STDLIB = sysconfig.get_paths()["stdlib"]
@@ -39,9 +39,9 @@ _NO_DATA = (_STDLIB, "/proc", "/sys", "/dev", "/etc")
 
 
 class Made(TypedDict):
-    """What is known of the samples in the folder. line: where the function begins, 0 where that is not known.
+    """Facts of the stored samples. line: first line of the function, 0 if unknown.
 
-    content: digests of the files by their names below the folder. read: what the function read, with `look_of` each.
+    content: digests of the files by relative name. read: `file_signature` of each file that the function read.
     """
 
     line: int
@@ -54,32 +54,32 @@ Mistake = tuple[str, str, int, ErrorCode]
 
 
 class Answer(TypedDict):
-    """wrong: (message, the option that it is about or "", the line of the author's file or 0, the kind of mistake)."""
+    """wrong: (message, its option or "", the line of the user's file or 0, the error code)."""
 
     made: Made | None
     wrong: list[Mistake]
 
 
 def call_function(question: tuple[DatasetSpec, Path]) -> Answer:
-    """Check the options of a dataset against the author's function, call it, and store what it returns in a folder."""
+    """Check the options of a dataset against the function's parameters, call it, and store its result in a folder."""
     dataset, folder = question
     name, url, options = str(dataset.name), Path(dataset.url or ""), dict(dataset.options)
-    with _watched(folder) as seen:
+    with _recorded_reads(folder) as seen:
         try:
             loaded = load(str(url), name)
         except PluginError as error:
-            return _refused((str(error), "", 0, code_of(error, "unloadable-plugin")))
+            return _error_answer((str(error), "", 0, code_of(error, "unloadable-plugin")))
         try:
             read = _reader(dataset)
         except PluginError as error:
-            return _refused((str(error), "data_type", 0, code_of(error, "unknown-question")))
+            return _error_answer((str(error), "data_type", 0, code_of(error, "unknown-question")))
         if not callable(loaded.target):
-            return _refused((f"'{name}' is not a function.", "", 0, "broken-contract"))
+            return _error_answer((f"'{name}' is not a function.", "", 0, "broken-contract"))
         takes = constructor_parameters(loaded.target)
         named: dict[str, Any] = {key: options.pop(key) for key in _COLUMNS if key in options and key not in takes.names}
         named |= {key: tuple(names) for key, names in named.items() if isinstance(names, list)}
         if wrong := list(_wrong_options(name, takes, options, dataset)):
-            return _refused(*wrong)
+            return _error_answer(*wrong)
         offered: dict[str, object] = {"download": dataset.download}
         if dataset.root is not None:
             offered["root"] = str(dataset.root) if takes.types.get("root") is str else dataset.root
@@ -92,19 +92,19 @@ def call_function(question: tuple[DatasetSpec, Path]) -> Answer:
                 returned = function(**options, **offered)
                 stored = store_returned(returned, folder, f"{name}()", spec, read)
         except SourceError as broken:
-            return _refused(*((str(problem), "", line, problem.code) for problem in broken.problems))
+            return _error_answer(*((str(problem), "", line, problem.code) for problem in broken.problems))
         except IanvsError as error:
-            return _refused((str(error), "", line, code_of(error, "failed-plugin")))
+            return _error_answer((str(error), "", line, code_of(error, "failed-plugin")))
         except Exception as error:
             reason = cause(error, url.resolve())
-            return _refused((f"{name}() failed: {reason}", "", 0, "failed-plugin"))
-    looks = {path: look for path in sorted(seen) if (look := look_of(path))}
+            return _error_answer((f"{name}() failed: {reason}", "", 0, "failed-plugin"))
+    looks = {path: look for path in sorted(seen) if (look := file_signature(path))}
     classes = None if stored is None else list(stored)
     return Answer(made=Made(line=line, classes=classes, content=_content(folder), read=looks), wrong=[])
 
 
 def _reader(dataset: DatasetSpec) -> ReadLabels | None:
-    """What makes labels of the type that the testenv says of what is returned. Raises PluginError."""
+    """Return the function that reads labels of the testenv's data type. Raises PluginError."""
     if dataset.data_type is None:
         return None
     reader, given = label_reader(dataset.data_type), dataset.classes
@@ -118,12 +118,12 @@ def _reader(dataset: DatasetSpec) -> ReadLabels | None:
     return read_labels
 
 
-def _refused(*wrong: Mistake) -> Answer:
+def _error_answer(*wrong: Mistake) -> Answer:
     return Answer(made=None, wrong=list(wrong))
 
 
-def look_of(path: str) -> list[int | str]:
-    """Size and modification time of a file, number and digest of the names in a folder; [] for what is neither."""
+def file_signature(path: str) -> list[int | str]:
+    """Return size and modification time of a file, or number and digest of the names in a folder; [] for others."""
     try:
         if os.path.isdir(path):  # noqa: PTH112  (there may be many: Path is slow)
             names = sorted(name for name in os.listdir(path) if name[0] != "." and name != "__pycache__")  # noqa: PTH208
@@ -140,8 +140,8 @@ def _wrong_options(
     for key in takes.required:
         if key == "root" and dataset.root is None:
             yield f"{name} needs `{key}`. Set it in the dataset, or give it as --{key}.", "", 0, "missing-option"
-    required = [key for key in takes.required if key not in _OFFERED]
-    defaults = {key: value for key, value in takes.defaults.items() if key not in _OFFERED}
+    required = [key for key in takes.required if key not in _OPTIONAL_ARGUMENTS]
+    defaults = {key: value for key, value in takes.defaults.items() if key not in _OPTIONAL_ARGUMENTS}
     parameters = Parameters(required, defaults, takes.open, takes.types)
     for key, message in misnamed(name, "option", parameters, options):
         yield message, key, 0, "unknown-option" if key in options else "missing-option"
@@ -168,8 +168,8 @@ def _content(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def _watched(folder: Path) -> Iterator[set[str]]:
-    """Gathers files that are opened for reading and folders that are listed; not code, nor what is in `folder`."""
+def _recorded_reads(folder: Path) -> Iterator[set[str]]:
+    """Context manager: record files opened for reading and listed folders, without code and without `folder`."""
     seen: set[str] = set()
     watching = True
 
@@ -178,14 +178,18 @@ def _watched(folder: Path) -> Iterator[set[str]]:
         return installed or any(path.is_relative_to(place) for place in (folder, *_NO_DATA))
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
-        if not watching or event not in ("open", "os.listdir", "os.scandir") or not _for_the_author(sys._getframe(1)):
+        if (
+            not watching
+            or event not in ("open", "os.listdir", "os.scandir")
+            or not _is_read_by_author(sys._getframe(1))
+        ):
             return
         path, flags = arguments[0] or ".", arguments[2] if event == "open" else 0
         written = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         if isinstance(path, str | bytes) and not written:
             seen.add(os.path.abspath(os.fsdecode(path)))  # noqa: PTH100  (links stay links)
 
-    sys.addaudithook(hook)  # which can't be taken back
+    sys.addaudithook(hook)  # an audit hook can't be removed
     try:
         yield seen
     finally:
@@ -193,8 +197,8 @@ def _watched(folder: Path) -> Iterator[set[str]]:
         seen -= {path for path in seen if no_data(Path(path))}
 
 
-def _for_the_author(frame: FrameType | None) -> bool:
-    """Whether it is code of an author or of a library that calls python's own; not ianvs, nor what looks at code."""
+def _is_read_by_author(frame: FrameType | None) -> bool:
+    """Whether a frame is of the user's or a library's code, and not of ianvs or of a tool that reads source code."""
     while frame is not None:
         file = frame.f_code.co_filename
         if file.startswith(("<frozen importlib", f"{PACKAGE}{os.sep}")) or file == _LINECACHE:

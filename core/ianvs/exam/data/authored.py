@@ -1,4 +1,4 @@
-"""A dataset in an author's file: a function that returns the samples.
+"""Datasets of a user's file: a function that returns the samples.
 
 It is called once, in a process of its own (author_call.py). What it returned is kept in the cache until its source, its
 options or something that it read is another one.
@@ -16,7 +16,7 @@ import numpy as np
 from ianvs.base.errors import Location, ValidationError, shown_path
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import COLUMNS, Layout, arrays_listing, require_aligned, tokens
-from ianvs.exam.data.author_call import SHAPING, Answer, Made, look_of
+from ianvs.exam.data.author_call import SHAPING, Answer, Made, file_signature
 from ianvs.exam.data.cache import entry, is_whole
 from ianvs.exam.data.conversations import read_conversations
 from ianvs.exam.data.domains import assign_domains
@@ -32,18 +32,18 @@ from ianvs.exam.data.typed_labels import type_facts, type_name
 from ianvs.plugins.source import source_of
 from ianvs.processes.isolated import IsolatedCallError, ask_isolated
 
-VERSION = 5  # part of every key: raise it when the same return is stored otherwise
+VERSION = 5  # part of every key: raise it when the storage format changes
 
 
 @dataclass(frozen=True)
 class Authored:
-    """The parts that a function returned, and the digests of what is stored of them."""
+    """The parts that a function returned, and the digests of their stored files."""
 
     parts: tuple[Listing, Listing]  # training, test
     content: Mapping[str, str]
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        """Hash of the samples, and of the settings that shape them; not of the function."""
+        """Return the hash of the samples and of settings that affect them, not of the function."""
         facts: dict[str, object] = {"class_names": self.parts[0].classes, **type_facts(spec)}
         for part, listing in zip(PARTS, self.parts, strict=True):
             if "NCHW" in listing.layout:
@@ -58,9 +58,9 @@ class Authored:
 
 
 def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
-    """What the function `spec.name` in the file `spec.url` returns for the options, called if it has to be.
+    """Return the cached result of the function `spec.name` in `spec.url` for the options, calling it if necessary.
 
-    seconds: what importing the file and calling the function may take. Raises SourceError.
+    seconds: limit for importing the file and calling the function. Raises SourceError.
     """
     url = Path(spec.url or "")
     if not url.is_file():
@@ -76,7 +76,7 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
         from filelock import FileLock
 
         memo.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(memo.with_suffix(".lock")):  # another process may make it, meanwhile
+        with FileLock(memo.with_suffix(".lock")):  # another process may do the same
             made = _read_memo(memo, cache_dir) or _ask(spec, url, memo, cache_dir, seconds)
     place = Location.of_line(url, made["line"])
     folder = _folder(made, cache_dir)
@@ -90,11 +90,11 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
 
 
 def _read_memo(memo: Path, cache_dir: Path) -> Made | None:
-    """What was returned last time, unless something that was read then looks different now."""
+    """Return the last result, unless a file that the function read has changed."""
     made: Made | None = read_memo(memo)
     if made is None or not is_whole(_folder(made, cache_dir)):
         return None
-    return made if all(look_of(path) == look for path, look in made["read"].items()) else None
+    return made if all(file_signature(path) == look for path, look in made["read"].items()) else None
 
 
 def _folder(made: Made, cache_dir: Path) -> Path:
@@ -102,7 +102,7 @@ def _folder(made: Made, cache_dir: Path) -> Path:
 
 
 def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: float) -> Made:
-    """Have the function called in another process. Raises SourceError with all that is wrong."""
+    """Call the function in another process. Raises SourceError with all errors."""
     name, place = str(spec.name), spec.places.get("name", spec.place)
     for stale in memo.parent.glob(f"{memo.stem}.*.new"):  # of a process that was killed: we hold its lock
         shutil.rmtree(stale, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Features of a frozen network in place of pictures: computed once, kept in the cache, shared by all cases."""
+"""Features of a frozen backbone instead of images: computed once, cached, and shared by all cases."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from ianvs.authoring import TorchLearner
     from ianvs.plugins.contract import TestData
 
-FORMAT = 2  # part of every key: raise it when the same network gives other features
-PICTURES = ("network", "picture_size", "interpolation", "crop", "scale")  # what else determines features
+FORMAT = 2  # part of every key: raise it when a network's features change
+PICTURES = ("network", "picture_size", "interpolation", "crop", "scale")  # further settings that affect features
 PART = 256  # images between two progress reports
 
 
 def check_backbone(spec: DatasetSpec, backbone: BackboneSpec) -> list[ValidationError]:
-    """What is wrong with `backbone`, as far as it can be said without pictures: names, weights that aren't there."""
+    """Check the names and weights of `backbone`, without images."""
     try:
         learner = _learner(backbone)
         learner.backbone_choice.check(backbone.network)
@@ -40,7 +40,7 @@ def check_backbone(spec: DatasetSpec, backbone: BackboneSpec) -> list[Validation
 
 
 def encoded_fingerprint(before: str, backbone: BackboneSpec, cache_dir: Path) -> str:
-    """The hash of a dataset's features, from that of its images `before`: weights in a file count by its content."""
+    """Return the fingerprint of features from that of the images, `before`. Weight files count by their content."""
     from ianvs.authoring.preprocessing import published
     from ianvs.authoring.weight_files import find_weights
 
@@ -58,9 +58,9 @@ def encoded_fingerprint(before: str, backbone: BackboneSpec, cache_dir: Path) ->
 def encoded(
     dataset: Dataset, spec: DatasetSpec, chosen: BackboneSpec, cache_dir: Path, progress: Progress | None = None
 ) -> Dataset:
-    """The same samples, each as the features (D,) float32 that the network `backbone` gives; memory-mapped.
+    """Return the dataset with memory-mapped features (N, D) float32 of the backbone as samples.
 
-    Raises DataError where the samples are no images of classes, or the network can't take them.
+    Raises DataError if the samples are not images with classes, or the network can't process them.
     """
     x = dataset.train.x
     pictures = x.ndim == 4 and (x.dtype == np.uint8 or (x.dtype.kind == "f" and x.min() >= 0 and x.max() <= 1))

@@ -1,4 +1,4 @@
-"""The decode-once cache: what is slow to read becomes memory-mapped arrays that all test cases share.
+"""The decode-once cache: slow data become memory-mapped arrays that all test cases share.
 
 An entry is a folder named by what determines its content. It is written under a lock to a temporary name and renamed
 when it is complete, so neither a second process nor a kill leaves half an entry. It holds the digests of its files: an
@@ -31,24 +31,24 @@ from ianvs.exam.data.labels import Numbering
 from ianvs.exam.data.listing import TOLD, SourceError, summary
 from ianvs.exam.data.throughput import Throughput, in_units
 
-Progress = Callable[[float | str], None]  # told how much is done, 0 to 1, and what there is to say of it
+Progress = Callable[[float | str], None]  # called with the completed share, 0 to 1, or a text
 
-FORMAT = 2  # part of every key: raise it when decoding gives other values
+FORMAT = 2  # part of every key: raise it when decoded values change
 _DIGESTS = "digests.json"
 CHUNK = 256  # images between two progress reports
 UNFINISHED = ".unfinished"
-SHARD = 1 << 28  # bytes that are decoded before they are noted as done
+SHARD = 1 << 28  # bytes decoded between two checkpoints
 _RESERVE = 1 << 28  # bytes of a disk that are left free
 
 
 def entry(cache_dir: Path, key: str, fill: Callable[[Path], None], *, goes_on: bool = False) -> Path:
-    """The complete folder of `key`. `fill(folder)` writes its files if no process has done so before.
+    """Return the complete folder of `key`. `fill(folder)` writes its files if no process has done so before.
 
-    goes_on: it may find what it has written before it was interrupted.
+    goes_on: `fill` may continue an interrupted attempt.
     """
     done = cache_dir / key
     if is_whole(done):
-        with suppress(OSError):  # when it was used last, for `ianvs cache`
+        with suppress(OSError):  # time of the last use, for `ianvs cache`
             os.utime(done)
         return done
     from filelock import FileLock
@@ -56,19 +56,19 @@ def entry(cache_dir: Path, key: str, fill: Callable[[Path], None], *, goes_on: b
     cache_dir.mkdir(parents=True, exist_ok=True)
     with FileLock(cache_dir / f"{key}.lock"):
         if not is_whole(done):
-            for stale in cache_dir.glob(f"{key}.*.part"):  # of a process that was killed: we hold its lock now
+            for stale in cache_dir.glob(f"{key}.*.part"):  # of a killed process, since its lock is free
                 shutil.rmtree(stale, ignore_errors=True)
             part = cache_dir / (f"{key}{UNFINISHED}" if goes_on else f"{key}.{os.getpid()}.part")
             try:
                 part.mkdir(exist_ok=goes_on)
                 fill(part)
-                _note(part, key)
+                _store_digests(part, key)
                 if done.is_dir():
-                    shutil.rmtree(done)  # who has mapped its files keeps them
+                    shutil.rmtree(done)  # processes that have mapped its files keep them
                 else:
                     done.unlink(missing_ok=True)
                 part.replace(done)
-            except SourceError:  # of a file, which has to become another one: nothing of this can be gone on with
+            except SourceError:  # a broken file has to change, so the attempt can't be continued
                 shutil.rmtree(part, ignore_errors=True)
                 raise
             finally:
@@ -80,10 +80,10 @@ def entry(cache_dir: Path, key: str, fill: Callable[[Path], None], *, goes_on: b
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether an entry is there and all of its files are as they were written.
+    """Whether an entry exists and all of its files are unchanged.
 
-    A file is read only if its size or modification time is not the noted one; it is noted anew if nothing else is.
-    Raises IanvsError where it may not be looked at.
+    A file is read only if its size or modification time has changed; for equal content the new time is stored.
+    Raises IanvsError if a file may not be read.
     """
     notes = folder / _DIGESTS
     try:
@@ -93,19 +93,19 @@ def is_whole(folder: Path) -> bool:
     files = {} if record is None else record["files"]
     if not isinstance(files, dict) or any(has_changed(folder / name, before) for name, before in files.items()):
         return False
-    with suppress(OSError):  # a cache that is only read; another process may be making the entry again
+    with suppress(OSError):  # a read-only cache, or another process restores the entry
         if any((folder / name).stat().st_mtime_ns != before[1] for name, before in files.items()):
-            _note(folder, folder.name)
+            _store_digests(folder, folder.name)
     return bool(files)
 
 
-def forget(folder: Path) -> None:
-    """Have the next `entry` make it again. Who has mapped its files keeps them."""
+def invalidate(folder: Path) -> None:
+    """Mark an entry as damaged, so that it is created again. Processes that have mapped its files keep them."""
     (folder / _DIGESTS).unlink(missing_ok=True)
 
 
-def _note(folder: Path, key: str) -> None:
-    """Keep the digests of all files of the entry `key`, whole or not at all."""
+def _store_digests(folder: Path, key: str) -> None:
+    """Store the digests of all files of the entry `key` atomically."""
     files = {
         path.relative_to(folder).as_posix(): file_state(path)
         for path in sorted(folder.rglob("*"))
@@ -117,7 +117,7 @@ def _note(folder: Path, key: str) -> None:
 
 
 def cached_arrays(cache_dir: Path, key: str, make: Callable[[], Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    """The arrays that `make()` gives, memory-mapped read-only; made once per key."""
+    """Return the arrays of `make()`, memory-mapped read-only; computed once per key."""
 
     def fill(folder: Path) -> None:
         for name, array in make().items():
@@ -134,7 +134,7 @@ def cached_pictures(
     progress: Progress | None = None,
     value_range: ValueRange | None = None,
 ) -> NDArray[np.uint8]:
-    """Picture files as one read-only memory map (N, height, width, 3), decoded and resized at the first call only.
+    """Return image files as one read-only memory map (N, height, width, 3), decoded and resized at the first call.
 
     size: (height, width), or None if all images have one size. value_range: of images of more than 8 bits.
     """
@@ -154,9 +154,9 @@ def cached_labels(
     cache_dir: Path,
     progress: Progress | None = None,
 ) -> NDArray[np.uint8]:
-    """Segmentation masks as one read-only memory map (N, height, width) of class indices, 255 where ignored.
+    """Return segmentation masks as one read-only memory map (N, height, width) of class indices, 255 where ignored.
 
-    numberings: how each file numbers classes. pictures: what each file is the label of; the two have to fit.
+    numberings: how each file numbers classes. pictures: the image of each mask; their sizes have to match.
     """
     written = [(numbering.classes, numbering.values) for numbering in numberings]
     distinct = list(dict.fromkeys(written))
@@ -171,7 +171,7 @@ def cached_labels(
 
 
 def slice_of(progress: Progress | None, start: float, end: float) -> Progress | None:
-    """Reports a step's 0 to 1 as start to end of the whole."""
+    """Map the progress of a step, 0 to 1, to the range from start to end of the whole."""
     if progress is None:
         return None
     return lambda share: progress(share if isinstance(share, str) else start + (end - start) * share)
@@ -186,10 +186,10 @@ def decoded_once(
     progress: Progress | None,
     shape: tuple[int, ...] | None = None,
 ) -> NDArray[np.uint8]:
-    """What `decode(index)` gives of each file, as one read-only memory map (N, ...), decoded at the first call only.
+    """Return the results of `decode(index)` as one read-only memory map (N, ...), computed at the first call only.
 
-    kind, content: what this depends on. shape: of each; None: that of the first. Raises SourceError that names all
-    broken files at once, since decoding may take minutes; but where there are many, it does not go on.
+    kind, content: determine the key. shape: of each result; None: that of the first. Raises SourceError with all broken
+    files at once, since decoding may take minutes; it stops early if there are many.
     """
     text = json.dumps([FORMAT, kind, *content])
     key = f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
@@ -199,7 +199,7 @@ def decoded_once(
         each = decoded[0].shape if shape is None else shape
         size, problems = math.prod(each), list[ValidationError]()
         record, file = folder / "done.json", folder / "pixels.npy"
-        done = _done(record, file)
+        done = _decoded_count(record, file)
         _require_room(folder, (len(paths) - done) * size)
         mode = "r+" if done else "w+"
         pixels = np.lib.format.open_memmap(file, mode=mode, dtype=np.uint8, shape=(len(paths), *each))
@@ -216,7 +216,7 @@ def decoded_once(
             pixels[index] = picture
 
         shard, pace = max(1, SHARD // size), Throughput(size * done)
-        # Threads, since decoding holds no interpreter lock; in chunks, since each pending call takes memory.
+        # Threads, since decoding releases the GIL; in chunks, since pending calls take memory.
         with ThreadPoolExecutor() as pool:
             for start in range(done, len(paths), shard):
                 end = min(start + shard, len(paths))
@@ -231,7 +231,7 @@ def decoded_once(
                         if message := pace.text(size * upto, size * len(paths)):
                             progress(message)
                 pixels.flush()
-                if not problems:  # else who goes on there would not know of them
+                if not problems:  # a continued attempt would not see them again
                     record.write_text(checksummed_text({"done": end}, record.name))
         record.unlink()
 
@@ -240,8 +240,8 @@ def decoded_once(
     return pixels
 
 
-def _done(record: Path, file: Path) -> int:
-    """How many images of an unfinished entry are complete."""
+def _decoded_count(record: Path, file: Path) -> int:
+    """Return the number of decoded images of an unfinished entry."""
     with suppress(OSError):
         record_data = parse_checksummed(record.read_bytes(), record.name)
         return int(str(record_data["done"])) if record_data is not None and file.is_file() else 0
@@ -249,7 +249,7 @@ def _done(record: Path, file: Path) -> int:
 
 
 def _require_room(folder: Path, needed: int) -> None:
-    """Raise DataError unless the disk has room for so many bytes."""
+    """Raise DataError unless the disk has `needed` free bytes."""
     free = shutil.disk_usage(folder).free - _RESERVE
     if needed > free:
         raise DataError(

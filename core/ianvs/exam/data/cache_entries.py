@@ -1,4 +1,4 @@
-"""What lies in a cache: for people who want to know, and to make room. Everything in it can be made again."""
+"""Lists and removes entries of a cache. All of them can be created again."""
 
 import shutil
 import time
@@ -17,12 +17,12 @@ _WHAT = {
     "features": "features of pictures",
     "authored": "what an author's function returned",
 }
-_RECENT = 3600.0  # seconds in which a process may still be about to open what it has found
+_RECENT = 3600.0  # seconds in which a process may still be about to open an entry
 
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """size: bytes on the disk. used: when it was used last, in seconds since 1970."""
+    """An entry. size: bytes on disk. used: time of its last use, in seconds since 1970."""
 
     folder: Path
     size: int
@@ -38,12 +38,12 @@ class CacheEntry:
         return self.folder.name.endswith(UNFINISHED)
 
     def unused_for(self, days: float) -> bool:
-        """Whether nobody has used it for so long, and nobody can be about to."""
+        """Whether it was not used for this many days, and no process can be about to open it."""
         return time.time() - self.used > max(days * 86400, _RECENT)
 
 
 def cache_entries(cache: Path) -> list[CacheEntry]:
-    """The largest first. Small notes, such as digests of files, are left out."""
+    """Return entries, the largest first, without small files such as digests."""
     entries = []
     for folder in cache.iterdir() if cache.is_dir() else ():
         if folder.is_dir() and "-" in folder.name:
@@ -55,7 +55,7 @@ def cache_entries(cache: Path) -> list[CacheEntry]:
 
 
 def remove_entries(entries: Iterable[CacheEntry]) -> list[CacheEntry]:
-    """Those that were removed: who has mapped their files keeps them. What is being made meanwhile stays."""
+    """Remove entries and return them. Entries that are being created are kept; mapped files remain usable."""
     from filelock import FileLock, Timeout
 
     removed = []

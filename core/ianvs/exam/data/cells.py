@@ -1,4 +1,4 @@
-"""What a cell of a table holds: a number, a class, a text, or nothing. One grammar for all files, arrays and objects.
+"""Parses cells of tables: numbers, classes, strings, or nothing. All files, arrays and objects use the same grammar.
 
 Python's float() and int() accept more than people mean: underscores (`1_0` is 10) and the digits of every script.
 """
@@ -44,7 +44,7 @@ def is_number(cell: object) -> bool:
 
 
 def truth_of(cell: object) -> float:
-    """The number in a cell that may say true or false in words. Raises as `number_of`."""
+    """Return the number in a cell that may be the word true or false. Raises as `number_of`."""
     words = {"true": 1.0, "false": 0.0}  # as pandas writes them
     word = cell.strip().casefold() if isinstance(cell, str) else ""
     return words[word] if word in words else number_of(cell)
@@ -57,7 +57,7 @@ def is_class_index(text: str) -> bool:
 
 
 def text_of(cell: object) -> str:
-    """What a cell says, without blanks around: 2 and 2.0 are "2", bytes are UTF-8; "" for None and nan.
+    """Return a cell as a stripped string: 2 and 2.0 are "2", bytes are UTF-8; "" for None and nan.
 
     Raises:
         ValueError: it holds several things.
@@ -78,7 +78,7 @@ def text_of(cell: object) -> str:
 
 
 def class_of(cell: object) -> str:
-    """A label as the name of a class, whichever file it comes from: 2, 2.0, "2" and "2.0" are one class.
+    """Return a label as the name of a class, for all types of files: 2, 2.0, "2" and "2.0" are one class.
 
     Raises:
         ValueError: it holds several things.
@@ -117,7 +117,7 @@ def classes_of(cells: NDArray[Any] | Sequence[Any]) -> NDArray[Any]:
 
 
 class CellError(ValueError):
-    """What is wrong with a cell, and its row."""
+    """An error of a cell, with its row."""
 
     def __init__(self, message: str, row: int) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""What files hold, as digests: each is read once, ever, while its size and time of modification stay the same."""
+"""Digests of files. A file is read once, as long as its size and modification time stay the same."""
 
 import hashlib
 import os
@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 
 from ianvs.exam.data.throughput import Throughput
 
-SETTLED_NS = 2_000_000_000  # a younger file may still change without a change of its modification time
-_BLOCK = 1 << 20  # bytes of a file that is read at once
+SETTLED_NS = 2_000_000_000  # a more recent file may change without a new modification time
+_BLOCK = 1 << 20  # bytes read at a time
 _DIGEST = 32
 
 Contents = tuple[NDArray[np.int64], NDArray[np.uint8]]
-"""((N, 2) size in bytes and modification time in ns, (N, 32) SHA-256) of files. Both were true at one time."""
+"""((N, 2) size in bytes and modification time in ns, (N, 32) SHA-256) of files, taken at the same time."""
 
 
 Say = Callable[[str], object] | None
-"""Told every few seconds how far a reading of files is, and how much of it is left."""
+"""Called every few seconds with a text on the progress of reading files."""
 
 
 def contents(paths: Sequence[str], cache_dir: Path, say: Say = None) -> Contents:
-    """Of each file, from what the cache knows of this list of files where it has not changed since. Raises OSError."""
+    """Return the contents of files. Unchanged files of a cached list are not read again. Raises OSError."""
     memo = _memo(paths, cache_dir)
     memorized = _read_memo(memo, len(paths))
     facts, digests = memorized or (np.empty((len(paths), 2), np.int64), np.empty((len(paths), _DIGEST), np.uint8))
@@ -43,19 +43,19 @@ def contents(paths: Sequence[str], cache_dir: Path, say: Say = None) -> Contents
         size, modified, digest = _read(path)
         facts[index] = size, modified
         read += size
-        # The others are as large as those so far: nobody has looked at them.
+        # The sizes of the other files are estimated by those so far.
         if say is not None and (message := pace.text(read, read * len(paths) // (index + 1))):
             say(f"reading files, {message}")
         digests[index] = np.frombuffer(digest, np.uint8)
         if modified > settled:
             young.append(index)
     if changed:
-        _keep(memo, facts, digests, young)
+        _store_memo(memo, facts, digests, young)
     return facts, digests
 
 
 def known_contents(paths: Sequence[str], cache_dir: Path) -> Contents:
-    """As `contents`, of files that were looked at just now; -1 in place of what may still change unseen."""
+    """Return cached contents of files that were just read; -1 for files that may have changed unnoticed."""
     return _read_memo(_memo(paths, cache_dir), len(paths)) or contents(paths, cache_dir)
 
 
@@ -80,7 +80,7 @@ def paths_digest(paths: Sequence[str]) -> str:
 
 
 def _read_memo(memo: Path, count: int) -> Contents | None:
-    """What `_keep` kept; None where nothing is, or it is damaged: it only saves time."""
+    """Read the result of `_store_memo`; None if it is missing or damaged."""
     try:
         held = np.memmap(memo, np.uint8, "r")
     except (OSError, ValueError):
@@ -91,8 +91,8 @@ def _read_memo(memo: Path, count: int) -> Contents | None:
     return body[: 16 * count].view(np.int64).reshape(-1, 2), body[16 * count :].reshape(-1, _DIGEST)
 
 
-def _keep(memo: Path, facts: NDArray[np.int64], digests: NDArray[np.uint8], young: Sequence[int]) -> None:
-    """Whole or not at all. young: which may still change unseen."""
+def _store_memo(memo: Path, facts: NDArray[np.int64], digests: NDArray[np.uint8], young: Sequence[int]) -> None:
+    """Store contents atomically. young: indices of files that may change unnoticed."""
     memo.parent.mkdir(parents=True, exist_ok=True)
     part = memo.with_suffix(f".{secrets.token_hex(6)}.part")  # a pid is not one of its own in every container
     if young:

@@ -1,6 +1,6 @@
-"""What a json form of one conversation is, and what can be wrong with a record.
+"""The JSON forms of conversations.
 
-Forms are found by entry points; a record's fields tell which one it has, and others don't matter but its topic.
+Forms are found by entry points. The fields of a record determine its form; other fields except its topic are ignored.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from ianvs.exam.data.records import Slip, json_kind
 from ianvs.plugins.loader import brought
 
 GROUP = "ianvs.conversation_forms"
-"""The group of entry points by which packages bring forms, ianvs its own; each names a tuple of `Form`."""
+"""The group of entry points for forms, those of ianvs included; each names a tuple of `Form`."""
 
 Turns = tuple[Any, ...]
 _TEXT_PART = "text"
@@ -92,7 +92,7 @@ class Form:
 
 
 def _further(right: Any, field: str) -> tuple[str, ...]:
-    """The replies after the first one, each once; none where it is the only one. Raises Slip."""
+    """Return the distinct replies after the first one. Raises Slip."""
     listed = right.get("text") if isinstance(right, dict) else right
     if not isinstance(listed, list):
         return ()
@@ -103,7 +103,7 @@ def _further(right: Any, field: str) -> tuple[str, ...]:
 
 
 class Forms:
-    """All forms that are known when this is made.
+    """All forms that are installed at its creation.
 
     installed: ianvs's own first. asking: fields that say what is asked, and are no name of anything else.
     """
@@ -115,7 +115,7 @@ class Forms:
         self._matches: dict[tuple[str, ...], list[Form]] = {}  # by fields, which a file's records have in common
 
     def matching(self, record: Mapping[str, Any]) -> list[Form]:
-        """Those that a record's fields tell: none for what is no conversation, two for what can't be decided."""
+        """Return the forms that match a record's fields: none if it is no conversation, two if it is ambiguous."""
         names = tuple(record)
         if names not in self._matches:
             matches = [form for form in self.installed if all(field in record for field in form.fields)]
@@ -126,12 +126,12 @@ class Forms:
         return self._matches[names]
 
     def sure_of(self, record: Mapping[str, Any]) -> bool:
-        """Whether a file with such a record is one of conversations."""
+        """Whether a file with such a record certainly has conversations."""
         return any(form.when is None or form.when(record) for form in self.matching(record))
 
 
 def text_at(record: Mapping[str, Any], field: str, where: Steps) -> str:
-    """A field that has to be there and a text. Raises Slip."""
+    """Return a required string field. Raises Slip."""
     if field not in record:
         raise Slip(f"has no '{field}'.{closest(field, record)} It has: {one_line(list(record)) or 'nothing'}.", *where)
     value = record[field]
@@ -141,7 +141,7 @@ def text_at(record: Mapping[str, Any], field: str, where: Steps) -> str:
 
 
 def content_at(message: Mapping[str, Any], field: str, where: Steps) -> str:
-    """What a message says: a text, or parts of type text, one after the other; an image is its mark. Raises Slip."""
+    """Return the text of a message, with the parts concatenated and marks for images. Raises Slip."""
     parts = message.get(field)
     if not isinstance(parts, list):
         return text_at(message, field, where)

@@ -1,4 +1,4 @@
-"""Pictures of conversations: where a record says that they are, and what is wrong with one of them."""
+"""Finds and opens the images of conversations."""
 
 import base64
 import binascii
@@ -22,7 +22,7 @@ _DATA_URL = re.compile(r"data:[\w/+.-]*(;[^,]*)?;base64,")
 
 
 def names_in(record: Mapping[str, Any]) -> list[tuple[str, Steps]]:
-    """Each image of a record as it is written, and the steps to it: of the fields, then of the parts of messages.
+    """Return (image as written, path in the record): those of fields, then those of message parts.
 
     Parts that say no name stand for those of the fields. Raises Slip.
     """
@@ -45,7 +45,7 @@ def has_parts(record: Mapping[str, Any]) -> bool:
 
 
 def _parts(record: Mapping[str, Any]) -> Iterator[tuple[object, Steps]]:
-    """(what a part says of its image, None for nothing; the steps to it) of all messages, in their order."""
+    """Yield (image of a part, None for none; path in the record) of all messages in order."""
     for field_name, value in record.items():
         for number, message in enumerate(value if isinstance(value, list) else ()):
             key = "value" if isinstance(message, dict) and "value" in message else "content"
@@ -60,13 +60,13 @@ def _parts(record: Mapping[str, Any]) -> Iterator[tuple[object, Steps]]:
 
 @dataclass(frozen=True)
 class PictureFiles:
-    """Where the images of a file of conversations are. opened: by name, so that each is opened once."""
+    """The images of a file of conversations. opened: opened images by name."""
 
     folder: Path
     opened: dict[str, Picture] = field(default_factory=dict)
 
     def pictures(self, user: Sequence[str], names: Sequence[tuple[str, Steps]]) -> tuple[Picture, ...]:
-        """One for each mark in what the user says, as they are named. Raises Slip."""
+        """Return an image for each mark in the user's turns. Raises Slip."""
         marks = sum(turn.count(MARK) for turn in user)
         if marks != len(names):
             counts = f"has {len(names)} picture{'s' * (len(names) != 1)} and {marks} mark{'s' * (marks != 1)} {MARK}"
@@ -108,7 +108,7 @@ class PictureFiles:
 
 
 def picture_digests(conversations: Sequence[Any], cache_dir: Path, say: Say = None) -> list[list[str]]:
-    """[i] SHA-256 of each image of conversation i, which knows it from then on; [] where none has any."""
+    """Return [i] SHA-256 of each image of conversation i, and store them in the images; [] if there are none."""
     pictures = {id(picture): picture for conversation in conversations for picture in conversation.pictures}
     files = [picture for picture in pictures.values() if picture.file is not None]
     digests = contents([str(picture.file) for picture in files], cache_dir, say)[1] if files else ()

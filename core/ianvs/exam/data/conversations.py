@@ -1,4 +1,4 @@
-"""Conversations: what users and an assistant said in turn, read from the json forms that instruction data come in."""
+"""Reads conversations of users and an assistant from the JSON forms of instruction data."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ from ianvs.exam.data.records import Records, Slip
 
 
 def holds_conversations(records: Records, spec: DatasetSpec) -> bool:
-    """Whether any record has the form of a conversation, or seems to be meant as one: objects in a list are turns.
+    """Whether any record has the form of a conversation, or is likely meant as one: objects in a list are turns.
 
     Where `spec` names columns of a table, only if no table could have them.
     """
@@ -36,7 +36,7 @@ def holds_conversations(records: Records, spec: DatasetSpec) -> bool:
         if of_table:
             return any(form.when is None for form in forms.matching(record)) or _has_turns(record)
         without = {name: value for name, value in record.items() if name != spec.domain} if spec.domain else record
-        return forms.sure_of(without) or _is_meant(without, forms)
+        return forms.sure_of(without) or _is_meant_as_conversation(without, forms)
 
     return any(isinstance(record, dict) and is_one(record) for record in records.values)
 
@@ -68,9 +68,9 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
         try:
             conversation = conversation_of(_renamed(record, columns, domain) if columns else record, forms, files)
             domain_name = _domain(record, domain)
-            if (before := first.setdefault(_given(record), index)) != index and _given(record):
+            if (before := first.setdefault(_record_name(record), index)) != index and _record_name(record):
                 where = f" on line {lines[before]}" if lines[before] else ""
-                told_twice = f"the id {_given(record)!r} occurs twice, first{where}."
+                told_twice = f"the id {_record_name(record)!r} occurs twice, first{where}."
                 raise Slip(
                     f"{told_twice} Take one of the two out, or give each an id of its own.",
                     "id",
@@ -83,16 +83,16 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
             domains.append(domain_name)
             good.append(index)
     if problems and not (spec.skip_bad and good):
-        raise SourceError(summary(_alike(problems)))
+        raise SourceError(summary(_merge_equal_messages(problems)))
     replies = column([list(conversation.assistant) for conversation in conversations])
     lines = tuple(lines[index] for index in good)
     listing = rows_listing(records.path, lines, "conversation", column(conversations), "replies", replies, domains)
-    listing = replace(listing, given=column([_given(records.values[index]) for index in good]))
-    return listing.noted(_left_out(problems, len(good)), _marks(conversations, forms))
+    listing = replace(listing, given=column([_record_name(records.values[index]) for index in good]))
+    return listing.noted(_skipped_warning(problems, len(good)), _marks(conversations, forms))
 
 
 def _renamed(record: Any, columns: Mapping[Any, str], domain: str | None) -> Any:
-    """A record with the fields that `columns` names as those of a prompt and its completion. Raises Slip."""
+    """Return a record whose fields in `columns` are renamed to prompt and completion. Raises Slip."""
     if not isinstance(record, dict):
         return record
     for name in columns.values():
@@ -106,7 +106,7 @@ def _renamed(record: Any, columns: Mapping[Any, str], domain: str | None) -> Any
 
 
 def with_system_prompts(listing: Listing, spec: DatasetSpec) -> Listing:
-    """The same conversations, those without a system prompt with the one that `spec` has for their domain."""
+    """Return the conversations with `spec`'s system prompt of their domain, where they have none."""
     if spec.system_prompt is None or listing.form != "conversation":
         return listing
     given = spec.system_prompt
@@ -125,7 +125,7 @@ def with_system_prompts(listing: Listing, spec: DatasetSpec) -> Listing:
 
 
 def require_domains_of_prompts(domains: Collection[str], spec: DatasetSpec) -> None:
-    """Raise SourceError where `system_prompt` names a domain that no sample has."""
+    """Raise SourceError if `system_prompt` names a domain that no sample has."""
     for name in spec.system_prompt if isinstance(spec.system_prompt, Mapping) else ():
         if name not in domains:
             names = sorted({*domains} - {""})
@@ -135,8 +135,8 @@ def require_domains_of_prompts(domains: Collection[str], spec: DatasetSpec) -> N
             raise SourceError.single(text, place, "unknown-domain")
 
 
-def _alike(problems: Sequence[ValidationError]) -> list[ValidationError]:
-    """One of those with the same message, which says how many more there are."""
+def _merge_equal_messages(problems: Sequence[ValidationError]) -> list[ValidationError]:
+    """Merge errors with the same message into one that states their number."""
     counts = Counter(problem.message for problem in problems)
     by_message: dict[object, ValidationError] = {}
     for problem in problems:
@@ -148,7 +148,7 @@ def _alike(problems: Sequence[ValidationError]) -> list[ValidationError]:
     return list(by_message.values())
 
 
-def _left_out(problems: Sequence[ValidationError], good: int) -> list[ValidationError]:
+def _skipped_warning(problems: Sequence[ValidationError], good: int) -> list[ValidationError]:
     if not problems:
         return []
     first = problems[0]
@@ -157,7 +157,7 @@ def _left_out(problems: Sequence[ValidationError], good: int) -> list[Validation
 
 
 def _marks(conversations: Sequence[Conversation], forms: Forms) -> tuple[str, ...]:
-    """What of them up to ianvs 0.2 was no conversation, or was left out of one."""
+    """Return marks of conversations that ianvs 0.2 read differently, since they change the fingerprint."""
     new = {form.name for form in forms.installed if form.when is not None}
     marks = {
         name
@@ -170,18 +170,18 @@ def _marks(conversations: Sequence[Conversation], forms: Forms) -> tuple[str, ..
 def samples_of(
     conversations: Sequence[Conversation], ids: Sequence[str], domains: Sequence[str] | None = None
 ) -> Table:
-    """Conversations as samples. ids, domains: the name, and the domain, of each."""
+    """Convert conversations to samples. ids, domains: name and domain of each."""
     return Table(
         x=user_turns(conversations),
         y=column([list(conversation.assistant) for conversation in conversations]),
         ids=np.array(ids, dtype=str),
         domains=None if domains is None else np.array(domains, dtype=str),
-        **told_of(conversations),
+        **extra_columns(conversations),
     )
 
 
 def user_turns(conversations: Iterable[Conversation]) -> NDArray[Any]:
-    """(N,) dicts {"id": str, "system": str | None, "user": [str, ...]}: what a learner is handed.
+    """Return (N,) dicts {"id": str, "system": str | None, "user": [str, ...]}, the samples of a learner.
 
     Where any of them has images, also "pictures": those of its marks <image>, in order, (H, W, 3) uint8 each.
     With "unlearnt", the turns from 0 on whose replies are not to be learnt, where there are some.
@@ -203,8 +203,8 @@ def user_turns(conversations: Iterable[Conversation]) -> NDArray[Any]:
     return column(samples)
 
 
-def told_of(conversations: Sequence[Conversation]) -> dict[str, Any]:
-    """Those further columns of Table of which any conversation tells something, by their names.
+def extra_columns(conversations: Sequence[Conversation]) -> dict[str, Any]:
+    """Return the further columns of Table that any conversation has, by name.
 
     Texts are (N,), "" where nothing is written; "references" (N,) lists of further right replies to the last turn.
     """
@@ -217,7 +217,7 @@ def told_of(conversations: Sequence[Conversation]) -> dict[str, Any]:
 
 
 def notes_of(conversations: Sequence[Conversation], part: str) -> tuple[str, ...]:
-    """What was left out of the samples, in full sentences."""
+    """Return messages about parts of the samples that were left out."""
     notes = {
         "left_out": "come with pictures, which are left out",
         "references": "have several right replies, of which the first is taught; in scores all count",
@@ -231,7 +231,7 @@ def notes_of(conversations: Sequence[Conversation], part: str) -> tuple[str, ...
 
 
 def conversation_of(record: object, forms: Forms, files: PictureFiles | None = None) -> Conversation:
-    """A record in any of the `forms`. Raises Slip with the steps to what is wrong."""
+    """Read a record in any of the `forms`. Raises Slip with the path to the error."""
     if not isinstance(record, dict):
         raise Slip(f"expected a record like {{...}}, found {type(record).__name__}.")
     matches = forms.matching(record)
@@ -253,13 +253,13 @@ def conversation_of(record: object, forms: Forms, files: PictureFiles | None = N
     return matches[0].read(record, files)
 
 
-def _given(record: Mapping[str, object]) -> str:
-    """What a record goes by, "" for nothing."""
+def _record_name(record: Mapping[str, object]) -> str:
+    """Return the id of a record, "" for none."""
     name = record.get("id")
     return "" if name is None else str(name)
 
 
-def _is_meant(record: Mapping[str, object], forms: Forms) -> bool:
+def _is_meant_as_conversation(record: Mapping[str, object], forms: Forms) -> bool:
     """Whether a record of no form has turns, or one of the fields that say what is asked, and no sample of a table.
 
     Or nothing but texts, under names none of which is one of a table's.

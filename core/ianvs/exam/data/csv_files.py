@@ -33,18 +33,18 @@ _BLOCK = 1 << 22  # bytes that are parsed at a time; some blocks are read ahead
 def read_csv(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
     """What the table, or the conversations, in a csv or tsv list. Raises SourceError."""
     if not Forms().matching(dict.fromkeys(csv_header(path))):
-        if (quick := _quick(path, spec)) is not None:
+        if (quick := _read_with_arrow(path, spec)) is not None:
             with suppress(ImportError, ValueError, OSError):  # pyarrow's are among them
                 return table_listing(quick, spec, part)
-        return table_listing(_careful(path), spec, part)
-    grid = _careful(path)
+        return table_listing(_read_all_cells(path), spec, part)
+    grid = _read_all_cells(path)
     [block] = grid.blocks(grid.columns)
     records = Records(path, tuple(rows_of(block)), (), tuple(grid.lines or ()))
     talk = not (spec.input or spec.label) and holds_conversations(records, spec)
     return read_conversations(records, spec) if talk else table_listing(grid, spec, part)
 
 
-def _careful(path: Path) -> Grid:
+def _read_all_cells(path: Path) -> Grid:
     """All cells, as texts."""
     text = read_text(path)
     delimiter = delimiter_of(path, header_of(path))
@@ -91,7 +91,7 @@ def _decimal_comma(cell: Any) -> bool:
     return "," in cell and is_number(cell.replace(",", "."))
 
 
-def _quick(path: Path, spec: DatasetSpec) -> Grid | None:
+def _read_with_arrow(path: Path, spec: DatasetSpec) -> Grid | None:
     """The numbers of a large csv, read by pyarrow; None for a small file, and one of other things than numbers.
 
     Its blocks raise ValueError where the file holds quotes, blank or uneven lines, empty cells, or a cell that is no

@@ -51,15 +51,15 @@ class Table:
 
     def take(self, rows: NDArray[Any]) -> Self:
         """Return the samples at `rows` (positions, or a bool for each), in that order."""
-        return replace(self, **{name: _taken(getattr(self, name), rows) for name in self.aligned})
+        return replace(self, **{name: _take_rows(getattr(self, name), rows) for name in self.aligned})
 
 
 Samples = Table  # its name in sources of other packages
 
 
-def _taken(values: Any, rows: NDArray[Any]) -> Any:
+def _take_rows(values: Any, rows: NDArray[Any]) -> Any:
     if isinstance(values, Mapping):
-        return {name: _taken(inner, rows) for name, inner in values.items()}
+        return {name: _take_rows(inner, rows) for name, inner in values.items()}
     return None if values is None else values[rows]
 
 

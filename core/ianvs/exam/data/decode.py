@@ -36,7 +36,7 @@ def decode_picture(
     except NoValueRangeError as error:
         raise SourceError.single(str(error), Location(Path(path)), error.code) from None
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise _broken(path, error) from None
+        raise _unreadable_error(path, error) from None
 
 
 class NoValueRangeError(DataError):
@@ -106,7 +106,7 @@ def decode_labels(
         held = Path(path).read_bytes() if held is None else held
         values = _array_of(held) if held.startswith(_NUMPY) else _mask_of(held, path, numbering)
     except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError) as error:
-        raise _broken(path, error) from None
+        raise _unreadable_error(path, error) from None
     _require_mask(values, place)
     labels = renumbered(values.astype(np.uint8) if values.dtype == bool else values, numbering, place)
     if size is None or labels.shape == size:
@@ -231,9 +231,9 @@ def picture_size(path: str) -> tuple[int, int]:
         with Image.open(path) as image:
             return image.height, image.width
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise _broken(path, error) from None
+        raise _unreadable_error(path, error) from None
 
 
-def _broken(path: str, error: BaseException) -> SourceError:
+def _unreadable_error(path: str, error: BaseException) -> SourceError:
     message = f"can't be decoded as a picture ({first_line(error)}). Replace it, or take it out of the dataset."
     return SourceError.single(message, Location(Path(path)), "unreadable-data")

@@ -28,7 +28,7 @@ Returned = tuple[object, tuple[str, ...] | None]
 """A part as docs/extending.md says that functions return it, and the names of its classes where these are told."""
 
 
-def _itself(path: Path) -> tuple[Path, ...]:
+def _path_only(path: Path) -> tuple[Path, ...]:
     return (path,) if path.is_file() else ()
 
 
@@ -48,7 +48,7 @@ class Door:
 
     suffixes: tuple[str, ...]
     read: Callable[[Sequence[Path], Path, DatasetSpec, str], Listing]
-    files: Callable[[Path], tuple[Path, ...]] = _itself
+    files: Callable[[Path], tuple[Path, ...]] = _path_only
     given: Callable[[object, str, DatasetSpec], Returned | None] | None = None
     splits: Callable[[Mapping[str, object]], dict[str, object] | None] | None = None
     fields: bool = True

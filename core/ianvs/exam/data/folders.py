@@ -41,7 +41,7 @@ def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str)
             "that is a class, or name its pictures in an index file."
         )
         warnings.append(doubt(message, Location(path)))
-    outer, classes = _alike(names)
+    outer, classes = _parallel_folders(names)
     if not spec.using and outer:
         message = (
             f"the class folders {one_line(outer)} hold the same folders each, {one_line(classes)}. If "
@@ -63,10 +63,10 @@ def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str)
 
 def domain_folders(path: Path) -> list[str]:
     """The folders of domains, where all folders in `path` hold the same class folders; [] where they don't."""
-    return _alike(_pictures(path)[0])[0]
+    return _parallel_folders(_pictures(path)[0])[0]
 
 
-def _alike(names: Sequence[PurePath]) -> tuple[list[str], list[str]]:
+def _parallel_folders(names: Sequence[PurePath]) -> tuple[list[str], list[str]]:
     """(outer folders, inner folders) of images, if each of the outer ones holds all inner ones; else ([], [])."""
     inner = {name.parts[:2] for name in names if len(name.parts) > 2}
     classes = Counter(second for _, second in inner)

@@ -69,13 +69,13 @@ class SplitLabels:
                 f"`label_separator: {NO_SEPARATOR}` in the dataset."
             )
         return (
-            f"the labels of a sample are parted by {_called(self.separator)}. `label_separator: "
+            f"the labels of a sample are parted by {_separator_name(self.separator)}. `label_separator: "
             f"{json.dumps(self.separator)}` in the dataset says that this is right, `label_separator: {NO_SEPARATOR}` "
             "that each cell is one label."
         )
 
 
-def _called(separator: str) -> str:
+def _separator_name(separator: str) -> str:
     return _CALLED.get(separator, f"'{separator}'")
 
 
@@ -182,9 +182,8 @@ def _parts_labels(mark: str, texts: Sequence[str]) -> bool:
     if any(alone.issuperset(parted[text]) for text in holding) or (of_holding <= seen and len(sizes) > 1):
         return True
     if mark in _USUAL or of_holding & seen:
-        message = (
-            f"'{holding[0]}' may be one label with {_called(mark)} in its name, or several labels. {_remedy(mark)}"
-        )
+        separator = _separator_name(mark)
+        message = f"'{holding[0]}' may be one label with {separator} in its name, or several labels. {_remedy(mark)}"
         raise _Unclear(message, holding[0])
     return False
 

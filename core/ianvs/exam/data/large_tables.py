@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import PACKED
-from ianvs.exam.data.cache import Progress, entry, forget, is_whole
+from ianvs.exam.data.cache import Progress, entry, invalidate, is_whole
 from ianvs.exam.data.contents import Say, known_contents
 from ianvs.exam.data.dataset import Dataset, Table
 from ianvs.exam.data.doors import door_of, source_files
@@ -84,7 +84,7 @@ def keep_table(
         return None  # it lies elsewhere than where it is looked for first
     with suppress(OSError):  # the cache only saves time
         keep_seen(files, np.concatenate([np.empty((0, 2), np.int64), *facts]), fingerprint, key, cache_dir)
-    if form in ("arrays", "text") and not _mapped(spec):
+    if form in ("arrays", "text") and not _is_memory_mappable(spec):
         keep_dataset(load_listed(parts, spec, fingerprint, cache_dir), spec, cache_dir)
     elif form == "files" and stays_encoded(parts, spec) and not only_numbers(parts, spec):  # else all are decoded first
         keep_pictures(load_listed(parts, spec, fingerprint, cache_dir), spec, cache_dir)
@@ -99,12 +99,14 @@ def load_large(spec: DatasetSpec, key: str, cache_dir: Path, progress: Progress 
         return stored
     parts = read_parts(spec)
     dataset = load_listed(parts, spec, files_fingerprint(spec, cache_dir, parts), cache_dir, progress)
-    if dataset.fingerprint == fingerprint and not _mapped(spec):  # else files have changed since they were checked
+    if dataset.fingerprint == fingerprint and not _is_memory_mappable(
+        spec
+    ):  # else files have changed since they were checked
         keep_dataset(dataset, spec, cache_dir)
     return dataset
 
 
-def _mapped(spec: DatasetSpec) -> bool:
+def _is_memory_mappable(spec: DatasetSpec) -> bool:
     """Whether all samples are in files of arrays, which can be loaded as they are."""
     packed = all(source.path.suffix.lower() in PACKED for source in (*spec.train, *spec.test))
     return packed and spec.test_share is None
@@ -226,7 +228,7 @@ def keep_seen(
         np.save(folder / "facts.npy", facts)
         (folder / "fingerprint").write_text(fingerprint)
 
-    forget(cache_dir / key)
+    invalidate(cache_dir / key)
     entry(cache_dir, key, fill)
 
 

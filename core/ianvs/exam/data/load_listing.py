@@ -14,7 +14,7 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.cache import Progress, cached_arrays, cached_labels, cached_pictures, entry, slice_of
 from ianvs.exam.data.contents import known_contents, paths_digest
 from ianvs.exam.data.conversation_pictures import picture_digests
-from ianvs.exam.data.conversations import notes_of, told_of, user_turns
+from ianvs.exam.data.conversations import extra_columns, notes_of, user_turns
 from ianvs.exam.data.dataset import Dataset, Table
 from ianvs.exam.data.decode import picture_size, require_value_range
 from ianvs.exam.data.domains import using_is_only_a_label
@@ -72,7 +72,9 @@ def warnings_of(parts: Parts, spec: DatasetSpec) -> list[ValidationError]:
             "`layout: NCHW` in the dataset says that this is right; `layout: NHWC` reads them with channels last."
         )
         messages.append((message, Location(turned.sources[0])))
-    messages += [again for part, listing in zip(PARTS, parts, strict=True) if (again := _repeated(listing, part))]
+    messages += [
+        again for part, listing in zip(PARTS, parts, strict=True) if (again := _duplicate_warning(listing, part))
+    ]
     typed = [warning for listing in parts for warning in _warnings_of_type(listing, spec)]
     return [
         *(doubt(message, place) for message, place in messages),
@@ -110,7 +112,7 @@ def _warnings_of_type(listing: Listing, spec: DatasetSpec) -> list[ValidationErr
     return [doubt(message, listing.place(row)) for row, message in oddities]
 
 
-def _repeated(listing: Listing, part: str) -> tuple[str, Location] | None:
+def _duplicate_warning(listing: Listing, part: str) -> tuple[str, Location] | None:
     """What is said of samples that are written twice, and where the first of them is for the second time."""
     given = listing.given
     if given is None or all_different(given):
@@ -153,10 +155,10 @@ def load_listed(
         remedy = " Set `image_size: [height, width]` in the dataset." if train.form == "files" else ""
         raise SourceError.single(message + remedy, Location(test.sources[0]), "mismatched-data")
     numbering = AS_WRITTEN if unnamed else mask_numbering(spec, lists.names)
-    train_y = _targets(train, lists, spec, cache_dir, slice_of(progress, 0.8, 0.9), numbering, fingerprint)
-    test_y = _targets(test, lists, spec, cache_dir, slice_of(progress, 0.9, 1.0), numbering, fingerprint)
+    train_y = _load_labels(train, lists, spec, cache_dir, slice_of(progress, 0.8, 0.9), numbering, fingerprint)
+    test_y = _load_labels(test, lists, spec, cache_dir, slice_of(progress, 0.9, 1.0), numbering, fingerprint)
     if unnamed:
-        lists = _numbered(train, test, [train_y, test_y], spec, cache_dir)
+        lists = _classes_in_masks(train, test, [train_y, test_y], spec, cache_dir)
         notes.append(_named_by_numbers(len(lists.names)))
     tables: list[Table] = []
     folders: set[Path] = set()
@@ -166,7 +168,7 @@ def load_listed(
             raise SourceError.single(message, Location(listing.sources[0]), "mismatched-data")
         domains = listing.domains.astype(str) if any(listing.domains) else None
         about = {name: getattr(listing, name) for name in ABOUT.values()}
-        about |= told_of(listing.x.tolist()) if conversations else {}
+        about |= extra_columns(listing.x.tolist()) if conversations else {}
         tables.append(Table(x, y, listing.ids, domains, columns=listing.columns, **about))
         for form, paths in ((listing.form, listing.x), (listing.label_form, listing.y)):
             if form == "files":
@@ -266,7 +268,7 @@ def _encoded(
     return cast("NDArray[Any]", EncodedPictures(entry(cache_dir, key, fill)))  # it answers to what arrays do
 
 
-def _targets(
+def _load_labels(
     listing: Listing,
     lists: ClassLists,
     spec: DatasetSpec,
@@ -281,7 +283,7 @@ def _targets(
     if listing.label_form in ("text", "replies"):
         return listing.y
     if listing.label_form not in _KINDS:
-        return _of_type(listing, spec, cache_dir)
+        return _labels_by_data_type(listing, spec, cache_dir)
     of_domain = {domain: numbering or lists.numbering(domain) for domain in set(listing.domains.tolist())}
     numberings = [of_domain[domain] for domain in listing.domains]
     if listing.label_form == "files" and spec.storage == "encoded":
@@ -293,7 +295,7 @@ def _targets(
     return np.stack(maps)
 
 
-def _of_type(listing: Listing, spec: DatasetSpec, cache_dir: Path) -> NDArray[Any]:
+def _labels_by_data_type(listing: Listing, spec: DatasetSpec, cache_dir: Path) -> NDArray[Any]:
     """Labels that a data type has read, moved along where images are resized."""
     if listing.form != "files" or spec.image_size is None:
         return listing.y
@@ -309,7 +311,7 @@ def _data_type(listing: Listing, spec: DatasetSpec) -> Any:
     return load(type_url(spec.data_type), listing.label_form, DATA_TYPES).target()
 
 
-def _numbered(
+def _classes_in_masks(
     train: Listing, test: Listing, pictures: list[NDArray[Any]], spec: DatasetSpec, cache_dir: Path
 ) -> ClassLists:
     """The classes that segmentation masks hold; of files, they are looked for once while the files stay the same."""

@@ -81,7 +81,7 @@ def _by_value(values: NDArray[np.integer], numbering: Numbering, place: Location
     if not numbering.colours:
         table_of.setdefault(IGNORED, IGNORED)
     present, where = np.unique(codes, return_inverse=True)
-    if unknown := [_written(code, numbering.colours) for code in present.tolist() if code not in table_of]:
+    if unknown := [_as_mask_value(code, numbering.colours) for code in present.tolist() if code not in table_of]:
         noun = "colours" if numbering.colours else "numbers"
         message = (
             f"holds {noun} that `mask_values` does not name: {one_line(unknown, _SHOWN)}. Add the class of each; "
@@ -104,7 +104,7 @@ def _single_channel(values: NDArray[np.integer], place: Location) -> NDArray[np.
             "has one number or one colour for each class."
         )
         raise SourceError.single(message, place, "damaged-dataset")
-    colours = [_written(code, True) for code in codes[np.argsort(-counts, kind="stable")].tolist()]
+    colours = [_as_mask_value(code, True) for code in codes[np.argsort(-counts, kind="stable")].tolist()]
     pairs = ", ".join(f"NAME_{i}: {colour}" for i, colour in enumerate(colours[:_SHOWN]))
     message = (
         f"is a colour image; a mask has one channel of class indices, or a colour for each class. Its colours are "
@@ -125,6 +125,6 @@ def _code(value: int | Sequence[int]) -> int:
     return value if isinstance(value, int) else value[0] << 16 | value[1] << 8 | value[2]
 
 
-def _written(code: int, colour: bool) -> str:
+def _as_mask_value(code: int, colour: bool) -> str:
     """A number or colour as `mask_values` takes it."""
     return str([code >> 16, code >> 8 & 255, code & 255]) if colour else str(code)

@@ -57,7 +57,7 @@ class Records:
             return Location.of_line(self.path, self.lines[index])
         position = self.starts[index]
         for step in steps:
-            child = next((at for name, at in _children(self.text, position) if name == step), None)
+            child = next((at for name, at in _json_children(self.text, position) if name == step), None)
             if child is None:
                 break
             position = child
@@ -98,7 +98,7 @@ def _lines(path: Path, text: str) -> Iterator[tuple[Any, int]]:
             try:
                 yield json.loads(line), start + len(line) - len(line.lstrip())
             except json.JSONDecodeError as error:
-                raise SourceError([_broken(path, text, start + error.pos, error.msg)]) from None
+                raise SourceError([_syntax_error(path, text, start + error.pos, error.msg)]) from None
         start += len(line) + 1
 
 
@@ -109,11 +109,11 @@ def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
     after = _skip(text, end)
     if after < len(text):
         hint = " A file with one record on each line is called .jsonl." if text[after] == "{" else ""
-        raise SourceError([_broken(path, text, after, "Extra data", hint)])
+        raise SourceError([_syntax_error(path, text, after, "Extra data", hint)])
     if isinstance(value, list):
-        yield from zip(value, (start for _, start in _children(text, position)), strict=True)
+        yield from zip(value, (start for _, start in _json_children(text, position)), strict=True)
         return
-    places, location = dict(_children(text, position)), Location.in_text(path, text, position)
+    places, location = dict(_json_children(text, position)), Location.in_text(path, text, position)
     if not isinstance(value, dict) or not {DEFINITION, INSTANCES} & value.keys():
         yield from _of_object(value, text, position, location)
         return
@@ -127,7 +127,7 @@ def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
     if not value[INSTANCES]:
         message = f"'{INSTANCES}' is empty; expected the samples of the task."
         raise SourceError.single(message, Location.in_text(path, text, places[INSTANCES]), "empty-dataset")
-    starts = [start for _, start in _children(text, places[INSTANCES])]
+    starts = [start for _, start in _json_children(text, places[INSTANCES])]
     for instance, start in zip(value[INSTANCES], starts, strict=True):
         yield ({DEFINITION: value[DEFINITION], **instance} if isinstance(instance, dict) else instance), start
 
@@ -139,14 +139,14 @@ def _of_object(value: Any, text: str, position: int, location: Location) -> Iter
     """
     described = f"{json_kind(value)}"
     if isinstance(value, dict) and value:
-        places = dict(_children(text, position))
+        places = dict(_json_children(text, position))
         lists = [name for name, inner in value.items() if isinstance(inner, list)]
         inside = [name for name in lists if value[name] and all(isinstance(record, dict) for record in value[name])]
         inside = [
             name for name in inside if not {"role", "from", "human"} & value[name][0].keys()
         ]  # turns are no records
         if len(inside) == 1 and len(lists) == 1:
-            starts = (start for _, start in _children(text, places[inside[0]]))
+            starts = (start for _, start in _json_children(text, places[inside[0]]))
             yield from zip(value[inside[0]], starts, strict=True)
             return
         if all(isinstance(inner, dict) for inner in value.values()):
@@ -177,10 +177,10 @@ def _decoded(path: Path, text: str, position: int) -> tuple[Any, int]:
     try:
         return _DECODER.raw_decode(text, position)
     except json.JSONDecodeError as error:
-        raise SourceError([_broken(path, text, error.pos, error.msg)]) from None
+        raise SourceError([_syntax_error(path, text, error.pos, error.msg)]) from None
 
 
-def _children(text: str, position: int) -> Iterator[tuple[Step, int]]:
+def _json_children(text: str, position: int) -> Iterator[tuple[Step, int]]:
     """(key or index, where its value begins) of the well-formed object or array at `position`; of others nothing."""
     opening = text[position]
     if opening not in "{[":
@@ -205,7 +205,7 @@ def _skip(text: str, position: int) -> int:
     return position
 
 
-def _broken(path: Path, text: str, position: int, reason: str, hint: str = "") -> ValidationError:
+def _syntax_error(path: Path, text: str, position: int, reason: str, hint: str = "") -> ValidationError:
     return ValidationError(
         f"is not json: {reason}.{hint}", Location.in_text(path, text, position), code="unreadable-data"
     )

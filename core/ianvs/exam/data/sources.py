@@ -18,7 +18,7 @@ from ianvs.exam.data.index import WITH_FIELDS
 from ianvs.exam.data.listing import Listing, SourceError, all_different, doubt, join
 from ianvs.exam.data.row_numbers import aligned, without_row_numbers
 from ianvs.exam.data.split import stratified_split
-from ianvs.exam.data.typed_labels import typed
+from ianvs.exam.data.typed_labels import read_typed_labels
 
 PARTS = ("train", "test")
 T = TypeVar("T")
@@ -39,16 +39,16 @@ def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
         classes, domains = whole.label_form == "class" and spec.data_type is None, {*whole.domains.tolist()}
         rest, taken = shared_out(whole.y, classes, whole.domains.tolist(), spec.test_share, spec.test_seed)
         train, test = whole.take(rest), whole.take(taken)
-        if classes and (untested := _untested(train, test, spec)) is not None:
+        if classes and (untested := _untested_classes_warning(train, test, spec)) is not None:
             train = train.noted([untested])
     if spec.system_prompt is not None:
         require_domains_of_prompts(domains, spec)
     if train.features and test.features:
         train, test = without_row_numbers((train, test), spec)
-    return typed((train, test), spec)
+    return read_typed_labels((train, test), spec)
 
 
-def _untested(train: Listing, test: Listing, spec: DatasetSpec) -> ValidationError | None:
+def _untested_classes_warning(train: Listing, test: Listing, spec: DatasetSpec) -> ValidationError | None:
     """That a class has too few samples for `test_share` to draw one of them."""
     counts, tested = Counter(train.y.tolist()), {*test.y.tolist()}
     names = [name for name in counts if name not in tested]

@@ -181,7 +181,7 @@ class _At:
         for row, cell in enumerate(cells):
             arrays.append(self._array(cell, name, row, spec))
             if arrays[-1].shape != arrays[0].shape:
-                raise self.slip(row, _unlike(name, arrays[-1], arrays[0]))
+                raise self.slip(row, _shape_error(name, arrays[-1], arrays[0]))
         return np.stack(arrays)
 
     def _array(self, cell: object, name: str, row: int, spec: DatasetSpec) -> NDArray[Any]:
@@ -198,7 +198,7 @@ class _At:
             raise self.slip(row, message) from None
 
 
-def _unlike(name: str, actual: NDArray[Any], first: NDArray[Any]) -> str:
+def _shape_error(name: str, actual: NDArray[Any], first: NDArray[Any]) -> str:
     if first.ndim == 3 and first.dtype == np.uint8:
         sizes = " and ".join(f"{array.shape[0]}x{array.shape[1]}" for array in (first, actual))
         return f"the pictures in '{name}' differ in size, {sizes}. Set `image_size: [height, width]`."
@@ -215,7 +215,7 @@ def _labels(
     if spec.data_type is not None:  # the type reads them
         return listed(cells)
     if (classes := at.grid.classes.get(name)) is not None:
-        cells = [_called(classes, cell) for cell in listed(cells)]
+        cells = [_class_name(classes, cell) for cell in listed(cells)]
     try:
         return list(map(text_of, cells)) if texts else classes_of(cells).tolist()
     except CellError as error:
@@ -239,10 +239,10 @@ def _truths(cells: Cells, name: str, at: _At) -> NDArray[np.float64]:
 
 def _names(cells: Cells, name: str, grid: Grid) -> list[str]:
     classes = grid.classes.get(name)
-    return [text_of(cell if classes is None else _called(classes, cell)) for cell in listed(cells)]
+    return [text_of(cell if classes is None else _class_name(classes, cell)) for cell in listed(cells)]
 
 
-def _called(classes: Sequence[str], cell: object) -> object:
+def _class_name(classes: Sequence[str], cell: object) -> object:
     """What a number stands for; Hugging Face's -1 is no label."""
     if not isinstance(cell, int):
         return cell

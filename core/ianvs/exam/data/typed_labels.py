@@ -35,7 +35,7 @@ def label_reader(type_spec: DataTypeSpec) -> LabelReader:
     return reader
 
 
-def typed(parts: Parts, spec: DatasetSpec) -> Parts:
+def read_typed_labels(parts: Parts, spec: DatasetSpec) -> Parts:
     """The training and the test part of files, labels read by the data type that `spec` says, if it says one.
 
     Names of classes that are given nowhere are found in both parts. Raises SourceError, with the line of the
@@ -60,7 +60,7 @@ def typed(parts: Parts, spec: DatasetSpec) -> Parts:
             _refuse_separator(spec)
     elif columns := parts[0].label_columns:
         names = spec.classes or columns
-        parts = _ordered(parts[0], names, spec), _ordered(parts[1], names, spec)
+        parts = _with_label_columns(parts[0], names, spec), _with_label_columns(parts[1], names, spec)
     else:
         parts = _split(parts, names, spec)
     if names is None:
@@ -99,7 +99,7 @@ def _with_combinations_told(parts: Parts, spec: DatasetSpec) -> Parts:
     return train.noted([doubt(message, _place(parts, index))]), test
 
 
-def _ordered(listing: Listing, names: Sequence[str], spec: DatasetSpec) -> Listing:
+def _with_label_columns(listing: Listing, names: Sequence[str], spec: DatasetSpec) -> Listing:
     """`listing` with a column of its labels for each of `names`, in that order. Raises SourceError."""
     columns = listing.label_columns
     if {*columns} != {*names}:

@@ -27,7 +27,7 @@ def over_budget(budget: BudgetSpec | None, result: RoundResult) -> tuple[str, ..
     )
 
 
-def unmeasured(budget: BudgetSpec | None, rounds: Sequence[RoundResult]) -> tuple[str, ...]:
+def unmeasured_budget_text(budget: BudgetSpec | None, rounds: Sequence[RoundResult]) -> tuple[str, ...]:
     """What of the budget can't be held against a learner, in words."""
     if budget is None or not rounds:
         return ()

@@ -15,7 +15,7 @@ from ianvs.exam.data.options import check_options
 from ianvs.exam.data.split import stratified_deal
 from ianvs.exam.scenarios.drawn import drawn_by, seeds_of_case
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
-from ianvs.exam.scenarios.modifiers import Modifiers, modified, modifiers_of
+from ianvs.exam.scenarios.modifiers import Modifiers, apply_modifiers, modifiers_of
 from ianvs.exam.scenarios.request import (
     Scenario,
     ScenarioRequest,
@@ -41,7 +41,7 @@ def check_scenario(
         return []
     try:
         drawn = drawn_by(spec, 0) if spec is not None and seeds_of_case(spec) else spec
-        _rounds(None if drawn is None else _opened(drawn), incremental_rounds, using)
+        _rounds(None if drawn is None else _open_scenario(drawn), incremental_rounds, using)
     except ConfigError as error:
         return list(error.problems)
     return []
@@ -92,7 +92,7 @@ def build_exam(
     """
     if as_one:
         return _as_one(dataset, scenario, using, type_spec)
-    opened = None if scenario is None else _opened(scenario)
+    opened = None if scenario is None else _open_scenario(scenario)
     request = ScenarioRequest(dataset, scenario, using, _rounds(opened, incremental_rounds, using), type_spec)
     if opened is not None:
         exam = _deliverable(opened.build(request), request)
@@ -106,7 +106,7 @@ def build_exam(
     if using and dataset.train.domains is not None:
         rules = Rules("ianvs-domains", task_in_training=True, task_in_testing=False, output_space="all")
         return natural_domains(request, rules)
-    return _cut(request, splitting_method)
+    return _split_rounds(request, splitting_method)
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class _Opened:
 
     def build(self, request: ScenarioRequest) -> Exam:
         exam = self._built_by_author(request) if is_authors(self.spec) else self.scenario.build(request)
-        return exam if self.modifiers is None else modified(exam, request, self.scenario, self.modifiers)
+        return exam if self.modifiers is None else apply_modifiers(exam, request, self.scenario, self.modifiers)
 
     def _built_by_author(self, request: ScenarioRequest) -> Exam:
         try:
@@ -150,7 +150,7 @@ def _unsound(exam: object) -> str | None:
     return None
 
 
-def _opened(spec: ScenarioSpec) -> _Opened:
+def _open_scenario(spec: ScenarioSpec) -> _Opened:
     """Raises ConfigError with all that is wrong with the scenario's name, code and options."""
     try:
         around = load_scenario(spec)
@@ -211,7 +211,7 @@ def _askable(exam: Exam, request: ScenarioRequest) -> Exam:
     return exam
 
 
-def _cut(request: ScenarioRequest, splitting_method: str) -> Exam:
+def _split_rounds(request: ScenarioRequest, splitting_method: str) -> Exam:
     dataset = request.dataset
     count = len(dataset.train)
     rounds = DEFAULT_ROUNDS if request.rounds is None else request.rounds
@@ -241,12 +241,12 @@ def _as_one(
     positions = np.arange(len(dataset.train))
     everything = Round("all", positions, classes_in(dataset, dataset.train, positions))
     if scenario is not None:
-        opened = _opened(scenario)
+        opened = _open_scenario(scenario)
         exam = opened.build(replace(request, rounds=_rounds(opened, None, using)))
         if (why := _separate(exam)) is not None:
             message = "a paradigm that teaches all rounds as one can't take this exam"
             refuse(request, f"{message}: {why}. An algorithm with `sees_past_rounds`, such as joint, can be here.")
-        everything = _merged(exam)
+        everything = _merge_rounds(exam)
         request = replace(request, dataset=exam.dataset)  # a scenario may have changed the labels
     tests = domain_tests(request, using) if using and dataset.test.domains is not None else everything_asked(request)
     rules = Rules("single-task", task_in_training=False, task_in_testing=False, output_space="all")
@@ -264,7 +264,7 @@ def _separate(exam: Exam) -> str | None:
     return None
 
 
-def _merged(exam: Exam) -> Round:
+def _merge_rounds(exam: Exam) -> Round:
     """All samples of the rounds as one, each with what it was first told to be."""
     dataset = exam.dataset
     train, first = np.unique(np.concatenate([round_.train for round_ in exam.rounds]), return_index=True)

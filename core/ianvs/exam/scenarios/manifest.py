@@ -91,7 +91,7 @@ def manifest(exam: Exam) -> dict[str, object]:
         return {
             "name": described.name,
             "classes": [dataset.classes[index] for index in described.classes],
-            "transform": _described(described.transform),
+            "transform": _transform_record(described.transform),
             "samples": ids.tolist(),
         }
 
@@ -174,7 +174,7 @@ def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str =
         )
     if tuple(parsed.classes) != dataset.classes:
         raise DataError(f"{source} has other classes than {dataset.name}, or in another order.", code="mismatched-data")
-    train, test = _where(dataset.train), _where(dataset.test)
+    train, test = _position_by_name(dataset.train), _position_by_name(dataset.test)
     index = {name: position for position, name in enumerate(dataset.classes)}
 
     def indices(names: Sequence[str]) -> tuple[int, ...]:
@@ -216,7 +216,7 @@ def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str =
     return Exam(dataset, tuple(rounds), tuple(tests), Rules(**parsed.rules.model_dump()), stream)
 
 
-def _described(transform: Transform | None) -> dict[str, object] | None:
+def _transform_record(transform: Transform | None) -> dict[str, object] | None:
     """{"name", "options"}, from which `_transform_of` makes the same one again."""
     if transform is None:
         return None
@@ -229,7 +229,7 @@ def _described(transform: Transform | None) -> dict[str, object] | None:
 
 
 def _transform_of(described: _Transform | None) -> Transform | None:
-    """The transformation that `_described` has described. Raises DataError for an unknown one."""
+    """Return the transformation of a `_transform_record`. Raises DataError for an unknown one."""
     if described is None:
         return None
     name, options, transforms = described.name, described.options, installed(TRANSFORMS)
@@ -247,7 +247,7 @@ def _transform_of(described: _Transform | None) -> Transform | None:
     return made
 
 
-def _where(samples: Samples) -> dict[str, int]:
+def _position_by_name(samples: Samples) -> dict[str, int]:
     """The position of each sample by its name."""
     positions = {name: position for position, name in enumerate(samples.ids.tolist())}
     if len(positions) < len(samples):

@@ -81,7 +81,7 @@ def modifiers_of(value: Mapping[str, object], place: Location | None) -> tuple[M
     return None if problems else modifiers, problems
 
 
-def modified(exam: Exam, request: ScenarioRequest, scenario: Scenario, modifiers: Modifiers) -> Exam:
+def apply_modifiers(exam: Exam, request: ScenarioRequest, scenario: Scenario, modifiers: Modifiers) -> Exam:
     """The exam of `scenario` with rounds that bring less, or other labels. Raises ConfigError where that can't be."""
     labels = class_labels(exam.dataset.train)
     if labels is None:
@@ -95,12 +95,12 @@ def modified(exam: Exam, request: ScenarioRequest, scenario: Scenario, modifiers
         stays = long_tail(
             labels, scenario.ordered_classes(request), modifiers.long_tail, generator(modifiers.seed, 0, "long tail")
         )
-        rounds = [_reduced(request, labels, round_, stays[round_.train]) for round_ in rounds]
+        rounds = [_reduce_round(request, labels, round_, stays[round_.train]) for round_ in rounds]
     for index, round_ in enumerate(rounds):
         rng = {purpose: generator(modifiers.seed, index + 1, purpose) for purpose in ("few-shot", "noise", "withheld")}
         if modifiers.few_shot is not None and (index or modifiers.few_shot.first):
             chosen = few_shot(labels[round_.train], modifiers.few_shot.shots, rng["few-shot"])
-            round_ = _reduced(request, labels, round_, chosen)
+            round_ = _reduce_round(request, labels, round_, chosen)
         if modifiers.label_noise is not None:
             round_labels = labels[round_.train]
             classes = [c for c in round_.classes if c in round_labels]
@@ -156,7 +156,7 @@ def partly_told(labels: Labels, share: float, rng: np.random.Generator) -> Label
     return remaining
 
 
-def _reduced(request: ScenarioRequest, labels: Labels, round_: Round, stays: NDArray[np.bool_]) -> Round:
+def _reduce_round(request: ScenarioRequest, labels: Labels, round_: Round, stays: NDArray[np.bool_]) -> Round:
     """`round_` with some of its samples, and without the classes of which none is left."""
     if not stays.any():
         refuse(request, f"the round of {round_.name} is left without samples. Change `modifiers`.", "modifiers")

@@ -11,10 +11,10 @@ ENTRY_POINTS = "ianvs.scenarios"
 
 def find_scenario(name: str) -> type[Scenario] | None:
     """One of ours by any of its names, whatever their case, with blanks or underscores for hyphens."""
-    return _ours().get(_folded(name))
+    return _built_in_scenarios().get(_folded(name))
 
 
-def _ours() -> dict[str, type[Scenario]]:
+def _built_in_scenarios() -> dict[str, type[Scenario]]:
     kinds: list[type[Scenario]] = [point.load() for point in entries(ENTRY_POINTS) if is_ours(point)]
     return {_folded(name): kind for kind in kinds for name in kind.names}
 
@@ -30,7 +30,7 @@ def load_scenario(spec: ScenarioSpec) -> Loaded:
     if not is_authors(spec):
         if ours is None:
             scenarios = installed(ENTRY_POINTS)
-            names = [*(name for kind in _ours().values() for name in kind.names), *scenarios]
+            names = [*(name for kind in _built_in_scenarios().values() for name in kind.names), *scenarios]
             message = (
                 f"there is no scenario '{spec.name}'.{closest(spec.name, names)} There are: {one_line([*scenarios])}."
             )

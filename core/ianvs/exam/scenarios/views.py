@@ -149,7 +149,7 @@ class View:
         def batch(start: int, alone: bool = False) -> Any:
             self._require_open()
             rows = where[start : start + batch_size]
-            presented = [_presented(column, self._rows(column, rows, device, small, alone)) for column in columns]
+            presented = [_channels_first(column, self._rows(column, rows, device, small, alone)) for column in columns]
             return tuple(presented) if len(presented) > 1 else presented[0]
 
         starts = range(0, self._count, batch_size)
@@ -296,7 +296,7 @@ class TrainView(View):
         A hidden label is -1.
         """
         self._pass(("x", "y"))
-        return _presented("x", self._tensor("x", device)), _presented("y", self._tensor("y", device))
+        return _channels_first("x", self._tensor("x", device)), _channels_first("y", self._tensor("y", device))
 
     def loader(
         self, batch_size: int, shuffle: bool = True, generator: torch.Generator | None = None, device: str = "cpu"
@@ -361,7 +361,7 @@ class TestView(View):
 
     def tensors(self, device: str = "cpu") -> torch.Tensor:
         """Return x as a tensor: images (N, C, H, W) in channels_last layout, without a copy."""
-        return _presented("x", self._tensor("x", device))
+        return _channels_first("x", self._tensor("x", device))
 
     def loader(self, batch_size: int, device: str = "cpu") -> Iterator[Any]:
         """Iterate once over batches of x, in order."""
@@ -384,7 +384,7 @@ def _numbers(values: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
-def _presented(column: str, values: torch.Tensor) -> torch.Tensor:
+def _channels_first(column: str, values: torch.Tensor) -> torch.Tensor:
     """As a PyTorch author expects it: channels before height and width (a view), class indices int64."""
     if column == "y":  # segmentation masks stay uint8: as int64 they would take eight times the memory
         return values if values.ndim == 3 or values.is_floating_point() else values.long()

@@ -149,7 +149,7 @@ def plan_merge(sources: Sequence[Source]) -> MergePlan:
                 f"nothing of {source.name} can be merged; nothing was written.{reasons}", code="unfit-results"
             )
     cases = [case for case in fitting.values() if case.id in plan.chosen]
-    plan.results = _results(sources, exams, _ordered(cases), plan.messages)
+    plan.results = _results(sources, exams, _in_plan_order(cases), plan.messages)
     return plan
 
 
@@ -192,7 +192,7 @@ def _other_scores(chosen: StoredCase, copy: StoredCase, needed: Mapping[str, str
     return " and ".join(name for key, name in needed.items() if first.get(key) != second.get(key))
 
 
-def _ordered(cases: Sequence[TestCase]) -> list[TestCase]:
+def _in_plan_order(cases: Sequence[TestCase]) -> list[TestCase]:
     """Row by row in the order of the first case of each, as a plan has them: repetitions and references last."""
     position: dict[tuple[str, str, str], int] = {}
     for case in cases:

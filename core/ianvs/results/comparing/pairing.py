@@ -32,7 +32,7 @@ def pair_rows(before: Side, after: Side) -> tuple[list[RowPair], list[SideRow], 
 
     Beside the pairs, the rows that only `before` has, and those that only `after` has.
     """
-    before, after = (_without(side, before.modules | after.modules) for side in (before, after))
+    before, after = (_other_columns(side, before.modules | after.modules) for side in (before, after))
     exams = _exam_names(before, after)
     keys: tuple[Callable[[SideRow, str], Hashable], ...] = (
         lambda row, exam: (row.algorithm, exam, frozenset(row.settings.items())),
@@ -52,7 +52,7 @@ def pair_rows(before: Side, after: Side) -> tuple[list[RowPair], list[SideRow], 
     return pairs, [row for row in before.rows if id(row) not in partners], left
 
 
-def _without(side: Side, modules: frozenset[str]) -> Side:
+def _other_columns(side: Side, modules: frozenset[str]) -> Side:
     """A table does not say which of its columns are modules and which hyperparameters: these are compared."""
     if not side.is_report:
         return side
@@ -92,13 +92,13 @@ def _pair(before: SideRow, after: SideRow) -> RowPair:
 
 def case_differences(before: CaseFacts, after: CaseFacts) -> list[str]:
     """In words, each once. Two cases of one id may have been computed by other software, or on another machine."""
-    differences = [] if before.id == after.id else _determining(before.identity, after.identity)
+    differences = [] if before.id == after.id else _relevant_differences(before.identity, after.identity)
     if before.provenance and after.provenance:  # else nothing is known of one of them
-        differences += changes(_flat(before.provenance), _flat(after.provenance))
+        differences += changes(_flat_provenance(before.provenance), _flat_provenance(after.provenance))
     return differences
 
 
-def _determining(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def _relevant_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     differences = identity_differences(before, after)
     versions = [identity["algorithm"].get("version") for identity in (before, after)]
     if differences == [_RECIPE] and versions[0] == versions[1]:
@@ -107,7 +107,7 @@ def _determining(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[st
     return differences or ["something that is not written down, such as a secret"]
 
 
-def _flat(provenance: Mapping[str, Any]) -> dict[str, object]:
+def _flat_provenance(provenance: Mapping[str, Any]) -> dict[str, object]:
     """What of a provenance may change a result."""
     packages = {name: version for name, version in (provenance.get("packages") or {}).items() if version}
     return {

@@ -106,7 +106,7 @@ def tables(results: Results) -> dict[str, pd.DataFrame]:
     costs = {name for result in results for name in result.measures}.union(COSTS_OF_ROUNDS, _metrics(results))
     numbers = (costs | {f"{name}_std" for name in costs}) - _MEANINGS.keys()
     return {
-        name: pd.DataFrame({title: _typed(title, column, numbers) for title, column in columns.items()})
+        name: pd.DataFrame({title: _column_type(title, column, numbers) for title, column in columns.items()})
         for name, columns in by_table.items()
         if columns or name != "curves"
     }
@@ -121,7 +121,7 @@ def meanings(results: Results, table: str, columns: list[str]) -> dict[str, str]
         better = {True: " (more is better)", False: " (less is better)", None: ""}
         summaries |= {name: f"{m.summary or m.name}{better[m.direction]}" for name, m in _metrics(results).items()}
     summaries |= _MEANINGS
-    return {column: summaries[column] if column in summaries else _meaning(column) for column in columns}
+    return {column: summaries[column] if column in summaries else _column_description(column) for column in columns}
 
 
 def _metrics(results: Results) -> dict[str, Metric]:
@@ -129,7 +129,7 @@ def _metrics(results: Results) -> dict[str, Metric]:
     return {**COSTS, **{column.name: column.metric for columns in results.metrics.values() for column in columns}}
 
 
-def _meaning(column: str) -> str:
+def _column_description(column: str) -> str:
     """Of what a user or a plugin has named."""
     kind, _, name = column.partition(".")
     if name and kind in _NAMED:
@@ -227,7 +227,7 @@ def _curves(result: CaseResult) -> Iterator[dict[str, object]]:
                 yield {**case, "round": round_.index, "quantity": name, "share": share, "value": value}
 
 
-def _typed(name: str, column: Iterable[object], numbers: Set[str]) -> pd.Series[Any]:
+def _column_type(name: str, column: Iterable[object], numbers: Set[str]) -> pd.Series[Any]:
     """Whole numbers, numbers, truth values or texts, with null where there is nothing.
 
     numbers: columns that are floats in every job, whatever is in them. A hyperparameter that is a number in one case

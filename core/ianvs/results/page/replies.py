@@ -247,7 +247,7 @@ class PageReplies:
                 by_question.setdefault((question.test, question.sample, question.turn), []).append(reply)
             for name, replies in by_question.items():
                 question = replies[0].question
-                cut = replace(question, prompt=_cut(question.prompt), expected=_cut(question.expected))
+                cut = replace(question, prompt=_truncated(question.prompt), expected=_truncated(question.expected))
                 by_name.setdefault(name, AskedQuestion(cut))
                 by_name[name].by_row.append((shown.id, shown.label, _through_rounds(replies)))
         return list(by_name.values())
@@ -257,13 +257,13 @@ def _through_rounds(replies: Sequence[Reply]) -> dict[int, RoundReply]:
     by_round = {}
     before: str | None = None
     for reply in replies:
-        pieces = None if reply.text is None else changed_words(before, _cut(reply.text))
+        pieces = None if reply.text is None else changed_words(before, _truncated(reply.text))
         by_round[reply.round] = RoundReply(pieces, reply.similarity)
-        before = _cut(reply.text) if reply.text is not None else before
+        before = _truncated(reply.text) if reply.text is not None else before
     return by_round
 
 
-def _cut(text: str) -> str:
+def _truncated(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

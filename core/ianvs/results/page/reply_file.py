@@ -21,17 +21,17 @@ Piece = tuple[str, Iterable[str]]
 def write_reply_file(folder: Path, pieces: Sequence[Piece]) -> Path | None:
     """Write `pieces` one after the other, but for those that are there; the file's path, None where there are none."""
     small, large = folder / "replies.csv", folder / "replies.csv.gz"
-    before, places = _before(folder)
+    before, places = _existing_file(folder)
     if before is not None and list(places) == [key for key, _ in pieces]:
         return before
     folder.mkdir(parents=True, exist_ok=True)
     path = None
     if pieces:
         still = sum(places[key][2] for key, _ in pieces if key in places)
-        is_small = still <= LARGEST and _written(small, pieces, before, places)
+        is_small = still <= LARGEST and _write_replies(small, pieces, before, places)
         path = small if is_small else large
         if not is_small:
-            _written(large, pieces, before, places)
+            _write_replies(large, pieces, before, places)
     for other in {small, large, *([] if pieces else [folder / _INDEX])} - {path}:
         other.unlink(missing_ok=True)
     return path
@@ -40,7 +40,7 @@ def write_reply_file(folder: Path, pieces: Sequence[Piece]) -> Path | None:
 _Places = dict[str, tuple[int, int, int]]  # by what a piece is made from: where it begins, its bytes, those of its text
 
 
-def _written(path: Path, pieces: Sequence[Piece], before: Path | None, old_places: _Places) -> bool:
+def _write_replies(path: Path, pieces: Sequence[Piece], before: Path | None, old_places: _Places) -> bool:
     """Whether it is; else it would be too large. Pieces are compressed one by one, which gzip allows."""
     places: _Places = {}
     new = path.with_name(_NEW)
@@ -66,7 +66,7 @@ def _written(path: Path, pieces: Sequence[Piece], before: Path | None, old_place
     return True
 
 
-def _before(folder: Path) -> tuple[Path | None, _Places]:
+def _existing_file(folder: Path) -> tuple[Path | None, _Places]:
     """The file that is there and what it consists of; (None, {}): there is none, or it is not as it was written."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         index = json.loads((folder / _INDEX).read_bytes())

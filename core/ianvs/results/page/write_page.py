@@ -73,7 +73,9 @@ def write_page(
     write_atomic(page, text.encode())
     shown = {r.key: r for exam in {row.testenv for row in leaderboard.rows} for r in shown_rows(leaderboard, exam)}
     style = _style()
-    render = partial(_template("cases.html.j2").render, title=title, style=Markup(style), policy=_policy(style))
+    render = partial(
+        _template("cases.html.j2").render, title=title, style=Markup(style), policy=_content_security_policy(style)
+    )
     write_case_pages(leaderboard, shown, results, page.parent, render)
     pieces = list(reply_pieces(complete_rows(leaderboard), results, exams)) if exams.any_questions else []
     replies = write_reply_file(page.parent, [("header", [csv_of([HEADER])]), *pieces] if pieces else [])
@@ -199,7 +201,7 @@ def page_text(
         matrices=htmlsafe_json_dumps(matrices.as_data(), separators=(",", ":")),
         style=Markup(style),
         script=Markup(_script()),
-        policy=_policy(style),
+        policy=_content_security_policy(style),
     )
 
 
@@ -220,12 +222,12 @@ def _template(name: str) -> jinja2.Template:
 
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset), autoescape=True, trim_blocks=True, lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined, finalize=_shown,
+        undefined=jinja2.StrictUndefined, finalize=_template_value,
     )  # fmt: skip
     return environment.get_template(name)
 
 
-def _shown(value: object) -> object:
+def _template_value(value: object) -> object:
     """What stands in the page for a value of the template, before it is escaped as HTML."""
     return value if isinstance(value, Markup) else visible(str(value))
 
@@ -250,7 +252,7 @@ def _style() -> str:
     return variables + "\n" + chart_style() + _asset("page.css")
 
 
-def _policy(style: str) -> str:
+def _content_security_policy(style: str) -> str:
     """What a browser lets the page do: use the style and the script that it came with, and nothing from anywhere."""
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, _script())]
     return (

@@ -15,7 +15,7 @@ from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.exam.metrics.stream_record import StreamRecord
 from ianvs.exam.metrics.system import measured
-from ianvs.exam.scenarios.budget import over_budget, unmeasured
+from ianvs.exam.scenarios.budget import over_budget, unmeasured_budget_text
 from ianvs.results.stored.stream_results import of_stream, read_stream
 from ianvs.store import CaseState, CaseStore, ExamRecord, as_record
 from ianvs.store.stored_score import StoredScore, finite, score_curve, stored_score
@@ -185,7 +185,7 @@ def read_case(
         remark=rounds[-1].remark if rounds else "",
         matrices=matrices,
         over_budget=tuple(over for round_ in judged for over in over_budget(budget, round_)),
-        warnings=(*unmeasured(budget, judged), *dict.fromkeys(unscored), *marks, *blank),
+        warnings=(*unmeasured_budget_text(budget, judged), *dict.fromkeys(unscored), *marks, *blank),
         details=details,
         metrics=numbers,
         measures={name: as_record(Measure, measure, file) for name, measure in stored.get("measures", {}).items()},

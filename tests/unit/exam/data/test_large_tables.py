@@ -86,7 +86,7 @@ def test_plain_numbers_are_read_quickly(name, tmp_path, any_size):
     path = tmp_path / "table.csv"
     path.write_text(TABLES[name])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_files, "_careful", lambda path: pytest.fail("it was read with care"))
+        patch.setattr(csv_files, "_read_all_cells", lambda path: pytest.fail("it was read with care"))
         csv_files.read_csv([path], path, spec_of(path), "train")
 
 
