@@ -35,7 +35,7 @@ class Column:
     key: str = ""
     meaning: str = ""
     higher_is_better: bool | None = None  # None: neither
-    metric: Metric | None = field(default=None, compare=False, repr=False)  # of a column of kind "metric"
+    metric: Metric | None = field(default=None, compare=False, repr=False)  # only for a column of kind "metric"
     full: str = ""
 
 
@@ -85,7 +85,8 @@ def make_columns(
     """
     yield Column("Rank", "rank", meaning=_RANK)
     if any(row.standing for row in rows):
-        samples = all(row.standing_here for row in rows if row.standing)  # what the intervals allow for
+        # Whether intervals include the sampling error of the test samples.
+        samples = all(row.standing_here for row in rows if row.standing)
         over = "over other seeds and other test samples" if samples else "over other seeds, on these test samples"
         for column in STANDING:
             yield replace(column, meaning=f"{column.meaning}, {over} (docs/statistics.md)")
@@ -120,7 +121,7 @@ def make_columns(
     if any(row.overlap for row in rows):
         yield Column("Overlap", "overlap", meaning=_OVERLAP)
     measured = {key for row in rows for key in row.costs if row.cost(key) is not None}
-    if "parameters" not in measured:  # what is fast without a network is no news
+    if "parameters" not in measured:  # without a network, speed is not worth a column
         measured.discard("inference_ms")
     shown = {*_ALWAYS_SHOWN, *measured} - {metric.name for _, metric in metrics if metric.level == "system"}
     costs: dict[str, Metric | Measure] = {key: metric for key, metric in COSTS.items() if key in shown}

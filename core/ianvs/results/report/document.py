@@ -44,7 +44,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class TableColumn:
-    """One column, its cells in the order of the rows. align: "" is as the view likes.
+    """A column with its cells in the order of the rows. align: "" leaves the alignment to the view.
 
     source: what of a leaderboard it shows. about: what it means, in sentences. sort_order: its place among the metrics
     that rows are ranked by. distinctive: a hyperparameter that tells rows of one algorithm apart.
@@ -64,7 +64,7 @@ class TableColumn:
 
     @property
     def kind(self) -> str:
-        """That of its source, "" without one."""
+        """The location of its source, "" without one."""
         return self.source.kind if self.source else ""
 
     @property
@@ -83,7 +83,7 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class TableRow:
-    """One row of a ranking. settings: hyperparameters that tell rows of one algorithm apart, as "rate=0.1".
+    """A row of a ranking. settings: hyperparameters that distinguish rows of one algorithm, as "rate=0.1".
 
     name: what it is called, in all tables and charts. id: of the row in charts.
     """

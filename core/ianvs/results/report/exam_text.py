@@ -3,7 +3,7 @@
 from ianvs.base.errors import one_line
 from ianvs.exam.scenarios.exam import Exam, Round, TestSet
 
-_CLASSES = 10  # that are listed by name
+_CLASSES = 10  # limit of class names in a list
 
 
 def exam_text(name: str, exam: Exam) -> str:

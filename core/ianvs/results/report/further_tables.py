@@ -92,7 +92,7 @@ def _over_exams(methods: MethodsOverExams) -> Table:
 
 
 def _tests(comparison: MethodsOverExams, names: tuple[str, ...]) -> str:
-    """What Friedman's and Wilcoxon's tests say, or why they can't say anything."""
+    """Return the results of Friedman's and Wilcoxon's tests, or why they are not possible."""
     together, methods = comparison.together, sum(row is not None for row in comparison.together.rows)
     if together.pairs is None:
         return (
@@ -117,7 +117,7 @@ def _with_interval(value: float, interval: tuple[float, float] | None, decimals:
 
 
 def _test_sets(leaderboard: Leaderboard, exam: str) -> Iterator[Table]:
-    """What became of each test set: its score just after its round, and after the last one. Not of a single one."""
+    """Return the scores of each test set just after its round and after the last one, if there are several."""
     rows = [row for row in leaderboard.rows if row.testenv == exam and len(row.tests) > 1]
     if not rows:
         return

@@ -21,20 +21,20 @@ _LONGEST_MESSAGE = 500  # characters; the whole of it is in the log
 
 @dataclass
 class RowCases:
-    """What is kept of the cases of one row while the results pass by."""
+    """Accumulates the cases of one row while results are read one by one."""
 
     case: TestCase  # the first of them: all but id and seed are the same
     dataset: str
     rounds: int = 0
     bound: bool = False
     seen: set[str] = field(default_factory=set)  # ids
-    seeds: list[int] = field(default_factory=list)  # of finished cases
+    seeds: list[int] = field(default_factory=list)  # seeds of finished cases
     metrics: dict[str, list[float | None]] = field(default_factory=dict)
     samples: dict[str, list[NDArray[np.float64] | None]] = field(default_factory=dict)  # CaseResult.samples
     test_samples: int = 0  # asked after the last round
-    texts: dict[str, dict[str, None]] = field(default_factory=dict)  # of metrics whose values are no numbers
+    texts: dict[str, dict[str, None]] = field(default_factory=dict)  # values of metrics that are not numbers
     costs: dict[str, list[float | None]] = field(default_factory=dict)
-    measures: dict[str, Measure] = field(default_factory=dict)  # of its paradigm
+    measures: dict[str, Measure] = field(default_factory=dict)  # measures of its paradigm
     first_score: str = ""
     # Of it by position of the test set, of each seed: name, just after its round (None where it has none), at the end.
     tests: dict[int, list[tuple[str, float | None, float]]] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class RowCases:
     waiting: dict[str, None] = field(default_factory=dict)  # metrics whose reference run has still to come
     damaged: dict[str, None] = field(default_factory=dict)  # files that can't be believed
     basemodel: str = ""
-    passes: list[bool] = field(default_factory=list)  # of rounds with a gate: whether their new model stayed
+    passes: list[bool] = field(default_factory=list)  # for rounds with a gate: whether the new model was adopted
 
     def add(self, result: CaseResult, metrics: Sequence[str], root: Path | None) -> None:
         if result.case.id in self.seen:
@@ -109,7 +109,7 @@ def gather(results: Iterable[CaseResult], metrics: Sequence[str], root: Path | N
 
 
 def common_name(names: Iterable[str], kind: str, position: int) -> str:
-    """What rounds or test sets of several seeds are called together: by their name, else "round 2"."""
+    """Return common names of rounds or test sets of several seeds: their name if it is equal, else "round 2"."""
     different = set(names)
     return different.pop() if len(different) == 1 else f"{kind} {position + 1}"
 
@@ -121,7 +121,7 @@ def case_costs(result: CaseResult) -> Mapping[str, float | None]:
 
 
 def gate_passes(result: CaseResult) -> list[bool] | None:
-    """Of each round, whether its new model stayed; None without a gate."""
+    """Return for each round whether its new model was adopted; None without a gate."""
     gated = any(round_.gate_scores is not None for round_ in result.rounds)
     return [round_.adopted for round_ in result.rounds[1:]] if gated else None
 
@@ -239,7 +239,7 @@ def _tests(group: RowCases) -> Iterator[tuple[str, tuple[str, Summary, Summary]]
 
 
 def _samples(group: RowCases, order: Sequence[int]) -> dict[str, NDArray[np.float64]]:
-    """Of scores of which all seeds have them, in as many groups."""
+    """Return group scores that all seeds have, with equal numbers of groups."""
     samples = {}
     for name, listed in group.samples.items():
         present = [values for i in order if (values := listed[i]) is not None]
@@ -249,7 +249,7 @@ def _samples(group: RowCases, order: Sequence[int]) -> dict[str, NDArray[np.floa
 
 
 def _status(group: RowCases, expected: int, metrics: Mapping[str, Summary]) -> str:
-    """What a reader must know of a row, in one short line."""
+    """Return the warnings of a row in one short line."""
     parts = []
     unfinished = expected - len(group.seeds) - len(group.failures)
     if group.failures:

@@ -64,7 +64,7 @@ def latex(document: Document) -> str:
 
 
 def _first_columns(table: Table) -> dict[str, list[str]]:
-    """What names a row: rank, tier if there are any, algorithm, and hyperparameters if they tell rows apart."""
+    """Return the columns that identify a row: rank, tier, algorithm, and hyperparameters that distinguish rows."""
     texts = {column.kind: column.texts for column in table.columns}
     columns = {"Rank": texts["rank"]}
     if any(texts.get("tier", ())):
@@ -94,7 +94,7 @@ def _character(character: str) -> str:
     match = _GREEK.match(unicodedata.name(character, ""))
     if match is None:
         return character
-    name = match[2].replace("LAMDA", "LAMBDA").lower()  # as Unicode and LaTeX spell it
+    name = match[2].replace("LAMDA", "LAMBDA").lower()  # Unicode spells it LAMDA
     return rf"$\{name if match[1] == 'SMALL' else name.capitalize()}$"
 
 
@@ -118,7 +118,7 @@ def _caption(document: Document) -> str:
 
 
 def _below(document: Document) -> Iterator[str]:
-    """What a reader has to know, in small print, as wide as the text."""
+    """Return the notes in small print, as wide as the text."""
     if notes := document.to_know:
         yield r"\par\smallskip"
         yield r"\begin{minipage}{\linewidth}\footnotesize"

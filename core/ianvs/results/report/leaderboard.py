@@ -60,8 +60,8 @@ class Leaderboard:
     seeds: int  # expected per row
     references: tuple[LeaderboardRow, ...] = ()
     notes: tuple[Note, ...] = ()  # on the job and its data
-    significance: tuple[ExamSignificance, ...] = ()  # of each exam whose rows have a standing
-    over_exams: MethodsOverExams | None = None  # where the job has several
+    significance: tuple[ExamSignificance, ...] = ()  # for each exam with comparable rows
+    over_exams: MethodsOverExams | None = None  # if the job has several exams
     statements: tuple[str, ...] = ()  # how sure the ranking is, in sentences
     baseline: str | None = None  # the algorithm that `to_baseline` compares with
     studies: tuple[Study, ...] = ()  # searches, as far as they have come
@@ -105,7 +105,7 @@ class Leaderboard:
                 some = [column for column in columns if column.kind in kinds]
                 some.sort(key=lambda c, order=order: order.index(c.key if c.key in order else c.full))  # type: ignore[misc]
                 columns = [some.pop(0) if column.kind in kinds else column for column in columns]
-        if self.contract != NATIVE:  # what differs in time and url alone stands there once
+        if self.contract != NATIVE:  # rows that differ only in time and url are merged
             compared = [column for column in columns if column.kind in _COMPARED]
             first: dict[object, LeaderboardRow] = {}
             for row in rows:

@@ -22,7 +22,7 @@ _ONLY_ASKED = (
     *("samples_transfer_ratio", "samples_transfer_share"),
 )
 COSTS: Mapping[str, Metric] = MappingProxyType({m.name: m for m in SYSTEM if m.name not in _ONLY_ASKED})
-"""What a case costs: the system metrics that a leaderboard shows without being asked to, where they were measured."""
+"""Costs of a case: system metrics that a leaderboard shows by default if they were measured."""
 
 RowKey = tuple[str, str]  # id and algorithm: two algorithms of the same content are two rows
 
@@ -36,7 +36,7 @@ class FailedCase:
     error: str  # "RuntimeError", "killed by SIGKILL", "timeout"
     message: str
     log: Path | None
-    log_shown: str | None  # as files show it: relative to the workspace, wherever they are written from
+    log_shown: str | None  # as in files: relative to the workspace
 
     def text(self, longest: int | None = None) -> str:
         """Error and message in one line of at most `longest` characters."""
@@ -58,7 +58,7 @@ class LeaderboardRow:
     dataset: str
     modules: Mapping[str, str]
     hyperparameters: Mapping[str, Value]  # secrets are hidden already
-    seeds: tuple[int, ...]  # of the cases that finished
+    seeds: tuple[int, ...]  # seeds of finished cases
     expected: int  # how many cases belong to the row
     metrics: Mapping[str, Summary]  # by column name; empty when a case is missing
     by_seed: Mapping[str, tuple[float | None, ...]]  # the same of each seed, in the order of `seeds`
@@ -69,12 +69,12 @@ class LeaderboardRow:
     failures: tuple[FailedCase, ...]
     status: str
     time: str  # "YYYY-MM-DD HH:MM:SS" UTC, "" when no case has ended
-    testenv: str = ""  # which of the job's testenvs, where it has several
+    testenv: str = ""  # name of its testenv, if the job has several
     adopted: tuple[int, int] | None = None  # rounds whose new model passed the gate, and all; None: there is no gate
-    over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
+    over_budget: tuple[str, ...] = ()  # messages about exceeded budgets of the exam
     urls: tuple[str, ...] = ()  # folders of its cases, relative to the workspace
-    texts: Mapping[str, str] = field(default_factory=dict)  # by column name, values of metrics that are no numbers
-    remarks: Mapping[int, str] = field(default_factory=dict)  # what its plugin says of how it went, by seed
+    texts: Mapping[str, str] = field(default_factory=dict)  # by column name, values of metrics that are not numbers
+    remarks: Mapping[int, str] = field(default_factory=dict)  # messages of its plugin about the training, by seed
     published: Mapping[str, PublishedSpec] = field(default_factory=dict)  # by column name
     rank: int | None = None  # None: no competitor, a case is missing, or there is nothing to rank it by
     # By column name, (seeds, G): what each group of test samples says of a score; CaseResult.samples.
@@ -85,7 +85,7 @@ class LeaderboardRow:
     to_best: Difference | None = None  # its score minus that of the best; None for that one, and without a spread
     to_baseline: Difference | None = None  # the same for `rank.baseline`
     tried: int | None = None  # configurations that it was chosen from; None: nothing was chosen
-    overlap: str = ""  # what its weights had seen of the exam before it, in words
+    overlap: str = ""  # overlap of its pretraining data with the exam, in words
     pareto: bool = False  # see ranking.with_pareto
 
     @property
@@ -93,7 +93,7 @@ class LeaderboardRow:
         return len(self.seeds) == self.expected
 
     def mean(self, metric: str) -> float | None:
-        """Of a metric's column."""
+        """Return the summary of a metric's column."""
         return self.metrics[metric].mean if metric in self.metrics else None
 
     def errors(self, metric: str) -> tuple[float | None, float | None]:

@@ -1,4 +1,4 @@
-"""What another program wrote where our reports would be: it stays as it is, and its rows stand below ours, marked."""
+"""Handles reports of another program in the report folder: they are kept, and their rows are added with a mark."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

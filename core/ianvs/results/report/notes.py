@@ -1,4 +1,4 @@
-"""What a reader has to know beside the numbers: one list, made once of a leaderboard, that every view shows."""
+"""Notes below a leaderboard, created once and shown by every view."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,12 +19,12 @@ _SHOWN = 3  # subjects of one note
 
 
 def notes_of(leaderboard: Leaderboard) -> tuple[Note, ...]:
-    """What the job brings (`Leaderboard.notes`), by what rows are ranked and how sure that is, and what is odd."""
+    """Return all notes: the job's (`Leaderboard.notes`), the basis and certainty of the ranking, and warnings."""
     return (*_merged([*leaderboard.notes, *_notes(leaderboard)]), *_definitions(leaderboard))
 
 
 def _merged(notes: Sequence[Note]) -> list[Note]:
-    """What is said of several is said once, with their number."""
+    """Merge equal notes of several rows into one with their number."""
     same: dict[tuple[str, str], list[Note]] = {}
     for note in notes:
         same.setdefault((note.kind, note.text), []).append(note)
@@ -78,7 +78,7 @@ def _partial(leaderboard: Leaderboard) -> Iterator[Note]:
 
 
 def _leaders(leaderboard: Leaderboard) -> Iterator[Note]:
-    """Who is first in each exam, and how sure that is."""
+    """Describe the first row of each exam, and how certain its rank is."""
     metrics, names = [name for name, _ in leaderboard.sort_by], row_names(leaderboard.rows)
     exams = dict.fromkeys(row.testenv for row in leaderboard.rows)
     for exam in exams:
@@ -123,7 +123,7 @@ def _ranked_by(leaderboard: Leaderboard) -> Iterator[Note]:
 
 
 def _limits(significance: ExamSignificance) -> Iterator[Note]:
-    """What the intervals of an exam do not cover."""
+    """Describe the sources of variance that an exam's intervals do not include."""
     fewest = significance.counts[0]
     rare = f"A failure that {fewest} seed{'s have' if fewest > 1 else ' has'} not shown may still be as probable as "
     sentences = [f"{rare}{100 * unseen_failure(fewest):.0f} %."]
@@ -179,7 +179,7 @@ def _full_name(row: LeaderboardRow) -> str:
 
 
 def _published(leaderboard: Leaderboard) -> list[str]:
-    """One line for each published number, with its source, once for equal rows."""
+    """Yield a line for each published number with its source, without duplicates."""
     shown = [column.key for column in leaderboard.columns if column.kind == "published"]
     lines: dict[str, None] = {}
     for row in leaderboard.rows:
@@ -193,7 +193,7 @@ def _published(leaderboard: Leaderboard) -> list[str]:
 
 
 def _remarks(leaderboard: Leaderboard) -> Iterator[Note]:
-    """What is said of how the cases of a row went."""
+    """Return the notes on the training of a row's cases."""
     differing = varied(leaderboard)
     for row in leaderboard.rows:
         which = ", ".join(filter(None, (row.testenv, row.settings(differing))))
@@ -211,7 +211,7 @@ def _seeds(seeds: Sequence[int]) -> str:
 
 
 def _definitions(leaderboard: Leaderboard) -> Iterator[Note]:
-    """One for each metric column: which definition it is; and what is said of published numbers."""
+    """Return the definition of each metric column, and notes on published numbers."""
     from ianvs.exam.metrics.table import legend
 
     metrics = [(column.key, column.metric) for column in leaderboard.columns if column.metric is not None]
@@ -221,7 +221,7 @@ def _definitions(leaderboard: Leaderboard) -> Iterator[Note]:
 
 
 def failures_of(leaderboard: Leaderboard) -> Iterator[FailureGroup]:
-    """Each reason once, in the order of the rows."""
+    """Return distinct reasons in the order of the rows."""
     by_reason: dict[str, list[tuple[LeaderboardRow, FailedCase]]] = {}
     for row, failure in leaderboard.failures:
         by_reason.setdefault(failure.text(200), []).append((row, failure))

@@ -43,7 +43,7 @@ def write_pictures(leaderboard: Leaderboard, results: Iterable[CaseResult], fold
 
 
 def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterator[Picture]:
-    """What report.html draws, for all rows that lack no case. results: read once."""
+    """Return the charts of report.html, for all complete rows. results: iterated once."""
     rows, names = complete_rows(leaderboard), row_names(leaderboard.rows)
     means, parts, streams = MatrixMeans(leaderboard.seeds), ClassScores(), StreamCurves(rows)
     training = TrainingCurves()

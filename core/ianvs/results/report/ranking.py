@@ -17,13 +17,13 @@ from ianvs.results.stats.summary import Array
 _TIME = ("train_cpu_seconds", "train_seconds")  # the first that is known
 _MEMORY = "peak_memory_mb"
 SAME_COST = MappingProxyType({**dict.fromkeys(_TIME, 0.1), _MEMORY: 0.02})
-"""By cost, the share within which two are the same, where nothing is known of the machine."""
+"""Relative tolerance by cost, if repetitions have not measured the machine's noise."""
 _SMALL_MEMORY = 50.0  # MB; below, the allocator and not the method makes the difference
 
 
 @dataclass(frozen=True)
 class ExamSignificance:
-    """Of one exam, by the metric that it is ranked by.
+    """The ranking of one exam by its first metric.
 
     rows: names of the methods that are compared, in ranked order; keys: their ids and algorithms. scores: (seeds, rows)
     as they are, nan where a method lacks a seed. pairs: of the rows, a higher score being better, by the chance of
@@ -150,7 +150,7 @@ def _standings(rows: Sequence[LeaderboardRow], metric: str, higher: bool) -> tup
 
 
 def _names(rows: Sequence[LeaderboardRow]) -> tuple[str, ...]:
-    """Of an algorithm with several rows, with those of its hyperparameters in which these differ."""
+    """Return the name of a row with the hyperparameters in which rows of its algorithm differ."""
     alike: dict[str, list[Mapping[str, object]]] = {}
     for row in rows:
         alike.setdefault(row.algorithm, []).append(row.hyperparameters)
@@ -180,7 +180,7 @@ def _parts(rows: Sequence[LeaderboardRow], metric: str, sign: float) -> list[Arr
 
 
 def _values(row: LeaderboardRow, metric: str) -> tuple[float, ...]:
-    """By seed; empty where one is missing."""
+    """Return values by seed; {} if one is missing."""
     by_seed = row.by_seed.get(metric, ())
     values = tuple(value for value in by_seed if value is not None and np.isfinite(value))
     return values if row.complete and len(values) == len(by_seed) else ()
@@ -226,7 +226,7 @@ def methods_over_exams(rows: Sequence[LeaderboardRow], metric: str, higher: bool
 def _standing_over_exams(
     table: Sequence[Sequence[LeaderboardRow | None]], metric: str, sign: float, together: OverExams
 ) -> tuple[tuple[RankInterval | None, ...], bool]:
-    """Of the mean over exams, seed by seed, and whether the chance of test samples is in it."""
+    """Return means over exams by seed, and whether their intervals include the variance of test samples."""
     whole = [i for i, row in enumerate(together.rows) if row is not None]
     lines = [[row for i in whole if (row := line[i]) is not None] for line in table]
     intervals: list[RankInterval | None] = [None] * len(together.rows)
@@ -243,7 +243,7 @@ def _standing_over_exams(
 
 
 def cost_tolerance(groups: Sequence[RowCases], repeated: Sequence[RowCases]) -> dict[str, float]:
-    """By cost, the share within which two are the same: of the machine, or twice the spread over repetitions."""
+    """Return relative tolerances by cost: the defaults, or twice the spread over repetitions."""
     tolerance = dict(SAME_COST)
     by_row = {(row_cases.case.row, row_cases.case.algorithm): row_cases for row_cases in groups}
     for group in repeated:

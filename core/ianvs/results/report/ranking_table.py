@@ -160,7 +160,7 @@ def without_constants(columns: Sequence[TableColumn]) -> tuple[list[TableColumn]
 
 
 def constants_note(constants: Sequence[TableColumn]) -> str:
-    """One line that says what the columns in `constants` say; "" where there are none."""
+    """Return one line with the values of constant columns; "" if there are none."""
     same = [f"{column.title} {column.texts[0]}" for column in constants if not column.blank]
     blank = [column.title for column in constants if column.blank]
     told_of = {"In every row": same, "In no row": blank}

@@ -1,4 +1,4 @@
-"""What rows are called: as short as tells them apart, and the same in tables, charts and files."""
+"""Names of rows: as short as possible but distinct, and the same in tables, charts and files."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

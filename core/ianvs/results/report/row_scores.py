@@ -1,4 +1,4 @@
-"""What images show of each row over its seeds: score matrices, how it learned, and scores of parts such as classes.
+"""Scores of each row over its seeds for charts: matrices, learning curves, and scores of parts such as classes.
 
 Collectors take results one after the other and keep little of each.
 """
@@ -39,7 +39,7 @@ def finished(
 
 @dataclass(frozen=True)
 class RowScore:
-    """One score of one row, over its seeds.
+    """A score of a row over its seeds.
 
     values: (T + 1, J) mean score matrix; row 0 is the untrained model. nan: not evaluated, or not finite, in some seed.
     learned, spread: (T,) mean and sample standard deviation over seeds of `taught_means`; spread is 0 for one seed.
@@ -65,7 +65,7 @@ class RowScore:
 
     @property
     def lost(self) -> float:
-        """By how much the score on earlier rounds' test sets got worse: just after their rounds, to after the last one.
+        """Return the decrease of scores on earlier test sets from the end of their round to the end of the last one.
 
         It is -BWT (Lopez-Paz & Ranzato 2017) of a score of which higher is better.
         """
@@ -90,7 +90,7 @@ def taught_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _means_of_known(rows: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Of each row the mean of what is not nan; nan where nothing is."""
+    """Return the mean of each row, ignoring nan; nan if a row has only nan."""
     finite = (row[~np.isnan(row)] for row in rows)
     # As mean() does, without what that looks at before.
     return np.array([np.add.reduce(row) / row.size if row.size else np.nan for row in finite], dtype=np.float64)
@@ -119,7 +119,7 @@ class MatrixMeans:
                 self.of_scores.setdefault(score, {})[key] = mean
 
     def of_exam(self, rows: Mapping[RowKey, LeaderboardRow], exam: str) -> dict[str, dict[RowKey, RowScore]]:
-        """By score those of an exam's `rows` that have it, in their order."""
+        """Return by score those of an exam's `rows` that have it, in their order."""
         rows = {key: row for key, row in rows.items() if row.testenv == exam}
         every = {score: {key: means[key] for key in rows if key in means} for score, means in self.of_scores.items()}
         return {score: by_row for score, by_row in every.items() if by_row}
@@ -182,7 +182,7 @@ class ClassScores:
     def means(
         self, rows: Mapping[RowKey, LeaderboardRow]
     ) -> dict[tuple[str, str, str], dict[RowKey, dict[str, float]]]:
-        """By (exam, score, test set): the mean over seeds of each part of each of `rows`."""
+        """Return by (exam, score, test set) the mean over seeds of each part for each of `rows`."""
         parts: dict[tuple[str, str, str], dict[RowKey, dict[str, float]]] = {}
         for (key, score, j), (names, of_seeds) in self._parts.items():
             test = common_name(names, "test set", j)
@@ -209,7 +209,7 @@ def _part_means(of_seeds: Sequence[Mapping[str, float | None]]) -> dict[str, flo
 
 
 class PassedScores:
-    """What images show of rows, kept while the results pass by to the leaderboard: they are read once for both.
+    """Collects scores of rows for charts while the leaderboard iterates over results, so that these are read once.
 
     seeds: how many cases belong to a row. examples: of each exam a finished result's folder.
     training: what learners told of themselves.

@@ -40,7 +40,7 @@ def to_frame(leaderboard: Leaderboard) -> pd.DataFrame:
 
 
 def cases_frame(results: Iterable[CaseResult], root: Path | None = None) -> pd.DataFrame:
-    """One row per case: identity, status, every metric, costs, and what went wrong.
+    """Return one row per case: identity, status, every metric, costs, and failures.
 
     Modules are columns `module.<type>`, hyperparameters `hp.<name>`. Logs are shown relative to
     `root`. `finished_at` is a time in UTC.
@@ -61,7 +61,7 @@ def cases_frame(results: Iterable[CaseResult], root: Path | None = None) -> pd.D
 
 
 def rounds_frame(results: Iterable[CaseResult]) -> pd.DataFrame:
-    """One row per case, score, round (0 is the untrained model) and test set; nan where not evaluated."""
+    """Return one row per case, score, round (0 is the untrained model) and test set; nan if not evaluated."""
     import pandas as pd
 
     names = ("case", "row", "algorithm", "seed", "score", "round", "round_name", "test", "value")

@@ -40,7 +40,7 @@ class SceneSheet:
 
 
 def scene_sheet(result: CaseResult, most: int | None = None) -> SceneSheet | None:
-    """Of the first `most` test sets; None of a case whose exam kept no images."""
+    """Return scenes of the first `most` test sets; None for a case whose exam has no stored images."""
     workspace = result.directory.parents[1]
     cases, exams = CaseStore(workspace), ExamStore(workspace)
     exam_id = cases.exam_id(result.case.id)
@@ -98,7 +98,7 @@ def _of_boxes(
 
 
 def _photo(x: NDArray[np.integer]) -> NDArray[np.uint8]:
-    """One channel is shown in grey."""
+    """Expand a single channel to grey RGB."""
     from PIL import Image
 
     pixels = np.asarray(x, dtype=np.uint8)

@@ -17,7 +17,7 @@ _MOST_PAIRS = 6
 def statements(
     rows: Sequence[LeaderboardRow], significance: Sequence[ExamSignificance], metric: str
 ) -> tuple[str, ...]:
-    """Of the exams whose rows have a standing, and of configurations that were chosen on what is reported.
+    """Return statements on exams with comparable rows, and on configurations that were selected on reported data.
 
     metric: by which rows are ranked.
     """
@@ -42,7 +42,7 @@ def _chance(exam: ExamSignificance) -> str:
 
 
 def _separation(exam: ExamSignificance) -> str:
-    """Of neighbours in the ranking, which are apart."""
+    """Describe which neighbours in the ranking are separated."""
     pairs, names, count = exam.pairs, exam.rows, exam.pairs.distinct
     if not pairs.apart.any():
         if count == 1:
@@ -69,7 +69,7 @@ def _fixed_test_set(exam: ExamSignificance) -> str:
 
 
 def _remedy(exam: ExamSignificance) -> str:
-    """What would separate the first and the last, as things look now."""
+    """Estimate the number of seeds or test samples that would separate the first and the last row."""
     pairs = exam.pairs
     ends = pairs.between(0, len(exam.rows) - 1)
     if ends is None or ends.low is None or ends.separated:
@@ -108,7 +108,7 @@ def _choice(rows: Sequence[LeaderboardRow], metric: str) -> list[str]:
 
 
 def noise_statement(rows: Iterable[LeaderboardRow], repeated: Sequence[RowCases], metric: str) -> str:
-    """What repetitions of the same case say; "" where nothing was repeated, or not to its end."""
+    """Describe the spread over repetitions of the same case; "" if there are no finished ones."""
     by_method = {(row.testenv, row.algorithm, str(dict(row.hyperparameters))): row for row in rows}
     changes: list[tuple[float, str]] = []
     for group in repeated:

@@ -26,16 +26,16 @@ _NARROWEST_SETTINGS = 20
 _GAP = 2  # blanks between two columns
 _MOST_FAILURES = 20
 _MOST_LINES = 2  # lines of a kind
-_PADDING = 2  # what tabulate adds to titles
+_PADDING = 2  # blanks that tabulate adds to titles
 _PIPE = 120  # characters of a line where nobody says how wide it may be
 _IMPORTANCE = (
     *("metric", "agrees", "published", "tried", "pareto", "cost", "module", "dataset", "round", "paradigm", "time"),
     "hyperparameter",
 )  # the last goes first
-_EXPLAINED = ("metric", "hyperparameter")  # by their definition, or by their name
+_EXPLAINED = ("metric", "hyperparameter")  # explained by a definition or by their name
 _OUT_OF_RANK = ("bound", "over", "changed", "unsaved", "untrained")
 _STYLES = {"failed": "red", "unfinished": "yellow", **dict.fromkeys(_OUT_OF_RANK, "dim")}
-"""Of rows, by their marks."""
+"""Explanations by marks of rows."""
 
 
 def render(leaderboard: Leaderboard, console: Console | None = None, *, explain: bool = False) -> None:
@@ -90,7 +90,7 @@ def show(document: Document, console: Console | None = None, *, explain: bool = 
 
 
 def _leaders(document: Document) -> list[str]:
-    """Who leads, a line for each exam; the names alone where there are many."""
+    """Yield the leading row of each exam; only names if there are many exams."""
     leaders = [note for note in document.notes if note.kind == "leader"]
     if len(leaders) <= _MOST_LINES:
         return [str(note) for note in leaders]
@@ -101,7 +101,7 @@ def _leaders(document: Document) -> list[str]:
 
 
 def _weighty(document: Document) -> list[str]:
-    """What makes a ranking worth less, in a line or two."""
+    """Yield warnings on the ranking, in a line or two."""
     lines = list(document.texts("data", "gate", "row"))
     more = len(lines) - _MOST_LINES
     return lines if more <= 0 else [*lines[:_MOST_LINES], f"... and {more} notes more."]
@@ -170,7 +170,7 @@ def _fit(
 
     free = width - sum(map(wide, must))
     chosen = list(settings)
-    if sum(map(wide, settings)) > free // 2:  # one column for all of them: most algorithms have few of the many
+    if sum(map(wide, settings)) > free // 2:  # one column for all, since most algorithms have few of them
         chosen = [_combined(ranking, settings)]
         free -= min(wide(chosen[0]), max(_NARROWEST_SETTINGS, free // 2))
     else:
@@ -204,7 +204,7 @@ def _width(column: TableColumn, padding: int = 0) -> int:
 
 
 def _failures(groups: Sequence[FailureGroup], most: int) -> list[str]:
-    """Each reason once, with the cases that it hit and the first of their logs; of so many reasons."""
+    """Yield distinct reasons of failures with their cases and the first log; a limited number."""
     lines = []
     for group in groups:
         log = group.first and group.first.log

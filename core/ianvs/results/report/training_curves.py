@@ -39,7 +39,7 @@ class TrainingCurves:
             rows[key] = (first, count + 1, total + new, squares + new**2)
 
     def lines(self) -> Iterator[tuple[str, dict[RowKey, tuple[Array, Array, Array]]]]:
-        """Each name, with (E,) rounds so far, mean over seeds and standard deviation of each row."""
+        """Yield each name with (E,) rounds so far, mean over seeds and standard deviation of each row."""
         for name, rows in self._sums.items():
             lines = {}
             for key, (at, count, total, squares) in rows.items():

@@ -85,7 +85,7 @@ def trials_records(studies: Sequence[Study]) -> Iterator[list[Value]]:
 
 
 def _ranked(study: Study) -> list[Trial]:
-    """Who went further first, then who is better."""
+    """Return a sort key: trials with more rounds first, then better ones."""
     sign = 1 if study.higher_is_better else -1
 
     def order(trial: Trial) -> tuple[bool, int, float, int]:

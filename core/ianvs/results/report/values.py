@@ -82,7 +82,7 @@ def slug(name: str) -> str:
 
 
 def provenance_facts(provenance: Mapping[str, Any]) -> dict[str, str]:
-    """What is known of versions, machine and commit, each under its name.
+    """Return versions, machine and commit, by name.
 
     provenance: as ianvs.results.stored.provenance.collect gives it; of merged jobs what each of its "parts" says, once.
     """
