@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _import_api() -> None:
-    """What is imported stays, so there is no garbage in it to look for, now or later: a tenth of a small command."""
+    """Import without garbage collection and freeze the objects, which saves a tenth of the time of a small command."""
     if "ianvs.api" not in sys.modules:
         with not_collecting():
             importlib.import_module("ianvs.api")
@@ -113,7 +113,7 @@ def _import_api() -> None:
 
 
 def _parsed(given: list[str]) -> argparse.Namespace:
-    """What was asked for; SystemExit, with what to type instead, for what is not understood."""
+    """Parse the arguments. Raises SystemExit with a suggestion for unknown ones."""
     names = " ".join(GROUPS).split()
     first = given[0]
     if first in ("-h", "--help", "--version"):

@@ -46,7 +46,7 @@ def _commands(parser: argparse.ArgumentParser, path: _Path) -> Iterator[tuple[_P
 
 
 def _words(path: _Path, parser: argparse.ArgumentParser) -> _Words:
-    """What may follow a command."""
+    """Return the possible words after a command."""
     words: _Words = []
     for action in parser._actions:
         if action.help is argparse.SUPPRESS:

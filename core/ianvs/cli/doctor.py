@@ -69,7 +69,7 @@ print(json.dumps(said))
 
 
 def software_findings() -> Iterator[Finding]:
-    """Of Python, ianvs, torch and the packages that may be left out."""
+    """Check Python, ianvs, torch and optional packages."""
     system = f"{platform.system()} {platform.release()}"
     yield Finding("ok", f"ianvs {own_version()}, Python {platform.python_version()}, {system}")
     if (other := kubeedge_ianvs()) is not None:
@@ -103,7 +103,7 @@ def torch_findings(
 
 
 def package_findings(versions: Mapping[str, str | None]) -> Iterator[Finding]:
-    """Of packages that only some jobs need."""
+    """Check optional packages."""
     for name, purpose, extra in _OPTIONAL:
         if versions[name] is None:
             yield Finding("note", f"{name} is not installed: no {purpose}", f"pip install 'ianvs-bench[{extra}]'")
@@ -122,7 +122,7 @@ def _wanted_torch() -> str | None:
 
 @lru_cache(maxsize=1)
 def looked() -> Mapping[str, Any]:
-    """What importing torch and torchvision says: "cuda" that it is built for, "cards", or an "error"."""
+    """Import torch and torchvision. Returns "cuda", the version it is built for, "cards", the GPUs, or an "error"."""
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-c", _LOOK], capture_output=True, text=True, timeout=_SECONDS, check=True
@@ -150,7 +150,7 @@ def sandbox_finding(missing: str) -> Finding:
 
 
 def machine_findings(workspace: Path) -> Iterator[Finding]:
-    """Of this machine, and of the folders that a run writes into."""
+    """Check this machine, and the folders that a run writes to."""
     cores = f"{usable_cores()} of {os.cpu_count()} cores"
     yield Finding("ok", f"{cores} can be used: as many cases run at a time, or --jobs N")
     memory = psutil.virtual_memory()
@@ -217,7 +217,7 @@ def _limit() -> float | None:
 
 
 def model_findings() -> Iterator[Finding]:
-    """Of metrics that need a model, and of the caches of Hugging Face and torchvision."""
+    """Check models of metrics, and the caches of Hugging Face and torchvision."""
     from ianvs.exam.metrics.registry import metrics, unusable
 
     for metric in metrics():
@@ -237,7 +237,7 @@ def model_findings() -> Iterator[Finding]:
 
 
 def cache_findings(library: str, folder: Path, pattern: str) -> Iterator[Finding]:
-    """Which models there are, as far as a folder shows it."""
+    """List the models in a cache folder."""
     names = sorted(path.name.removeprefix("models--").replace("--", "/") for path in folder.glob(pattern))
     if names:
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

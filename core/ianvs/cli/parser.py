@@ -146,7 +146,7 @@ def positive(text: str) -> int:
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
-    """What every command about a job hands on."""
+    """Return the arguments that all commands about a job share."""
     return {"workspace": options.workspace, "root": options.root, "settings": options.settings}
 
 
@@ -157,7 +157,7 @@ def selected(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def job_arguments(options: argparse.Namespace) -> str:
-    """What a further command has to say of the job to mean the same, but for secrets."""
+    """Return the arguments for a further command about the same job, without secrets."""
     parts = ["-f", str(options.file)]
     for name in ("workspace", "root"):
         if (value := getattr(options, name)) is not None:

@@ -123,7 +123,7 @@ def copied_job(source: str, name: str, folder: str) -> dict[str, str]:
 
 
 def _names(documents: dict[Path, Document], job: Path) -> dict[Path, str]:
-    """What each file of the job is called in the new folder."""
+    """Return the names of the job's files in the new folder."""
     names = {job: JOB_FILE}
     named = {
         (job.parent / str(at(entry, "url"))).resolve(): str(at(entry, "name"))

@@ -22,7 +22,7 @@ Schema = dict[str, Any]
 
 
 def scenario_options() -> Iterator[Schema]:
-    """For each installed scenario: its options, if it is named."""
+    """Return conditions with the options of each installed scenario."""
     names: list[str] = []
     for name, point in installed("ianvs.scenarios").items():
         kind = _loaded(point)
@@ -34,7 +34,7 @@ def scenario_options() -> Iterator[Schema]:
 
 
 def dataset_options() -> Iterator[Schema]:
-    """For each installed dataset the same; they share the keys of all datasets."""
+    """Return conditions with the options of each installed dataset, beside the common keys."""
     names = []
     for name, point in installed("ianvs.datasets").items():
         kind = _loaded(point)
@@ -46,7 +46,7 @@ def dataset_options() -> Iterator[Schema]:
 
 
 def paradigm_options(keys: set[str]) -> Iterator[Schema]:
-    """For each paradigm: its options, which stand beside `paradigm_type`. keys: what every algorithm may have."""
+    """Return conditions with the options of each paradigm, beside `paradigm_type`. keys: the common keys."""
     kinds: dict[str, object] = {**PARADIGMS, **{name: _loaded(point) for name, point in installed(GROUP).items()}}
     for name, kind in kinds.items():
         model = getattr(kind, "options", None)
@@ -121,7 +121,7 @@ def _if_named(names: list[str], options: Mapping[str, Schema], shared: tuple[str
 
 
 KINDS = {"job": "benchmarkingjob", "testenv": "testenv", "algorithm": "algorithm"}
-"""What a schema is called, and the key at the top of the files that it is for."""
+"""Name of a schema, and the top-level key of its files."""
 
 _ALSO: Mapping[str, tuple[Schema, ...]] = {  # forms that a validator of ours turns into the one that the model has
     "using": ({"type": "string"},),
@@ -131,7 +131,7 @@ _ALSO: Mapping[str, tuple[Schema, ...]] = {  # forms that a validator of ours tu
 
 
 def file_schema(kind: str) -> Schema:
-    """Of the files of a kind, such as "testenv"."""
+    """Return the schema of a type of file, such as "testenv"."""
     key = KINDS[kind]
     made = TypeAdapter(FILE_KINDS[key]).json_schema()
     sections: Schema = made.pop("$defs", {})

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Matrix = Sequence[Sequence[float | None]]
 Table = Sequence[tuple[str, str, str]]
-"""Of each column of all_rank.csv its kind, its key (of a hyperparameter as in "basemodel-lr"), and its title."""
+"""Columns of all_rank.csv: (type, key, title). A hyperparameter's key is as in "basemodel-lr"."""
 
 
 @dataclass(frozen=True)
@@ -283,7 +283,7 @@ def contract_of(job: JobSpec) -> Contract:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Where an author's object runs.
+    """The interpreter and environment of a plugin object.
 
     Attributes:
         python: Another interpreter; None: this one.

@@ -160,7 +160,7 @@ def _testenvs(reading: Reading, document: Document) -> Iterator[TestEnvSpec]:
 
 
 def _exam_names(testenvs: Sequence[TestEnvSpec]) -> list[str]:
-    """What each exam is called: by its own `name`, else by its scenario; where two are alike, by its file too."""
+    """Return names of exams: the `name`, else the scenario; if two are equal, with the file."""
     names = [exam.name or (exam.scenario.name if exam.scenario else exam.file.stem) for exam in testenvs]
     files = [exam.file.parent.name if exam.file.stem == "testenv" else exam.file.stem for exam in testenvs]
     shown = [f"{name} ({file})" if names.count(name) > 1 else name for name, file in zip(names, files, strict=True)]

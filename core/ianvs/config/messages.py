@@ -146,7 +146,7 @@ def _section_name(kind: str, path: Steps) -> str:
 
 
 def _mismatch(details: ErrorDetails, path: Steps) -> str:
-    """What should stand at `path`, what does, and the remedy."""
+    """Describe the expected and the actual value at `path`, with a remedy."""
     kind, context, value = details["type"], details.get("ctx", {}), details["input"]
     shown = described(value)
     if any(is_secret(step) for step in path if isinstance(step, str)) and isinstance(value, str | int | float):

@@ -23,7 +23,7 @@ _ARTICLES = {"benchmarkingjob": "a benchmarkingjob", "testenv": "a testenv", "al
 
 @dataclass
 class Reading:
-    """What has been read so far. Each file is read once, however many links lead to it.
+    """The files read so far. Each file is read once, however many links lead to it.
 
     A contract whose files have a form of their own derives its `Reading` from this one, which reads them as they are.
 
@@ -104,7 +104,7 @@ class Reading:
     def validated(
         self, document: Document | None, kind: str, model: type[Model], link: Location | None = None
     ) -> Model | None:
-        """What stands below the key `kind` of `document`, if nothing is wrong with it."""
+        """Return the section `kind` of `document`, if it has no errors."""
         if document is None:
             return None
         for problem in _at_the_top(document, kind, model, link):
@@ -173,7 +173,7 @@ class Reading:
 
 
 def _at_the_top(document: Document, kind: str, model: type[Spec], link: Location | None) -> Iterator[ValidationError]:
-    """What is wrong with a file that is to be of this kind, and with what stands beside the key that says so."""
+    """Check that a file is of the expected type, and has no other keys beside its section."""
     data = document.data
     if not isinstance(data, dict):
         yield ValidationError(

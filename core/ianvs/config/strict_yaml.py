@@ -26,7 +26,7 @@ Step = str | int
 """A key of a mapping or a position in a list."""
 
 Steps = tuple[Step, ...]
-"""What leads to a value in a document, as in ("rank", "sort_by", 0, "accuracy")."""
+"""Path of a value in a document, as in ("rank", "sort_by", 0, "accuracy")."""
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 64
@@ -69,13 +69,13 @@ class Document:
     problems: tuple[ValidationError, ...] = ()
 
     def value_place(self, path: Steps) -> Location:
-        """Where the value at `path` stands; for what is not in the file, the nearest thing around it."""
+        """Return the location of the value at `path`; for a missing value, that of the nearest section around it."""
         while path and path not in self.values:
             path = path[:-1]
         return self.values.get(path, Location(self.file))
 
     def key_place(self, path: Steps) -> Location:
-        """Where the key of `path` stands; an entry of a list has no key, its value counts."""
+        """Return the location of the key of `path`; for an entry of a list, that of its value."""
         while path and path not in self.values:
             path = path[:-1]
         return self.keys.get(path) or self.value_place(path)
@@ -177,7 +177,7 @@ _SAID = {
 
 
 def _syntax_problem(error: yaml.MarkedYAMLError, file: Path) -> ValidationError:
-    """One line about `error`, at the place to look at."""
+    """Return one line about `error` with its location."""
     mark = error.problem_mark or error.context_mark
     problem, context = error.problem or "", error.context or ""
     template = next((text for part, text in _SAID.items() if part in f"{problem} {context}"), None)

@@ -40,7 +40,7 @@ _ONE_PART_MORE = ("fwt_splitting", "hard-example_splitting")  # than rounds
 
 
 def _data_problems(job: JobSpec) -> Iterator[ValidationError]:
-    """What is wrong with the files of samples that the paradigms read."""
+    """Check the files of samples that the paradigms read."""
     from ianvs.kubeedge import datafiles
     from ianvs.kubeedge.plugin_files import file_problems
 
@@ -63,7 +63,7 @@ def _read(job: JobSpec, exam: TestEnvSpec) -> list[SourceSpec]:
 
 
 def setting_problems(job: JobSpec) -> Iterator[ValidationError]:
-    """What one of KubeEdge Ianvs's paradigms can't do with the settings of algorithm and testenv, and with the data."""
+    """Check settings and data that a paradigm of KubeEdge Ianvs does not support."""
     for algorithm in job.algorithms:
         if (name := algorithm.paradigm.name) in UNSUPPORTED_PARADIGMS:
             why = f"ianvs does not support the paradigm '{name}'. Run this job with KubeEdge Ianvs itself."
@@ -81,7 +81,7 @@ def setting_problems(job: JobSpec) -> Iterator[ValidationError]:
 
 
 def _unknown_columns(job: JobSpec) -> Iterator[ValidationError]:
-    """What rank.selected_output_columns names that is no column of selected_rank.csv."""
+    """Check rank.selected_output_columns for names that are not columns of selected_rank.csv."""
     columns = ["rank", "algorithm", "paradigm", "time", "url", "Round", "Dataset", "Seeds", "Status"]
     columns += [metric.name for exam in job.testenvs for metric in exam.metrics]
     for module in (module for algorithm in job.algorithms for module in algorithm.modules):
@@ -174,7 +174,7 @@ def _domain_problems(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Va
 
 
 def import_problems(job: JobSpec) -> Iterator[ValidationError]:
-    """What importing the files of modules and metrics shows, each algorithm's in a process of its own."""
+    """Import the files of modules and metrics, those of each algorithm in a process of their own, and yield errors."""
     from ianvs.processes.isolated import IsolatedCallError, ask_isolated
 
     for exam in job.testenvs:

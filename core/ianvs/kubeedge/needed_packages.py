@@ -1,4 +1,4 @@
-"""What plugins written for KubeEdge Ianvs import and register, read from their syntax trees: nothing of them is run.
+"""Reads imports and registrations of plugins for KubeEdge Ianvs from their syntax trees, without running them.
 
 A plugin's folder, those of the other modules and the working directory are searched before installed packages, as they
 are when the plugin is imported.
@@ -25,7 +25,7 @@ _READS = re.compile(r"(?:os\.)?(?:environ\[|environ\.get\(|getenv\()'(\w+)'[])]"
 _OPTIONAL = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
 _KNOWN = json.loads(Path(__file__).with_name("known_packages.json").read_bytes())
 _DISTRIBUTIONS: dict[str, str] = {**{name: name for name in _KNOWN["called_the_same"]}, **_KNOWN["called_otherwise"]}
-"""What `pip install` takes, by what is imported. No other is advised: strangers register names that are guessed."""
+"""Package names for pip by module. Others are not suggested, because guessed names may belong to malicious packages."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a paradigm brings back of a case."""
+"""The result of a paradigm for a case."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -49,7 +49,7 @@ def number(value: Any) -> float | None:
 
 
 def numbers_of(rows: Iterable[Iterable[object]] | None) -> list[list[float | None]]:
-    """Of cells {score: number} the number, that named accuracy if there are several; None for an empty one."""
+    """Return the number of a cell {score: number}, accuracy if there are several; None for an empty cell."""
     return [[_cell(cell) for cell in row] for row in rows or []]
 
 

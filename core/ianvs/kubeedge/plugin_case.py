@@ -1,4 +1,4 @@
-"""What paradigms work with: a case in its own process, its modules, its folder, its clocks."""
+"""The context of paradigms: a case in its own process, its modules, its folder, its clocks."""
 
 import os
 import time
@@ -21,7 +21,7 @@ Report = Callable[[str], None]  # is told what the case does now, in words
 
 
 class Case:
-    """One case that runs in this process.
+    """A case in this process.
 
     modules: what the algorithm file names, by type, as Ianvs hands it over: instances, or {"method": name, "param":
     values} of modules without a file and of hard-example mining.
@@ -132,7 +132,7 @@ class Case:
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
-        """What passes in here is time of this phase ("train", "predict", "evaluate") of the present round."""
+        """Context manager: count the time for a phase ("train", "predict", "evaluate") of the current round."""
         start, cpu = time.perf_counter(), cpu_seconds()
         try:
             yield

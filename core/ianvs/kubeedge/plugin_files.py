@@ -32,7 +32,7 @@ class PluginFiles(Source):
 
 
 def file_problems(sources: Sequence[SourceSpec]) -> list[ValidationError]:
-    """What is wrong with these files, each named once."""
+    """Check plugin files, each once."""
     once = {source.path: source for source in reversed(sources)}
     return [problem for source in sources if once[source.path] is source for problem in _check(source)]
 

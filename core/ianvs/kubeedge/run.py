@@ -72,7 +72,7 @@ def run(work: Work, report: Report = lambda text: None) -> None:
 
 
 def _without_gpu(least: float | None) -> str:
-    """What to note of a machine without a GPU; raises PluginError for a GPU below `min_compute_capability`."""
+    """Return a note for a machine without a GPU. Raises PluginError for a GPU below `min_compute_capability`."""
     if least is None:
         return ""
     torch = sys.modules.get("torch")

@@ -32,11 +32,11 @@ _MEASURES = {
     "latency_p95_ms": Measure("The shortest time that 95 % of the answers did not exceed, in ms.", "last"),
     "edge_share": Measure("Share of samples that the edge model answered.", "last", higher_is_better=True),
 }
-"""What Ianvs's paradigms measure that becomes a column, as far as they do."""
+"""Columns from the measurements of KubeEdge Ianvs's paradigms."""
 
 
 def _rounds(outcome: Mapping[str, Any]) -> list[RoundResult]:
-    """What rounds cost: numbered ones in their order; all else, such as the last test, goes with the last of them."""
+    """Return the costs of numbered rounds in order; other phases, such as the last test, count for the last round."""
     seconds, cpu = outcome["seconds"], outcome["cpu_seconds"]
     names = [name for name in seconds if name.isdigit()] or ["1"]
     first = max(0, len(names) - len(outcome["R"] or names))  # lifelong learning begins with a round 0, as we count
@@ -183,5 +183,5 @@ def _literature(R: Matrix | None, untrained: Sequence[float | None] | None) -> d
 
 
 def _ianvs_transfer(M: Matrix) -> dict[str, Value]:
-    """By Ianvs's formulas, which need T + 1 rows of T numbers; else None."""
+    """Return values by Ianvs's formulas, which need T + 1 rows of T numbers; else None."""
     return {name: None if any(None in row for row in M) else value for name, value in transfer(M).items()}

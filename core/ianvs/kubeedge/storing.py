@@ -1,4 +1,4 @@
-"""What of a case is on the disk: where it stands between two rounds, and its outcome."""
+"""Stores the state of a case between rounds, and its outcome."""
 
 import hashlib
 import json
@@ -51,7 +51,7 @@ def _set_random_states(states: Mapping[str, Any]) -> None:
 
 
 class Snapshot:
-    """Where a case stands after a round: instances, state, random generators, environment, and the files of W.
+    """The state of a case after a round: instances, state, random generators, environment, and the files of W.
 
     What can't be pickled, or has state outside of its instances, can't go on in the middle; it starts over. folders:
     of the plugin's modules, whose global values are watched.
@@ -84,7 +84,7 @@ class Snapshot:
         return None
 
     def resumed(self) -> Mapping[str, object] | None:
-        """What was kept last, with all else restored; None if there is nothing that can be gone on with."""
+        """Return the last stored content and restore the rest; None if the case can't be resumed."""
         try:
             stored = pickle.loads(self._path.read_bytes())
         except Exception:  # not there, cut off, or of classes that are gone
@@ -169,7 +169,7 @@ def write_outcome(root: Path, numbers: Mapping[str, Any], objects: Mapping[str, 
 
 
 def read_outcome(folder: Path | str) -> Mapping[str, Any] | None:
-    """What is known in numbers of a finished case with this W; None if it has not finished."""
+    """Return the numbers of a finished case; None if it has not finished."""
     path = Path(folder, _FOLDER, _OUTCOME)
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 

@@ -25,7 +25,7 @@ class Module:
 
 @dataclass(frozen=True)
 class Work:
-    """One case. Paths are absolute, but for those of plugins' own making (initial_model_url may be a hub name)."""
+    """A case. Paths are absolute, except for values that plugins interpret (initial_model_url may be a hub name)."""
 
     paradigm: str  # as Ianvs names it, such as "lifelonglearning"
     folder: Path  # W: everything that the case writes lies below it
@@ -87,5 +87,5 @@ def work_of(case: ContractCase) -> Work:
 
 
 def metrics_of(specs: Iterable[MetricSpec]) -> list[MetricSpec]:
-    """Those that are asked for by name; values by Ianvs's own formulas come with them."""
+    """Return the requested metrics; values by Ianvs's own formulas are included."""
     return [spec for spec in specs if spec.name not in KUBEEDGE_FORMULAS]

@@ -1,4 +1,4 @@
-"""Where results live. The only package that knows file names of results."""
+"""Stores results. Only this package knows the file names of results."""
 
 from ianvs.store.case_store import CaseState, CaseStore
 from ianvs.store.checksummed_json import as_record

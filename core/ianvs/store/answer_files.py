@@ -59,7 +59,7 @@ def read_predictions(path: Path | IO[bytes]) -> dict[Asked, Predictions]:
 
 
 def read_stream(path: Path | IO[bytes]) -> dict[str, NDArray[Any]]:
-    """What `write_predictions` was given as `stream`; empty where that was nothing."""
+    """Return the `stream` argument of `write_predictions`; {} if there was none."""
     with np.load(path, allow_pickle=False) as stored:
         return {name.removeprefix(_STREAM): stored[name] for name in stored.files if name.startswith(_STREAM)}
 

@@ -34,7 +34,7 @@ class CodeStore:
         return key
 
     def read(self, key: str) -> dict[str, bytes]:
-        """What was kept under `key`. Raises DamagedError for anything else, FileNotFoundError for nothing."""
+        """Return the files stored under `key`. Raises DamagedError, or FileNotFoundError if there are none."""
         files = self._read(key)
         if not files:
             raise FileNotFoundError(f"{self.folder(key)} is gone: run the job again to make it anew")

@@ -42,7 +42,7 @@ def parse_earlier(text: bytes, name: str) -> dict[str, Any] | None:
 
 
 def read_earlier(folder: Path, name: str) -> dict[str, Any] | None:
-    """What a file of the present layout would contain.
+    """Return the content that a file would have in the present layout.
 
     Args:
         folder: Of a case.
@@ -98,7 +98,7 @@ def _required(folder: Path, name: str, records: Mapping[str, Any]) -> dict[str, 
 
 
 def _translated(record: Mapping[str, Any]) -> dict[str, Any]:
-    """One round: files were listed with their times, and each named the round before."""
+    """Convert one round. Its files were listed with their times, and each named the previous round."""
     files = {name: [size, digest] for name, (size, _, digest) in record["files"].items()}
     predictions = files.pop("predictions.npz")
     return {**record, "files": {name.removeprefix("model/"): file for name, file in files.items()}} | {

@@ -43,7 +43,7 @@ class ExamRecord:
     shows: str = ""  # what reports draw of it (ianvs.exam.data_types.DataType)
 
     def sheet(self, test: int) -> int:
-        """Where answers to a test set are stored, and what `ExamStore.truth` numbers."""
+        """Return the index of a test set in stored predictions and in `ExamStore.truth`."""
         return self.sheets[test] if self.sheets else test
 
 

@@ -70,7 +70,7 @@ class JobStore:
             write_note(path, {"at": time.time(), "cases": dict(waiting)})
 
     def queue(self) -> Mapping[str, str]:
-        """Which cases wait, and why, as the run has noted it that goes on now; one that was killed notes nothing."""
+        """Return waiting cases and the reasons, as published by a running job; {} if it does not run."""
         with suppress(OSError, ValueError, KeyError, TypeError):
             stored = json.loads((self.folder / _QUEUE).read_text())
             if time.time() - stored["at"] < QUEUE_SECONDS:
@@ -78,13 +78,13 @@ class JobStore:
         return {}
 
     def ids(self) -> set[str]:
-        """Of the cases of its last run, whether that is over or not. Raises DamagedError."""
+        """Return ids of the cases of the last or current run. Raises DamagedError."""
         begun = read_checksummed(self.folder / _BEGUN, _BEGUN) or {}
         return {case["id"] for case in (self.read() or {}).get("cases", ())}.union(begun.get("cases", ()))
 
     @staticmethod
     def case_ids(workspace: Path) -> set[str]:
-        """Of all cases that jobs have in `workspace`, those of runs that are not over included. Raises DamagedError."""
+        """Return ids of the cases of all jobs in `workspace`, including those of current runs. Raises DamagedError."""
         ids = {case["id"] for name in JobStore.names(workspace) for case in _read(workspace, name).get("cases", ())}
         begun = (read_checksummed(path, _BEGUN) or {} for path in workspace.glob(f"*/{_BEGUN}"))
         return ids.union(*(record["cases"] for record in begun))
@@ -175,7 +175,7 @@ class Study:
     note: str = ""  # why it ended before all its trials
 
     def best(self) -> Trial | None:
-        """Of those that went furthest the best; of equal ones the first."""
+        """Return the best of the trials with the most rounds; among equals the first."""
         scored = [trial for trial in self.trials if trial.value is not None]
         far = [trial for trial in scored if trial.reached == max(each.reached for each in scored)]
         sign = 1 if self.higher_is_better else -1
@@ -183,12 +183,12 @@ class Study:
 
     @property
     def rounds_trained(self) -> int:
-        """By all trials, on all of its seeds; rounds in which one failed are not counted."""
+        """Return the rounds trained by all trials on all seeds, without those of failed trials."""
         return len(self.seeds) * sum(trial.reached for trial in self.trials)
 
     @property
     def rounds_of_all(self) -> int:
-        """What all trials would have trained without stopping."""
+        """Return the rounds that all trials would have trained without early stopping."""
         return len(self.seeds) * len(self.trials) * self.rounds
 
 
@@ -241,7 +241,7 @@ class StudyStore:
             self.write(replace(study, trials=tuple(trials), ended=False, winner=None, importance=None, note=""))
 
     def begun(self, keys: Collection[str]) -> Iterator[Study]:
-        """Those of `keys` that have begun."""
+        """Return those of `keys` that have started."""
         for key in keys:
             study = self.read(key)
             if study is not None:
@@ -269,7 +269,7 @@ def _with(study: Study, value_of: Callable[[str, Any], Any]) -> Study:
 
 
 def foreign_tables(folder: Path) -> dict[Path, list[dict[str, str]]]:
-    """Of rank/ in a job's folder: tables with rows of another program, and these. All of ours say how many Seeds."""
+    """Return tables of another program in a job's rank/, with their rows. Tables of ianvs have a column Seeds."""
     tables = {}
     for path in (folder / "rank" / name for name in ("all_rank.csv", "selected_rank.csv")):
         with suppress(OSError, UnicodeDecodeError, csv.Error), path.open(newline="") as stream:
@@ -283,5 +283,5 @@ def foreign_tables(folder: Path) -> dict[Path, list[dict[str, str]]]:
 
 
 def report_folder(folder: Path) -> Path:
-    """Where the reports of a job are that has this folder: rank/, unless another program has written there."""
+    """Return the folder of a job's reports: rank/, unless another program has written there."""
     return folder / ("leaderboard" if foreign_tables(folder) else "rank")

@@ -1,4 +1,4 @@
-"""What a workspace could do without, and its removal."""
+"""Finds and removes unneeded files of a workspace."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator

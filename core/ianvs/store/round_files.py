@@ -117,7 +117,7 @@ def is_evaluated(record: Mapping[str, Any]) -> bool:
 
 
 def round_result(record: Mapping[str, Any], path: Path | str) -> RoundResult:
-    """From the content of round.json, which is at `path`. Raises DamagedError."""
+    """Parse the content of round.json at `path`. Raises DamagedError."""
     scores = record["gate_scores"]
     facts = {
         **record,

@@ -60,14 +60,14 @@ class RoundStore:
         return self.folder(case_id) / "files"
 
     def journal(self, case_id: str, index: int) -> Path:
-        """Of the first predictions in round `index`: it outlives the process that writes it."""
+        """Return the path of the first predictions in round `index`, which remain after a kill."""
         return self.folder(case_id) / f"stream-{index}.journal"
 
     def round_folder(self, case_id: str, index: int) -> Path:
         return self.root / f"{case_id}/rounds/{index}"
 
     def model_folder(self, case_id: str, index: int) -> Path:
-        """What was saved after round `index`, if it is still kept."""
+        """Return the modules saved after round `index`, if they are still stored."""
         return self.round_folder(case_id, index) / "model"
 
     def scratch(self, case_id: str) -> Path:
@@ -126,7 +126,7 @@ class RoundStore:
         return self.round_results(case_id, records)
 
     def round_results(self, case_id: str, records: Sequence[Record]) -> tuple[RoundResult, ...]:
-        """From the content of each round.json. Raises DamagedError."""
+        """Parse the content of each round.json. Raises DamagedError."""
         return tuple(
             round_result(record, f"{self._root}/{case_id}/{_round_name(index)}") for index, record in enumerate(records)
         )
@@ -189,11 +189,11 @@ class RoundStore:
             return read_extras(file)
 
     def predictions_digest(self, case_id: str) -> str:
-        """The same for the same predictions in all rounds."""
+        """Return a digest of the predictions of all rounds."""
         return digest([record["predictions"] for record in self._complete(case_id)])
 
     def similarities(self, case_id: str) -> dict[Asked, NDArray[np.float64]] | None:
-        """What `keep_similarities` kept; None if there is nothing, or it is damaged."""
+        """Return the result of `keep_similarities`; None if it is missing or damaged."""
         try:
             stored = read_predictions(self.folder(case_id) / SIMILARITIES)
         except (OSError, ValueError, KeyError, BadZipFile):
@@ -201,7 +201,7 @@ class RoundStore:
         return {key: predictions.labels for key, predictions in stored.items()}
 
     def keep_similarities(self, case_id: str, similarities: Mapping[Asked, NDArray[np.float64]]) -> None:
-        """Of replies to the expected ones, by (test set, round), for reports. Without the right to write, nothing."""
+        """Store similarities of replies to the expected ones by (test set, round), if the folder is writable."""
         stream = io.BytesIO()
         write_predictions(stream, {key: Predictions(rows) for key, rows in similarities.items()})
         with suppress(OSError):
@@ -258,7 +258,7 @@ class RoundStore:
     def _differing(
         self, case_id: str, files: Mapping[str, Sequence[int | str]], *, thoroughly: bool = False
     ) -> list[str]:
-        """Those of the noted `files` that are gone or changed."""
+        """Return those of the listed `files` that are missing or changed."""
         path = f"{self._root}/{case_id}"
         return [name for name, stored in files.items() if has_changed(f"{path}/{name}", stored, thoroughly=thoroughly)]
 

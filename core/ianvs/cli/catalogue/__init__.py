@@ -1,1 +1,1 @@
-"""What there is to choose from: `ianvs list` and `ianvs show`."""
+"""Names for `ianvs list` and `ianvs show`."""

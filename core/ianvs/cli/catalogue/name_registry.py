@@ -156,7 +156,7 @@ def learners_of(file: Path) -> list[tuple[str, str]]:
 
 
 def first_sentence(text: str) -> str:
-    """Of its first paragraph, in one line, without its full stop."""
+    """Return the first sentence of a text's first paragraph, in one line, without its full stop."""
     paragraph = " ".join(text.split("\n\n")[0].split())
     end = re.search(r"(?<![ (]al)(?<!\be\.g)(?<!\bi\.e)[.](?= [A-Z`]|$)", paragraph)
     return paragraph[: end.start()] if end else paragraph
