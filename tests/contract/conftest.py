@@ -31,7 +31,7 @@ def _ask_fork(function: str, question: object, seconds: float) -> object:
         answer = answers.read()
     os.waitpid(pid, 0)
     if not answer:
-        raise IsolatedCallError("ended the process")
+        raise IsolatedCallError("terminated its process")
     return json.loads(answer)
 
 
