@@ -189,7 +189,10 @@ def _child(
     if os.getppid() != parent:  # the parent died before: this process would keep the channel open forever
         os._exit(1)
     # Sent by the task itself, since an event of its parent could arrive after the task's first report.
-    channel.send(pickle.dumps(Event(task.key, "started", os.getpid())))
+    try:
+        channel.send(pickle.dumps(Event(task.key, "started", os.getpid())))
+    except OSError:  # the supervisor is gone
+        raise SystemExit(1) from None
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     prctl(CHILD_SUBREAPER, 1)  # orphans stay below the task, so that their time and memory count
     if log is not None:

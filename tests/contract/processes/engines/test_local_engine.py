@@ -131,6 +131,14 @@ def test_the_forkserver_ends_with_its_parent_even_while_it_imports(tmp_path: Pat
     wait_for(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
 
 
+def test_a_run_that_ends_while_its_tasks_start_shows_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    engine = LocalEngine(Workload(jobs=3))
+    for key in "abcdefgh":
+        engine.submit(task("succeed", key=key))
+    engine.close()
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.slow
 def test_a_sigterm_to_every_process_leaves_the_answer_to_the_supervisor(engine: LocalEngine, tmp_path: Path) -> None:
     engine.submit(Task("one", "tests.contract.tasks:until_told", tmp_path / "file"))
