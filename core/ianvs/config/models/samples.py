@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from ianvs.base.errors import InvalidValue, Location, ValidationError, closest, one_line
+from ianvs.base.split_words import role_of
 from ianvs.base.tool_files import is_of_tool
 from ianvs.config.models.base import (
     FilePath,
@@ -39,7 +40,7 @@ _OF_FILES = {
 }
 """Keys of a dataset in files that a built-in source may have as options."""
 
-_TEST_PARTS = ("test", "val", "valid", "validation")  # below a root, the first that is there
+_TEST_PARTS = ("test", "validation")  # below a root, the first that is there
 _INDEX_SUFFIXES = (".txt", ".csv", ".json")
 _DATA_SUFFIXES = (".jsonl", ".npz", ".npy")
 _WRONG = object()
@@ -311,7 +312,8 @@ def _below(root: Path, names: Sequence[str], share: float | None) -> tuple[Sourc
 
 
 def _split_of(path: Path) -> str:
-    return _SHARD.sub("", Path(_COMPRESSED.sub("", path.name)).stem)
+    stem = _SHARD.sub("", Path(_COMPRESSED.sub("", path.name)).stem)
+    return role_of(stem) or stem
 
 
 def _placed(sources: tuple[SourceSpec, ...], part: str, document: Document, path: Steps) -> tuple[SourceSpec, ...]:

@@ -2,12 +2,14 @@
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 import numpy as np
 
-from ianvs.base.errors import Location, one_line
+from ianvs.base.errors import Location, ValidationError, one_line
+from ianvs.base.split_words import LEFT_OUT, parts_by_word, role_of
 from ianvs.base.tool_files import tool_part
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.csv_headers import yaml_list
@@ -20,20 +22,36 @@ def holds_pictures(path: Path) -> tuple[Path, ...]:
     return (path,) if path.is_dir() else ()
 
 
+@dataclass(frozen=True)
+class ClassFolders:
+    """The images of one part.
+
+    Attributes:
+        names: Their paths, as they are.
+        classes: Their classes.
+        domains: Their outer folders where `using` names one of these, else "".
+        warnings: What is read otherwise than its author may think.
+        marks: As of a `Listing`.
+    """
+
+    names: Sequence[PurePath]
+    classes: Sequence[str]
+    domains: Sequence[str]
+    warnings: tuple[ValidationError, ...]
+    marks: tuple[str, ...] = ()
+
+
 def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
     """`<class>/.../<image>`, or `<domain>/<class>/.../<image>` for the domains that `using` names.
 
-    In the order of the sorted paths, which is the same on every machine.
+    Folders train and test above or below the outermost ones tell the parts. In the order of the sorted paths, which is
+    the same on every machine.
     """
     names, left_out = _pictures(path)
     if not names:
         message = f"holds no pictures; expected <class>/<picture> with {one_line(PICTURE_SUFFIXES)}."
         raise SourceError.single(message, Location(path), "empty-dataset")
-    labels = [_class(name, spec.using) for name in names]
-    loose = [name.as_posix() for name, label in zip(names, labels, strict=True) if label is None]
-    if loose:
-        message = f"these images are in no class folder: {one_line(loose, 3)}. Put each into the folder of its class."
-        raise SourceError.single(message, Location(path), "invalid-record")
+    found = class_folders(names, path, spec, part)
     warnings = []
     if left_out:
         message = (
@@ -41,7 +59,46 @@ def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str)
             "that is a class, or name its pictures in an index file."
         )
         warnings.append(doubt(message, Location(path)))
-    outer, classes = _parallel_folders(names)
+    return Listing(
+        form="files",
+        x=column([os.fspath(path / name) for name in found.names]),
+        label_form="class",
+        y=column(found.classes),
+        ids=np.array([name.as_posix() for name in found.names], dtype=str),
+        domains=column([""] * len(found.names)),
+        sources=(path,),
+        warnings=(*warnings, *found.warnings),
+    )
+
+
+def class_folders(names: Sequence[PurePath], path: Path, spec: DatasetSpec, part: str) -> ClassFolders:
+    """Return the images of a part with their classes, told by their folders.
+
+    Args:
+        names: The paths of the images below `path`, sorted.
+        path: A folder, or an archive.
+        spec: The dataset.
+        part: "train" or "test".
+
+    Raises:
+        SourceError: If images are in no class folder, or the folders of the parts do not fit.
+    """
+    warnings: list[ValidationError] = []
+    marks: tuple[str, ...] = ()
+    names, inside = list(names), list(names)
+    if (level := _split_level(names, path, spec)) is not None:
+        parts = parts_by_word({name.parts[level] for name in names}) or {}
+        _require_no_share(parts, path, spec)
+        warnings += _part_warnings([name.parts[level] for name in names], parts, path, part)
+        marks = ("without validation",) if part == "test" and LEFT_OUT in parts.values() else ()
+        names = [name for name in names if parts[name.parts[level]] == part]
+        inside = [PurePath(*name.parts[:level], *name.parts[level + 1 :]) for name in names]
+    labels = [_class(name, spec.using) for name in inside]
+    loose = [name.as_posix() for name, label in zip(names, labels, strict=True) if label is None]
+    if loose:
+        message = f"these images are in no class folder: {one_line(loose, 3)}. Put each into the folder of its class."
+        raise SourceError.single(message, Location(path), "invalid-record")
+    outer, classes = _parallel_folders(inside)
     if not spec.using and outer:
         message = (
             f"the class folders {one_line(outer)} hold the same folders each, {one_line(classes)}. If "
@@ -49,16 +106,85 @@ def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str)
             f"`using: {yaml_list(outer)}`."
         )
         warnings.append(doubt(message, Location(path)))
-    return Listing(
-        form="files",
-        x=column([os.fspath(path / name) for name in names]),
-        label_form="class",
-        y=column(labels),
-        ids=np.array([name.as_posix() for name in names], dtype=str),
-        domains=column([""] * len(names)),
-        sources=(path,),
-        warnings=tuple(warnings),
-    )
+    known = outer if outer and spec.using else spec.using  # names that are misspelt in `using` have near ones
+    domains = [name.parts[0] if name.parts[0] in known else "" for name in inside]
+    return ClassFolders(names, [str(label) for label in labels], domains, tuple(warnings), marks)
+
+
+def _split_level(names: Sequence[PurePath], path: Path, spec: DatasetSpec) -> int | None:
+    """The position in the paths of the folders that are called as parts of a dataset; None without such folders."""
+    outer = {name.parts[0] for name in names if len(name.parts) > 1}
+    roles = {role_of(folder) for folder in outer}
+    if not outer & {*spec.using} and roles - {None}:
+        flat = [name.as_posix() for name in names if len(name.parts) < 3]
+        if "train" in roles and len(roles - {None}) > 1 and (flat or None in roles):
+            _refuse_parts(sorted(outer, key=lambda folder: (role_of(folder) is None, folder)), flat, path)
+        if not flat and None not in roles:
+            return 0
+    second = {name.parts[1] for name in names if len(name.parts) > 2}
+    roles = {role_of(folder) for folder in second}
+    if all(len(name.parts) > 2 for name in names) and not second & {*spec.using}:
+        return 1 if None not in roles and "train" in roles and len(roles) > 1 else None
+    return None
+
+
+def _refuse_parts(outer: Sequence[str], flat: Sequence[str], path: Path) -> None:
+    """Raise SourceError for folders train and test beside others, or without class folders."""
+    parts = one_line([folder for folder in outer if role_of(folder) is not None])
+    if flat:
+        message = (
+            f"the folders {parts} are called as parts of a dataset, and these images are in no class folder: "
+            f"{one_line(flat, 3)}. Put each into the folder of its class, such as {outer[0]}/cat. If {parts} are "
+            "classes, rename them."
+        )
+    else:
+        others = one_line([folder for folder in outer if role_of(folder) is None], 3)
+        message = (
+            f"the folders {parts} are called as parts of a dataset, {others} beside them is not. Name the parts: "
+            f"`train_data: {path.name}/{_with_role(outer, 'train')}` and `test_data: {path.name}/"
+            f"{_with_role(outer, 'test', 'validation')}`. If {parts} are classes, rename them."
+        )
+    raise SourceError.single(message, Location(path), "ambiguous-data")
+
+
+def _with_role(folders: Sequence[str], *roles: str) -> str:
+    return next(folder for role in roles for folder in folders if role_of(folder) == role)
+
+
+def _require_no_share(parts: Mapping[str, str], path: Path, spec: DatasetSpec) -> None:
+    if spec.test_share is not None and len({role_of(folder) for folder in parts}) > 1:
+        message = (
+            f"the folders {one_line(sorted(parts))} of {path.name} say which images are tested, and `test_share` would "
+            "draw others. Give the same path as `test_data`, too, in place of `test_share`; or rename the folders."
+        )
+        raise SourceError.single(message, spec.places.get("test_share", Location(path)), "conflicting-keys")
+
+
+def _part_warnings(
+    folders: Sequence[str], parts: Mapping[str, str], path: Path, part: str
+) -> Iterator[ValidationError]:
+    """What is read of the folders of the parts. Raises SourceError where there are none of this part."""
+    counts = Counter(parts[folder] for folder in folders)
+    if not counts[part]:
+        message = (
+            f"no image is of the {part} part: the folders that tell the parts are {one_line(sorted(parts))}. Name "
+            f"the folder that holds it as `{part}_data`, or rename the folders."
+        )
+        raise SourceError.single(message, Location(path), "missing-data")
+    if len(parts) > 1:
+        own = one_line(sorted(folder for folder in parts if parts[folder] == part))
+        message = (
+            f"{counts[part]} of {len(folders)} images are of the {part} part by the folder {own}, and the others are "
+            "left out. If the folders are no parts of a dataset, rename them."
+        )
+        yield doubt(message, Location(path))
+    if part == "test" and counts[LEFT_OUT]:
+        unused = one_line(sorted(folder for folder in parts if parts[folder] == LEFT_OUT))
+        message = (
+            f"{counts[LEFT_OUT]} validation images (in the folder {unused}) are left out: they are neither training "
+            "nor test samples. To use them, move them into the folder of a part."
+        )
+        yield doubt(message, Location(path))
 
 
 def domain_folders(path: Path) -> list[str]:

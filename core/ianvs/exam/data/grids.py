@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import Location, ValidationError, closest, one_line
+from ianvs.base.split_words import parts_by_word, role_of
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.cells import is_number, number_of, text_of, truth_of
 from ianvs.exam.data.csv_headers import column_place, yaml_list
@@ -28,10 +29,6 @@ ABOUT = {"topic": "topics", "fact": "facts", "feedback": "feedback"}
 Cells = NDArray[Any] | list[Any]
 """Some cells of a column: numbers as an array (n, ...), anything else as a list."""
 _LOOKED_AT = 100  # cells of a column from which it is told whether it holds numbers
-SPLITS = {
-    **dict.fromkeys(("train", "training"), "train"),
-    **dict.fromkeys(("test", "testing", "val", "valid", "validation", "dev"), "test"),
-}
 
 
 @dataclass(frozen=True)
@@ -240,23 +237,36 @@ def _no_sample_column(grid: Grid, features: Sequence[str], odd: tuple[int, str, 
     return ValidationError(message, grid.place(odd[0]) if odd else Location(grid.path), code="missing-column")
 
 
-def split_column(grid: Grid, spec: DatasetSpec) -> str | None:
+@dataclass(frozen=True)
+class Split:
+    """A column that says of each row of which part it is.
+
+    Attributes:
+        column: Its name.
+        parts: The part of each cell, "train", "test" or `LEFT_OUT`, by its text.
+    """
+
+    column: str
+    parts: Mapping[str, str]
+
+
+def split_column(grid: Grid, spec: DatasetSpec) -> Split | None:
     """The column that says of each row whether it is learnt or tested; None where there is none."""
     name = grid.named(SPLIT_COLUMNS)
     used = (spec.input, spec.label, spec.domain, *(spec.input or ()), *(spec.label or ()))
     if name is None or name in used:
         return None
-    parts = {SPLITS.get(text_of(cell).casefold()) for cell in listed(grid.cells(name))}
-    if None in parts:
+    parts = parts_by_word({text_of(cell) for cell in listed(grid.cells(name))})
+    if parts is None:
         return None
-    if spec.test_share is not None and len(parts) > 1:
+    if spec.test_share is not None and len(set(map(role_of, parts))) > 1:
         message = (
             f"the column '{name}' says which rows are tested, and `test_share` would draw others. Give the file as "
             "`test_data`, too, in place of `test_share`; or give the column another name."
         )
         place = spec.places.get("test_share", column_place(grid.path, name, 0))
         raise SourceError.single(message, place, "conflicting-keys")
-    return name
+    return Split(name, parts)
 
 
 def listed(cells: Cells) -> list[Any]:

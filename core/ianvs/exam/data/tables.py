@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import Location
+from ianvs.base.errors import Location, one_line
+from ianvs.base.split_words import LEFT_OUT
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import Layout, arrays_listing
 from ianvs.exam.data.cells import CellError, classes_of, text_of, truth_of
@@ -16,9 +17,9 @@ from ianvs.exam.data.csv_headers import column_place
 from ianvs.exam.data.decode import decode_picture
 from ianvs.exam.data.grids import (
     ABOUT,
-    SPLITS,
     Cells,
     Grid,
+    Split,
     domain_column,
     label_columns,
     listed,
@@ -66,7 +67,7 @@ def table_listing(grid: Grid, spec: DatasetSpec, part: str) -> Listing:
     part: "train" or "test", of a table with a column that says which of the two each row is.
     """
     split = split_column(grid, spec)
-    rows = table_rows(grid, spec, split)
+    rows = table_rows(grid, spec, None if split is None else split.column)
     count = len(rows.y)
     lines = np.zeros(count, np.int64) if grid.lines is None else np.asarray(grid.lines[:count], np.int64)
     labels, typed = rows.y, spec.data_type is not None
@@ -290,17 +291,28 @@ def _with_features(listing: Listing, rows: Rows) -> Listing:
     )
 
 
-def _of_part(listing: Listing, grid: Grid, split: str, part: str) -> Listing:
+def _of_part(listing: Listing, grid: Grid, split: Split, part: str) -> Listing:
     """The rows of a table that a column gives to a part."""
-    mask = np.array([SPLITS[text_of(cell).casefold()] == part for cell in listed(grid.cells(split))])
-    place = column_place(grid.path, split, listing.place(0).line)
+    parts = [split.parts[text_of(cell)] for cell in listed(grid.cells(split.column))]
+    mask = np.array([row_part == part for row_part in parts])
+    place = column_place(grid.path, split.column, listing.place(0).line)
     if not mask.any():
-        message = f"no row is of the {part} part by the column '{split}'. Write train or test there, or rename it."
+        message = (
+            f"no row is of the {part} part by the column '{split.column}'. Write train or test there, or rename it."
+        )
         raise SourceError.single(message, place, "missing-data")
     if mask.all():
         return listing
     message = (
-        f"{mask.sum()} of {len(mask)} rows are of the {part} part by the column '{split}', and the others are left "
-        "out. If that is no split, give the column another name."
+        f"{mask.sum()} of {len(mask)} rows are of the {part} part by the column '{split.column}', and the others are "
+        "left out. If that is no split, give the column another name."
     )
-    return listing.take(mask).noted([doubt(message, place)], [f"{part} by {split}"])
+    taken = listing.take(mask).noted([doubt(message, place)], [f"{part} by {split.column}"])
+    if part == "train" or LEFT_OUT not in parts:
+        return taken
+    words = one_line(sorted(word for word, meant in split.parts.items() if meant == LEFT_OUT))
+    unused = (
+        f"{parts.count(LEFT_OUT)} validation rows ({words} in the column '{split.column}') are left out: they are "
+        "neither training nor test samples. To use them, write train or test in that column."
+    )
+    return taken.noted([doubt(unused, place)], ["without validation"])

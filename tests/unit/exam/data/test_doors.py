@@ -15,7 +15,7 @@ from ianvs.exam.data.listing import SourceError
 from ianvs.exam.data.load_listing import check_listed, load_listed, warnings_of
 from ianvs.exam.data.returned import store_returned
 from ianvs.exam.data.sources import read_parts
-from tests.errors import errors_of, recorded
+from tests.errors import errors_of, located, recorded
 
 pytestmark = pytest.mark.usefixtures("in_own_folder")
 
@@ -210,14 +210,109 @@ def test_a_name_with_a_comma_in_it_stays_whole(tmp_path):
     assert (train.ids.tolist(), train.y.tolist()) == (["a,b.png", "c.png"], ["cat", "1,5"])
 
 
-def test_a_column_split_gives_the_rows_to_the_parts(tmp_path):
-    path = tmp_path / "t.csv"
-    splits = ["train", "Train", "test", "train", "val", "train"]
+def split_table(path, *splits):
     path.write_text("a,split,label\n" + "".join(f"{i},{split},{'xy'[i % 2]}\n" for i, split in enumerate(splits)))
+    return path
+
+
+def test_a_column_split_gives_the_rows_to_the_parts(tmp_path):
+    path = split_table(tmp_path / "t.csv", "train", "Train", "test", "train", "Testing", "train")
     dataset, told = loaded(spec_of(path, path), tmp_path / "cache")
     assert (dataset.train.x[:, 0].tolist(), dataset.test.x[:, 0].tolist()) == ([0, 1, 3, 5], [2, 4])
     assert any("4 of 6 rows are of the train part by the column 'split'" in one for one in told)
     assert refusal(spec_of(path)) == [("conflicting-keys", "t.csv:1:3")]
+
+
+@pytest.mark.parametrize("word", ["val", "Valid", "validation", "dev"])
+def test_validation_rows_are_left_out_beside_test_rows_and_else_the_test_part(tmp_path, word):
+    path = split_table(tmp_path / "t.csv", "train", "train", word, "test", word, "test")
+    listings = read_parts(spec_of(path, path))
+    assert [listing.x[:, 0].tolist() for listing in listings] == [[0, 1], [3, 5]]
+    unused = [warning for warning in listings[1].warnings if "validation rows" in warning.message]
+    assert located(unused) == [("doubtful-data", "t.csv:1:3")]
+    assert word == "dev" or recorded(unused)
+    path = split_table(tmp_path / "t.csv", "train", "train", word, word)
+    assert [listing.x[:, 0].tolist() for listing in read_parts(spec_of(path, path))] == [[0, 1], [2, 3]]
+
+
+def parts_of(folder, packed, layouts):
+    """Class folders cat and dog of two pictures below each of `layouts`, as a folder or a zip; its path."""
+    pictures(
+        folder, [layout.format(label) + f"/{i}.png" for layout in layouts for label in ("cat", "dog") for i in (0, 1)]
+    )
+    if not packed:
+        return folder
+    with zipfile.ZipFile(folder.with_suffix(".zip"), "w") as archive:
+        for file in sorted(folder.rglob("*.png")):
+            archive.write(file, file.relative_to(folder.parent))
+    return folder.with_suffix(".zip")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    "layouts",
+    [
+        ("train/{}", "test/{}"),
+        ("Training/{}", "Testing/{}"),
+        ("train/{}", "val/{}"),
+        ("train/{}", "test/{}", "valid/{}"),
+        ("{}/train", "{}/test"),
+        ("train/{}/deep", "test/{}/deep"),
+    ],
+)
+def test_folders_of_parts_are_the_parts_and_no_classes(tmp_path, packed, layouts):
+    path = parts_of(tmp_path / "data", packed, layouts)
+    parts = read_parts(spec_of(path, path))
+    assert [sorted(listing.y.tolist()) for listing in parts] == [["cat", "cat", "dog", "dog"]] * 2
+    assert all(listing.warnings for listing in parts)
+    assert any("validation" in warning.message for warning in parts[1].warnings) == (len(layouts) == 3)
+    assert packed or not {*parts[0].ids.tolist()} & {*parts[1].ids.tolist()}
+    with pytest.raises(SourceError) as caught:
+        read_parts(spec_of(path))
+    assert located(caught.value.problems) == [("conflicting-keys", path.name)]
+
+
+@pytest.mark.parametrize("tested", ["Testing", "test", "Val", "dev"])
+def test_a_root_has_its_parts_by_the_same_words(tmp_path, tested):
+    path = parts_of(tmp_path / "data", False, ("Training/{}", f"{tested}/{{}}"))
+    spec = DatasetSpec(root=path)
+    assert [source.path.name for source in (*spec.train, *spec.test)] == ["Training", tested]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    "layouts", [("real/train/{}", "real/test/{}", "sketch/train/{}", "sketch/test/{}"), ("real/{}", "sketch/{}")]
+)
+def test_domains_in_folders_with_and_without_parts(tmp_path, packed, layouts):
+    path = parts_of(tmp_path / "data", packed, layouts)
+    spec = spec_of(path, path, using=("real", "sketch"))
+    for listing in read_parts(spec):
+        assert {*listing.y.tolist()} == {"cat", "dog"}
+        assert {*listing.domains.tolist()} == {"real", "sketch"}
+    unnamed = read_parts(spec_of(path, path))[0]
+    assert any("using: [real, sketch]" in warning.message for warning in unnamed.warnings)
+    with pytest.raises(SourceError) as caught:
+        read_parts(spec_of(path, path, using=("real", "sketsh")))
+    assert {problem.code for problem in caught.value.problems} == {"unknown-domain"}
+    assert "sketch" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("layouts", "using", "refused"),
+    [
+        (("train", "test"), (), True),  # no class folders
+        (("train/{}", "test/{}", "extra/{}"), (), True),
+        (("train/{}", "bus/{}"), (), False),
+        (("train/{}", "test/{}"), ("train", "test"), False),
+    ],
+)
+def test_what_may_be_parts_or_classes_is_refused_and_what_is_named_is_not(tmp_path, layouts, using, refused):
+    path = parts_of(tmp_path / "data", False, layouts)
+    spec = spec_of(path, path, using=using)
+    if refused:
+        assert refusal(spec) == [("ambiguous-data", "data")]
+    else:
+        assert len(read_parts(spec)[0]) == 8
 
 
 def test_a_column_split_of_other_words_is_a_column(tmp_path):
