@@ -93,7 +93,7 @@ def test_validate_tells_what_is_wrong_with_options(tmp_path: Path, options: str,
         (
             "ByBrightness",
             edited(DOCUMENTED, "np.argsort", "np.argsorts"),
-            "mine.py:36: AttributeError: module 'numpy' has no attribute 'argsorts'",
+            "mine.py:38: AttributeError: module 'numpy' has no attribute 'argsorts'",
         ),
         (
             "ByBrightness",

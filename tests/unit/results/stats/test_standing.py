@@ -190,6 +190,6 @@ def test_the_page_on_statistics_shows_what_its_code_gives() -> None:
     exec(code, names)
     value, said = code.strip().splitlines()[-1].split("  # ")
     assert str(eval(value, names)) == said
-    margins = [f"{margin:.4f}".removeprefix("0") for margin in names["found"].pairs.margin]
+    margins = [f"{margin:.4f}".removeprefix("0") for margin in names["table"].pairs.margin]
     for pair, margin in zip(("a - b", "a - c", "b - c"), margins, strict=True):
         assert f"{pair}: {margin}" in page
