@@ -33,21 +33,21 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Li
     if not names:
         message = f"holds no pictures; expected <class>/<picture> with {one_line(PICTURE_SUFFIXES)}."
         raise SourceError.single(message, Location(path), "empty-dataset")
-    found = class_folders([PurePosixPath(*name.parts[around:]) for name in names], path, spec, part)
+    images = class_folders([PurePosixPath(*name.parts[around:]) for name in names], path, spec, part)
     prefix = PurePosixPath(*names[0].parts[:around])
-    columns = ("image", "label", *(["domain"] if any(found.domains) else []))
-    grid = Grid(path, columns, partial(_blocks, path, prefix, found), warnings=found.warnings)
-    return table_listing(grid, spec, part).noted(marks=found.marks)
+    columns = ("image", "label", *(["domain"] if any(images.domains) else []))
+    grid = Grid(path, columns, partial(_blocks, path, prefix, images), warnings=images.warnings)
+    return table_listing(grid, spec, part).noted(marks=images.marks)
 
 
 def _blocks(
-    path: Path, prefix: PurePosixPath, found: ClassFolders, columns: Sequence[str]
+    path: Path, prefix: PurePosixPath, images: ClassFolders, columns: Sequence[str]
 ) -> Iterator[Mapping[str, list[Any]]]:
     with zipfile.ZipFile(path) as file:
-        for start in range(0, len(found.names), _BLOCK):
+        for start in range(0, len(images.names), _BLOCK):
             rows = slice(start, start + _BLOCK)
-            images = [file.read(str(prefix / name)) for name in found.names[rows]] if "image" in columns else []
-            yield {"image": images, "label": list(found.classes[rows]), "domain": list(found.domains[rows])}
+            pixels = [file.read(str(prefix / name)) for name in images.names[rows]] if "image" in columns else []
+            yield {"image": pixels, "label": list(images.classes[rows]), "domain": list(images.domains[rows])}
 
 
 FORMS = (Door((".zip",), _read, fields=False),)

@@ -51,7 +51,7 @@ def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str)
     if not names:
         message = f"holds no pictures; expected <class>/<picture> with {one_line(PICTURE_SUFFIXES)}."
         raise SourceError.single(message, Location(path), "empty-dataset")
-    found = class_folders(names, path, spec, part)
+    by_class = class_folders(names, path, spec, part)
     warnings = []
     if left_out:
         message = (
@@ -61,13 +61,13 @@ def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str)
         warnings.append(doubt(message, Location(path)))
     return Listing(
         form="files",
-        x=column([os.fspath(path / name) for name in found.names]),
+        x=column([os.fspath(path / name) for name in by_class.names]),
         label_form="class",
-        y=column(found.classes),
-        ids=np.array([name.as_posix() for name in found.names], dtype=str),
-        domains=column([""] * len(found.names)),
+        y=column(by_class.classes),
+        ids=np.array([name.as_posix() for name in by_class.names], dtype=str),
+        domains=column([""] * len(by_class.names)),
         sources=(path,),
-        warnings=(*warnings, *found.warnings),
+        warnings=(*warnings, *by_class.warnings),
     )
 
 
@@ -106,8 +106,8 @@ def class_folders(names: Sequence[PurePath], path: Path, spec: DatasetSpec, part
             f"`using: {yaml_list(outer)}`."
         )
         warnings.append(doubt(message, Location(path)))
-    known = outer if outer and spec.using else spec.using  # names that are misspelt in `using` have near ones
-    domains = [name.parts[0] if name.parts[0] in known else "" for name in inside]
+    outermost = outer if outer and spec.using else spec.using  # names that are misspelt in `using` have near ones
+    domains = [name.parts[0] if name.parts[0] in outermost else "" for name in inside]
     return ClassFolders(names, [str(label) for label in labels], domains, tuple(warnings), marks)
 
 
@@ -172,9 +172,9 @@ def _part_warnings(
         )
         raise SourceError.single(message, Location(path), "missing-data")
     if len(parts) > 1:
-        own = one_line(sorted(folder for folder in parts if parts[folder] == part))
+        named = one_line(sorted(folder for folder in parts if parts[folder] == part))
         message = (
-            f"{counts[part]} of {len(folders)} images are of the {part} part by the folder {own}, and the others are "
+            f"{counts[part]} of {len(folders)} images are of the {part} part by the folder {named}, and the others are "
             "left out. If the folders are no parts of a dataset, rename them."
         )
         yield doubt(message, Location(path))
