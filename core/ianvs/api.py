@@ -19,6 +19,7 @@ from ianvs.results.comparing.merging import Merged, merge_workspaces
 from ianvs.results.comparing.sides import read_side, stored_results
 from ianvs.results.exports.exporting import export_results
 from ianvs.results.plots import write_plots
+from ianvs.results.report.values import slug
 from ianvs.results.stored import Results, load_results
 from ianvs.results.stored.provenance import collect
 from ianvs.results.write_all_reports import write_all_reports
@@ -218,7 +219,7 @@ def plot(
 
     Args:
         path: A job file, its folder, or the name of a shipped job.
-        out: The folder to write to; None: rank/plots of the job.
+        out: The folder to write to; None: rank/plots of the job, with `only` a folder for that selection in it.
         over: A hyperparameter for the horizontal axis; None: the rounds.
         metric: The metric to draw; None: the first.
         formats: Formats of the files, such as "svg" and "pdf".
@@ -229,6 +230,8 @@ def plot(
     """
     results = _stored_results(path, False, options)
     folder = report_folder(results.workspace / results.name) / "plots" if out is None else Path(out)
+    if out is None and options.get("only"):
+        folder /= slug(str(options["only"]))  # the figure of all rows stays
     return write_plots(results, folder, over=over, metric=metric, formats=formats)
 
 

@@ -9,6 +9,7 @@ import hashlib
 import importlib
 import importlib.util
 import os
+import re
 import sys
 import tempfile
 import traceback
@@ -332,7 +333,7 @@ def _pick(module: ModuleType, name: str, where: str) -> Any:
 
 def cause(error: BaseException, path: Path | None) -> str:
     """One line: where in the author's code, which error, what it said."""
-    message = shortened(f"{type(error).__name__}: {error}")
+    message = shortened(f"{type(error).__name__}: {_PRIVATE_NAMES.sub('', str(error))}")
     if isinstance(error, SyntaxError):
         return f"{shown_path(error.filename or path or '?')}:{error.lineno}:{error.offset}: SyntaxError: {error.msg}"
     if isinstance(error, ModuleNotFoundError) and error.name:
@@ -344,6 +345,7 @@ def cause(error: BaseException, path: Path | None) -> str:
     return f"{place}: {message}"
 
 
+_PRIVATE_NAMES = re.compile(rf"\b(?:{_UNIQUE}|author_)\w+\.(?=\w)")
 _PACKAGES = {
     "cv2": "opencv-python",
     "sklearn": "scikit-learn",
@@ -356,8 +358,11 @@ _PACKAGES = {
 
 def how_to_install(module: str, python: Path | str | None = None) -> str:
     """A sentence on a module that an import lacks. python: the interpreter that lacks it, if it is not this one."""
-    top = module.partition(".")[0]
+    top, _, rest = module.partition(".")
+    if top.startswith((_UNIQUE, "author_")):  # the author's own package, by the name that it is imported under
+        return f"An import beginning with '.' needs {rest.replace('.', '/')}.py, which is not in the plugin's package"
     if top == PACKAGE.name:
         return f"{PACKAGE.name} has no module of that name"
     command = f"{'python' if python is None else shown_path(python)} -m pip install {_PACKAGES.get(top, top)}"
-    return f"Install the package that has it (`{command}`); a module of your own goes beside the plugin's file"
+    own = f"a module of your own goes beside the plugin's file, and a `url` names it by its path (./{top}.py)"
+    return f"Install the package that has it (`{command}`); {own}"

@@ -1,5 +1,6 @@
 """Variables in paths, where paths are looked for, and names of secrets."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -153,3 +154,12 @@ def test_the_variable_that_holds_a_secret_is_shown_and_a_default_beside_it_is_no
         "pat": HIDDEN,
     }
     assert hide_secrets("${KEY} is not set", given) == "${KEY} is not set"
+
+
+def test_an_interpreter_is_named_by_a_variable_like_any_path(files):
+    files.change("algorithm.yaml", "  modules:", "  python: ${MY_PYTHON}\n  modules:")
+    [algorithm] = files.load(environment={"MY_PYTHON": sys.executable}).algorithms
+    assert algorithm.python == Path(sys.executable)
+    files.change("algorithm.yaml", "${MY_PYTHON}", f"${{UNSET:-{sys.executable}}}")
+    [algorithm] = files.load().algorithms
+    assert algorithm.python == Path(sys.executable)

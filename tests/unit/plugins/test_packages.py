@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ianvs.base.errors import PluginError
 from ianvs.plugins.authors_files import imports_from
 from ianvs.plugins.loader import load, load_once
 from ianvs.plugins.source import authors_sources, source_of
@@ -150,3 +151,11 @@ def test_its_objects_can_be_pickled_and_what_it_imports_late_is_its_own(tmp_path
         again = pickle.loads(pickle.dumps(build()))
         assert (type(again), again.late()) == (build, "later")
     assert {"method.py", "base.py", "later.py"} == set(source_of(str(tmp_path / "approach/method.py"), "Method"))
+
+
+def test_a_missing_module_of_the_authors_own_package_is_a_file_and_no_package_to_install(tmp_path: Path) -> None:
+    (tmp_path / "method.py").write_text(METHOD)
+    with pytest.raises(PluginError) as caught:
+        load(str(tmp_path / "method.py"), "Method")
+    assert "base.py" in str(caught.value)
+    assert "pip install" not in str(caught.value)

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo
 from ianvs.base.errors import InvalidValue
 from ianvs.config.models.base import lookup_of, path_text
 from ianvs.config.models.section import PlacedSpec
+from ianvs.config.paths import expand
 
 FOLDER = "environments"
 """Where a workspace keeps the environments that `ianvs prepare` has made."""
@@ -21,9 +22,10 @@ def _interpreter(value: object, info: ValidationInfo) -> Path | None:
     """An absolute path. Its last part is not followed: that of a virtual environment is a link."""
     if value in (None, ""):
         return None
-    text = path_text(value)
-    lookup_of(info).find(text)
-    path = lookup_of(info).find(os.path.dirname(text) or ".", "folder") / Path(text).name  # noqa: PTH120
+    text, lookup = path_text(value), lookup_of(info)
+    lookup.find(text)
+    folder, name = os.path.split(expand(text, lookup.environment))
+    path = lookup.find(folder or ".", "folder") / name
     if not os.access(path, os.X_OK):
         raise InvalidValue(
             f"'{text}' can't be executed. Write the path of a python interpreter, such as venv/bin/python.",

@@ -64,7 +64,7 @@ def difference_text(difference: Difference | None) -> str:
     if difference.low is None or difference.high is None:
         return "equal" if difference.mean == 0 else signed_number(difference.mean, 4)
     margin = difference.high - difference.mean
-    for decimals in range(decimals_for(margin), 12):
+    for decimals in range(min(decimals_for(margin), 11), 12):
         mean, reach = signed_number(difference.mean, decimals), shown_number(margin, decimals)
         if np.sign(abs(float(mean)) - float(reach)) == np.sign(abs(difference.mean) - margin):
             break

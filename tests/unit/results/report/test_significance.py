@@ -116,6 +116,7 @@ def test_the_table_and_every_chart_say_what_the_pairs_say(tmp_path: Path) -> Non
     assert difference_text(Difference(0.05479, -0.0001, 0.10968, separated=False)) == "+0.0548 ± 0.0549"
     assert difference_text(Difference(0.3333333, 0.1, 0.5666667, separated=True)) == "+0.33 ± 0.23"
     assert difference_text(Difference(0.0, None, None, separated=False)) == "equal"
+    assert difference_text(Difference(0.3, 0.3 - 1e-16, 0.3 + 1e-16, separated=True)).startswith("+0.3")  # rounding
     write_reports(
         table, cases(loser=0.2, equal=0.61, even=0.605, winner=0.625), RankSpec((("accuracy", True),)), tmp_path
     )
