@@ -33,7 +33,7 @@ def exam_text(name: str, exam: Exam) -> str:
 def _rules(exam: Exam) -> list[str]:
     rules, stream = exam.rules, exam.stream
     shape, layout = exam.dataset.train.x.shape[1:], exam.dataset.layout
-    shown = {True: "told", False: "hidden"}
+    shown = {True: "shown", False: "hidden"}
     spaces = {"all": "all classes", "seen": "the classes seen so far", "task": "the classes of the task"}
     lines = [
         f"task identity: {shown[rules.task_in_training]} in training, {shown[rules.task_in_testing]} in testing",
@@ -57,6 +57,6 @@ def _classes(exam: Exam, part: Round | TestSet) -> str:
 
 def _training_labels(round_: Round) -> str:
     if round_.labels is None:
-        return "told"
+        return "shown"
     withheld = int((round_.labels == -1).sum())
     return "withheld" if withheld == len(round_.labels) else f"changed, {withheld} withheld"
