@@ -6,6 +6,7 @@ reader, which says what is wrong and where.
 
 import csv
 import io
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,14 +19,23 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.cells import is_number
 from ianvs.exam.data.conversation_forms import Forms
 from ianvs.exam.data.conversations import holds_conversations, read_conversations
-from ianvs.exam.data.csv_headers import column_names, csv_header, delimiter_note, delimiter_of, header_of
-from ianvs.exam.data.grids import Cells, Grid, chosen_columns, domain_column, label_column, rows_of
+from ianvs.exam.data.csv_headers import (
+    column_names,
+    csv_header,
+    delimiter_note,
+    delimiter_of,
+    header_of,
+    separator_line,
+)
+from ianvs.exam.data.grids import LABEL_COLUMNS, Cells, Grid, chosen_columns, domain_column, label_column, rows_of
 from ianvs.exam.data.index import read_text
 from ianvs.exam.data.listing import Listing, SourceError, summary
 from ianvs.exam.data.records import Records
 from ianvs.exam.data.row_numbers import feature_names
 from ianvs.exam.data.tables import table_listing
 
+_LOOKED_AT = 100  # cells of a column from which decimal commas are told
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 WORTH_ARROW = 2**20  # bytes; loading pyarrow for less would cost more than it saves
 _BLOCK = 1 << 22  # bytes that are parsed at a time; some blocks are read ahead
 
@@ -36,15 +46,15 @@ def read_csv(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) ->
         if (quick := _read_with_arrow(path, spec)) is not None:
             with suppress(ImportError, ValueError, OSError):  # pyarrow's are among them
                 return table_listing(quick, spec, part)
-        return table_listing(_read_all_cells(path), spec, part)
-    grid = _read_all_cells(path)
+        return table_listing(_read_all_cells(path, spec), spec, part)
+    grid = _read_all_cells(path, spec)
     [block] = grid.blocks(grid.columns)
     records = Records(path, tuple(rows_of(block)), (), tuple(grid.lines or ()))
     talk = not (spec.input or spec.label) and holds_conversations(records, spec)
     return read_conversations(records, spec) if talk else table_listing(grid, spec, part)
 
 
-def _read_all_cells(path: Path) -> Grid:
+def _read_all_cells(path: Path, spec: DatasetSpec) -> Grid:
     """All cells, as texts."""
     text = read_text(path)
     delimiter = delimiter_of(path, header_of(path))
@@ -53,12 +63,15 @@ def _read_all_cells(path: Path) -> Grid:
     lines: list[int] = []
     problems: list[ValidationError] = []
     columns: tuple[str, ...] = ()
+    rows_before_header = False
     try:
         for cells in reader:
             if not any(cell.strip() for cell in cells):
                 continue
             if not columns:
-                columns = column_names(cells)
+                if rows_before_header or separator_line(delimiter.join(cells)) is None:
+                    columns = column_names(cells)
+                rows_before_header = True
                 continue
             if len(cells) != len(columns):
                 message = f"{len(cells)} cells, but the header names {len(columns)} columns ({one_line(columns)})."
@@ -78,7 +91,11 @@ def _read_all_cells(path: Path) -> Grid:
     if not rows:
         raise SourceError.single("has no samples.", Location(path), "empty-dataset")
     whole: dict[str, Cells] = {name: list(cells) for name, cells in zip(columns, zip(*rows, strict=True), strict=True)}
-    comma = delimiter != "," and any(_decimal_comma(cell) for cells in whole.values() for cell in cells[:100])
+    if delimiter == ",":
+        labels = {*(spec.label if isinstance(spec.label, tuple) else [spec.label]), *LABEL_COLUMNS}
+        comma = _have_quoted_decimals([cells for name, cells in whole.items() if not {name, name.casefold()} & labels])
+    else:
+        comma = any(_decimal_comma(cell) for cells in whole.values() for cell in cells[:_LOOKED_AT])
     note = delimiter_note(path, delimiter, comma)
     return Grid(path, columns, partial(_whole, whole), lines, comma=comma, warnings=(note,) if note else ())
 
@@ -89,6 +106,23 @@ def _whole(cells: Mapping[str, Cells], names: Sequence[str]) -> Iterator[Mapping
 
 def _decimal_comma(cell: Any) -> bool:
     return "," in cell and is_number(cell.replace(",", "."))
+
+
+def _have_quoted_decimals(columns: Sequence[Cells]) -> bool:
+    """Whether quoted numbers of a csv with commas between its cells have decimal commas: "0,126", but not "1,234".
+
+    One of them has to be no number with commas between thousands, and none may have a decimal point.
+    """
+    cells = [column[:_LOOKED_AT] for column in columns]
+    numeric = [
+        column
+        for column in cells
+        if all(not cell.strip() or _decimal_comma(cell) or is_number(cell) for cell in column)
+    ]
+    written = [cell.strip() for column in numeric for cell in column]
+    return any(_decimal_comma(cell) and not _THOUSANDS.fullmatch(cell) for cell in written) and not any(
+        "." in cell for cell in written
+    )
 
 
 def _read_with_arrow(path: Path, spec: DatasetSpec) -> Grid | None:

@@ -11,13 +11,31 @@ from ianvs.exam.data.index import suffix_of, text_lines
 from ianvs.exam.data.listing import doubt
 
 _PLAIN = re.compile(r"(?!(true|false|null)$)[A-Za-z_]\w*", re.ASCII | re.IGNORECASE)
+_SEPARATOR = re.compile(r'\ufeff?"?sep=(.)"?[\s,;]*', re.IGNORECASE)
 _DELIMITERS = (",", ";", "\t", "|")
 _IN_WORDS = {";": "';'", "\t": "tabs", "|": "'|'"}
 
 
 def header_of(path: Path) -> str:
-    """The first line of a csv or tsv file that is not blank. Raises SourceError for a file that can't be read."""
-    return next((text for text in text_lines(path) if text.strip()), "")
+    """The header of a csv or tsv file, without Excel's line `sep=;`. Raises SourceError for an unreadable file."""
+    return _header(path)[1]
+
+
+def _header(path: Path) -> tuple[int, str, str | None]:
+    """(line, text, separator that the line `sep=;` before it tells) of a header; (0, "", None) of an empty file."""
+    separator = None
+    for number, text in enumerate(text_lines(path), start=1):
+        if separator is None and (separator := separator_line(text)) is not None:
+            continue
+        if text.strip():
+            return number, text, separator
+    return 0, "", separator
+
+
+def separator_line(text: str) -> str | None:
+    """The separator in a line `sep=;`, which Excel writes and reads before the header; None of any other line."""
+    match = _SEPARATOR.fullmatch(text.rstrip("\r\n"))
+    return match[1] if match else None
 
 
 def csv_header(path: Path) -> tuple[str, ...]:
@@ -27,7 +45,9 @@ def csv_header(path: Path) -> tuple[str, ...]:
 
 
 def delimiter_of(path: Path, header: str) -> str:
-    """What parts the cells of a csv: a comma, unless the header has none and is parted by something else."""
+    """What parts the cells: the mark of a line `sep=;`, else a comma unless another mark alone parts the header."""
+    if (separator := _header(path)[2]) is not None:
+        return separator
     if suffix_of(path) == ".tsv":
         return "\t"
     counts = {mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in _DELIMITERS}
@@ -35,12 +55,15 @@ def delimiter_of(path: Path, header: str) -> str:
 
 
 def delimiter_note(path: Path, delimiter: str, decimal_commas: bool) -> ValidationError | None:
-    """What a user should know of a csv that is parted by something else than commas."""
-    if delimiter == "," or suffix_of(path) == ".tsv":
+    """What a user should know of a csv that is parted by something else than commas, or has commas in numbers."""
+    usual = delimiter == "," or suffix_of(path) == ".tsv"
+    if usual and not (delimiter == "," and decimal_commas):
         return None
-    commas = " and its decimals have commas: both are read so" if decimal_commas else ", and are read so"
-    message = f"its cells are parted by {_IN_WORDS[delimiter]}{commas}. Nothing has to be done."
-    return doubt(message, Location(path, 1, 1))
+    message = "its quoted numbers have decimal commas, and are read so"
+    if not usual:
+        commas = " and its decimals have commas: both are read so" if decimal_commas else ", and are read so"
+        message = f"its cells are parted by {_IN_WORDS.get(delimiter, repr(delimiter))}{commas}"
+    return doubt(f"{message}. Nothing has to be done.", Location(path, 1, 1))
 
 
 def column_names(header: Sequence[str]) -> tuple[str, ...]:
@@ -59,8 +82,7 @@ def column_place(path: Path, name: str, line: int) -> Location:
     """Where a table names a column: in the header of a csv; else the line of its first record, 0 without lines."""
     if suffix_of(path) not in (".csv", ".tsv"):
         return Location.of_line(path, line)
-    lines = enumerate(text_lines(path), start=1)
-    number, header = next(((number, text) for number, text in lines if text.strip()), (0, ""))
+    number, header, _ = _header(path)
     delimiter = delimiter_of(path, header)
     starts, quoted = [0], False
     for position, character in enumerate(header):

@@ -28,6 +28,7 @@ ABOUT = {"topic": "topics", "fact": "facts", "feedback": "feedback"}
 
 Cells = NDArray[Any] | list[Any]
 """Some cells of a column: numbers as an array (n, ...), anything else as a list."""
+_MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil", "missing", "unknown", "?", "-", "--", "."}
 _LOOKED_AT = 100  # cells of a column from which it is told whether it holds numbers
 
 
@@ -212,18 +213,28 @@ def _no_samples(grid: Grid, features: Sequence[str], odd: str | None) -> Validat
 
 
 def no_number(grid: Grid, row: int, name: str, cell: object, features: Sequence[str] | None = None) -> ValidationError:
-    """What is said of the first cell of a column of features that holds no number."""
+    """Return the error of the first cell of a column of features that holds no number.
+
+    If most of its cells are numbers, or the others are missing values, the cell is wrong, else the choice of columns.
+    """
     cells = listed(grid.cells(name))
-    if text_of("" if isinstance(cell, list | dict | bytes) else cell) or not any(map(grid.is_number, cells)):
-        others = list(grid.columns) if features is None else features
-        return _no_sample_column(grid, others, (row, name, cell))
-    empty = sum(1 for other in cells if not grid.is_number(other) and (other is None or not str(other).strip()))
-    more = f" ({empty} rows are so)" if empty > 1 else ""
+    others = [other for other in cells if not grid.is_number(other)]
+    missing = [other for other in others if _is_missing(other)]
+    if len(others) == len(cells) or (len(missing) < len(others) and 2 * len(others) >= len(cells)):
+        return _no_sample_column(grid, list(grid.columns) if features is None else features, (row, name, cell))
+    more = f" ({len(others)} rows are so)" if len(others) > 1 else ""
+    text = str(cell).strip() if isinstance(cell, str) else "" if cell is None else repr(cell)
+    holds = f"holds {text!r}, which is not a number" if text else "is empty"
     return grid.slip(
         row,
-        f"the column '{name}' is empty{more}; a feature has a number in each row. Fill it, take the row out, or list "
+        f"the column '{name}' {holds}{more}; a feature has a number in each row. Fill it, take the row out, or list "
         "the columns that are features by `input: [...]` in the dataset.",
     )
+
+
+def _is_missing(cell: object) -> bool:
+    """Whether a cell is empty, or holds what people and programs write for a missing number."""
+    return cell is None or (isinstance(cell, str) and cell.strip().casefold() in _MISSING)
 
 
 def _no_sample_column(grid: Grid, features: Sequence[str], odd: tuple[int, str, object] | None) -> ValidationError:

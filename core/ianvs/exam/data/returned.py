@@ -211,8 +211,7 @@ def _share_out(train: Path, test: Path, spec: DatasetSpec) -> None:
     domains = np.array([str(json.loads(line).get("domain", "")) for line in lines] or [""] * len(arrays["x.npy"]))
     domains, labels = arrays.get("domain.npy", domains), arrays.get("y.npy", np.zeros(0))
     classes = labels.ndim == 1 and labels.dtype.kind != "f"  # else there are none whose shares are to be kept
-    share = spec.test_share or 0.0
-    shared = shared_out(labels.tolist(), classes, domains.tolist(), share, spec.test_seed)
+    shared = shared_out(labels.tolist(), classes, domains.tolist(), spec)
     for folder, taken in zip((train, test), shared, strict=True):
         for name, array in arrays.items():
             _save(folder / name, array[taken])

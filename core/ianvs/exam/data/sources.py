@@ -37,7 +37,7 @@ def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
     else:
         whole = _read_whole(spec, "train")
         classes, domains = whole.label_form == "class" and spec.data_type is None, {*whole.domains.tolist()}
-        rest, taken = shared_out(whole.y, classes, whole.domains.tolist(), spec.test_share, spec.test_seed)
+        rest, taken = shared_out(whole.y, classes, whole.domains.tolist(), spec)
         train, test = whole.take(rest), whole.take(taken)
         if classes and (untested := _untested_classes_warning(train, test, spec)) is not None:
             train = train.noted([untested])
@@ -72,16 +72,28 @@ def read_part(spec: DatasetSpec, part: str) -> Listing:
 
 
 def shared_out(
-    labels: Iterable[Any], classes: bool, domains: Sequence[str], share: float, seed: int
+    labels: Iterable[Any], classes: bool, domains: Sequence[str], spec: DatasetSpec
 ) -> tuple[Positions, Positions]:
     """Positions of the training and of the test part; every class of every domain gives about the same share.
 
-    labels: (N,) classes if `classes`, else they don't count. domains: (N,) names.
+    labels: (N,) classes if `classes`, else they don't count. domains: (N,) names. Raises SourceError if the share
+    is too small for a single test sample.
     """
+    share = spec.test_share or 0.0
     groups: dict[object, int] = {}
     pairs = zip(domains, labels if classes else domains, strict=True)
     group = np.fromiter((groups.setdefault(pair, len(groups)) for pair in pairs), np.int64, len(domains))
-    return stratified_split(group, len(group), share, np.random.default_rng(seed))
+    rest, taken = stratified_split(group, len(group), share, np.random.default_rng(spec.test_seed))
+    if len(taken) or not len(group):
+        return rest, taken
+    if len(groups) == len(group):
+        why = f"each {'class' if classes else 'domain'} has a single sample, which is trained on"
+        remedy = f"Give more samples{' of each class' if classes else ''}"
+    else:
+        why = f"{share:g} of {len(group)} samples are none"
+        remedy = f"Raise it to {max(1 / len(group), 0.01):.2g} or more, give more samples"
+    message = f"`test_share` draws no test sample: {why}. {remedy}, or name the test part by `test_data`."
+    raise SourceError.single(message, spec.places.get("test_share", spec.place), "missing-data")
 
 
 def _read_whole(spec: DatasetSpec, part: str) -> Listing:

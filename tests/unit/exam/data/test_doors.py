@@ -136,6 +136,47 @@ def test_cells_may_be_parted_by_other_marks_and_decimals_by_commas(mark, called,
     assert [str(one) for one in data.checked(spec, tmp_path / "cache").problems if "parted" in one.message] == []
 
 
+@pytest.mark.parametrize(
+    ("text", "noted"),
+    [
+        ("sep=;\na;b;label\n0,5;1;x\n1,5;2;y\n", True),
+        ("sep=,\na,b,label\n0.5,1,x\n1.5,2,y\n", False),
+        ('"sep=:"\na:b:label\n0.5:1:x\n1.5:2:y\n', True),
+        ('a,b,label\n"0,5",1,x\n"1,5",2,y\n', True),
+        ("\ufeffSEP=\t\n\na\tb\tlabel\n0.5\t1\tx\n1.5\t2\ty\n", True),
+    ],
+)
+def test_a_csv_as_spreadsheets_write_it(tmp_path, text, noted):
+    (tmp_path / "t.csv").write_text(text)
+    train, _ = read_parts(spec_of(tmp_path / "t.csv", tmp_path / "t.csv"))
+    assert (train.x.tolist(), train.y.tolist()) == ([[0.5, 1], [1.5, 2]], ["x", "y"])
+    assert (train.features, bool(recorded(train.warnings))) == (("a", "b"), noted)
+
+
+def test_places_in_a_csv_with_its_separator_are_those_of_the_file(tmp_path):
+    (tmp_path / "t.csv").write_text("sep=;\na;split;label\n1;train;x\n2;test;y\n3;train;\n")
+    assert refusal(spec_of(tmp_path / "t.csv", tmp_path / "t.csv")) == [("invalid-record", "t.csv:5:1")]
+    (tmp_path / "t.csv").write_text("sep=;\na;split;label\n1;train;x\n2;test;y\n")
+    assert refusal(spec_of(tmp_path / "t.csv")) == [("conflicting-keys", "t.csv:2:3")]
+
+
+@pytest.mark.parametrize("cells", [('"1,234"', '"2,345"'), ('"0,5"', "1.5")])
+def test_quoted_commas_that_may_part_thousands_are_refused(tmp_path, cells):
+    (tmp_path / "t.csv").write_text("a,label\n" + "".join(f"{cell},x\n" for cell in cells))
+    assert refusal(spec_of(tmp_path / "t.csv", tmp_path / "t.csv")) == [("missing-column", "t.csv:2:1")]
+
+
+@pytest.mark.parametrize("cell", ["NA", "?", "-", "n/a", "o.5"])
+def test_a_cell_without_a_number_is_told_with_its_line(tmp_path, cell):
+    (tmp_path / "t.csv").write_text(f"a,b,label\n1,1,x\n2,{cell},y\n3,2,x\n")
+    assert refusal(spec_of(tmp_path / "t.csv", tmp_path / "t.csv")) == [("invalid-record", "t.csv:3:1")]
+
+
+def test_a_column_of_few_numbers_among_missing_ones_is_numeric(tmp_path):
+    (tmp_path / "t.csv").write_text("a,label\nNA,x\nNA,y\n3,x\n")
+    assert refusal(spec_of(tmp_path / "t.csv", tmp_path / "t.csv")) == [("invalid-record", "t.csv:2:1")]
+
+
 def test_a_comma_between_thousands_is_no_decimal_comma(tmp_path):
     (tmp_path / "t.csv").write_text("a;label\n1.234,5;x\n2;y\n")
     assert refusal(spec_of(tmp_path / "t.csv")) == [("missing-column", "t.csv:2:1")]
@@ -370,6 +411,20 @@ def test_what_no_door_reads_is_told_with_the_way_out(tmp_path):
         read_parts(spec_of(tmp_path / "t.mat", tmp_path / "t.mat"))
     assert recorded(caught.value.problems) == [("wrong-path-type", "t.mat")]
     assert "url: ./mine.py" in caught.value.problems[0].message
+
+
+@pytest.mark.parametrize(("labels", "share"), [(["x", "y"], 0.2), (["x"] * 20 + ["y"] * 20, 0.001), (["x"], 0.9)])
+def test_a_share_that_draws_no_test_sample_at_all_is_refused(tmp_path, labels, share):
+    (tmp_path / "t.csv").write_text("a,label\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels)))
+    assert refusal(spec_of(tmp_path / "t.csv", test_share=share)) == [("missing-data", "")]
+
+
+def test_the_share_that_the_message_names_draws_a_sample(tmp_path):
+    (tmp_path / "t.csv").write_text("a,label\n" + "".join(f"{i},{'xy'[i % 2]}\n" for i in range(36)))
+    with pytest.raises(SourceError) as caught:
+        read_parts(spec_of(tmp_path / "t.csv", test_share=0.001))
+    share = float(str(caught.value).partition("Raise it to ")[2].split()[0])
+    assert len(read_parts(spec_of(tmp_path / "t.csv", test_share=share))[1]) == 1
 
 
 def test_a_class_that_no_test_sample_is_drawn_of_is_told_with_the_share_that_does(tmp_path):
