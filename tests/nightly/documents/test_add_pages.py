@@ -102,8 +102,8 @@ def test_metrics_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.slow
 def test_a_paradigm(tmp_path: Path) -> None:
-    [found] = run(tmp_path, "A paradigm", "anew.py")
-    assert found.case.paradigm == "Anew"
+    [found] = run(tmp_path, "A paradigm", "restart.py")
+    assert found.case.paradigm == "RestartEachRound"
     assert [round_.measures for round_ in found.rounds] == [{}, {"restarts": 2.0}, {"restarts": 2.0}]
     assert "Restarts" in (tmp_path / "ws" / "page" / "rank" / "leaderboard.md").read_text()
 
