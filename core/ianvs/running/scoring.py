@@ -247,7 +247,7 @@ class _Known:
 
     def seen(self, stored: Mapping[Asked, Predictions], key: Asked, rounds: int) -> EvaluationRecord | None:
         """What is known of a test set after so many `rounds`; None where it was not asked."""
-        record, j, sheet = self.record, key.test, self.record.sheet(key.test)
+        record, j, sheet = self.record, key.test, self.record.batch(key.test)
         predictions = stored.get(Asked(sheet, key.samples))
         if predictions is None:
             return None
@@ -266,7 +266,7 @@ class _Known:
         )
         whole = None if self.every is None else self.every[sheet]
         seen_record = self.kind.record(about, self.truth[sheet] if whole is None else whole, predictions)
-        if len(record.sheets) > 1 and not any(record.sheets) and (count := _size(seen_record)):
+        if len(record.batches) > 1 and not any(record.batches) and (count := _size(seen_record)):
             seen_record = replace(seen_record, positions=np.arange(count))
         return PartialRecord.select(seen_record, self.rows[j]) if j in self.rows else seen_record
 

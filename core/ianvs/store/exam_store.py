@@ -19,7 +19,7 @@ from ianvs.base.errors import DamagedError
 from ianvs.store.checksummed_json import as_record, checked, read_checksummed, write_checksummed
 from ianvs.store.files import replace_folder, write_json
 
-_LISTS = ("classes", "rounds", "tests", "notes", "shape", "sheets")
+_LISTS = ("classes", "rounds", "tests", "notes", "shape", "batches")
 
 _SHOWN_BEFORE = {"segmentation": "label pictures", "conversation": "replies"}
 
@@ -39,12 +39,12 @@ class ExamRecord:
     test_earlier: tuple[tuple[int, ...] | None, ...]  # those taught before the test set's own round, if it has one
     notes: tuple[str, ...]  # what a reader of results must know of the data
     shape: tuple[int, ...]  # of one sample
-    sheets: tuple[int, ...] = ()  # of each test set, which of those that are asked together it is on; (): its own
+    batches: tuple[int, ...] = ()  # index of the evaluation batch of each test set; () if each has its own
     shows: str = ""  # what reports draw of it (ianvs.exam.data_types.DataType)
 
-    def sheet(self, test: int) -> int:
+    def batch(self, test: int) -> int:
         """Return the index of a test set in stored predictions and in `ExamStore.truth`."""
-        return self.sheets[test] if self.sheets else test
+        return self.batches[test] if self.batches else test
 
 
 class ExamStore:
@@ -60,15 +60,15 @@ class ExamStore:
         return self.root / exam_id
 
     def lock(self, exam_id: str) -> FileLock:
-        """The right to write. It goes with the process that holds it, however that ends."""
+        """The right to write. The operating system releases it when the process ends."""
         locks = self.root / ".locks"  # beside the exams, as those of the cases
         locks.mkdir(parents=True, exist_ok=True)
         return FileLock(str(locks / f"{exam_id}.lock"))
 
-    def damage(self, exam_id: str, *, thoroughly: bool = False) -> str | None:
-        """A file of the exam that is gone, or not as it was stored; None: all is well. Relative to its folder.
+    def damaged_file(self, exam_id: str, *, thoroughly: bool = False) -> str | None:
+        """Return the name of a file of the exam that is missing or damaged; None if there is none.
 
-        thoroughly: files are read, not only looked at; see ianvs.base.digests.differs.
+        thoroughly: also compare checksums, not only sizes and times (ianvs.base.digests.has_changed).
         """
         try:
             stored = self._read(exam_id)
@@ -86,19 +86,25 @@ class ExamStore:
         record: ExamRecord,
         truth: list[NDArray[Any]],
         manifest: Mapping[str, object],
-        pictures: Sequence[NDArray[Any]] = (),
+        images: Sequence[NDArray[Any]] = (),
         rows: Mapping[int, NDArray[np.int64] | None] | None = None,
         columns: Sequence[Mapping[str, NDArray[Any]]] = (),
     ) -> None:
-        """truth[i]: labels of sheet i; of segmentation masks those of images[i], the first few of it.
+        """Store an exam.
 
-        images[i]: what its data type shows of it in reports (ianvs.exam.data_types.DataType.shown). rows: by test
-        set, where its samples are on its sheet, if it is not all of them. columns[i]: further columns of sheet i.
+        Args:
+            exam_id: Name of its folder.
+            record: Names and rules.
+            truth: [i] true labels of evaluation batch i; segmentation masks only of `images[i]`.
+            manifest: Names of all samples.
+            images: [i] what reports show of batch i (ianvs.exam.data_types.DataType.shown).
+            rows: Positions of a test set's samples in its batch, by test set; None if they are the whole batch.
+            columns: [i] further columns of batch i.
         """
         with replace_folder(self.folder(exam_id)) as folder:
             np.savez(folder / "truth.npz", **_numbered(truth))  # type: ignore[arg-type]
-            if pictures:
-                np.savez(folder / "pictures.npz", **_numbered(pictures))  # type: ignore[arg-type]
+            if images:
+                np.savez(folder / "pictures.npz", **_numbered(images))  # type: ignore[arg-type]
             if parts := {str(j): positions for j, positions in (rows or {}).items() if positions is not None}:
                 np.savez(folder / "rows.npz", **parts)  # type: ignore[arg-type]
             if named := {
@@ -107,58 +113,59 @@ class ExamStore:
                 np.savez(folder / "columns.npz", **named)  # type: ignore[arg-type]
             write_json(folder / "manifest.json", dict(manifest))
             files = {path.name: file_state(path) for path in sorted(folder.iterdir())}
-            write_checksummed(
-                folder / "exam.json", exam_id, {**vars(record), "rules": dict(record.rules), "files": files}
-            )
+            facts = {**vars(record), "rules": dict(record.rules), "sheets": record.batches, "files": files}
+            del facts["batches"]  # `sheets` is its name in files of all versions
+            write_checksummed(folder / "exam.json", exam_id, facts)
 
     def record(self, exam_id: str) -> ExamRecord | None:
-        """None: it is not there. Raises DamagedError."""
+        """Return the stored record; None if there is none. Raises DamagedError."""
         stored = self._read(exam_id)
         if stored is None:
             return None
-        stored = {"sheets": (), "shows": _SHOWN_BEFORE.get(stored["kind"], ""), **stored}  # of before ianvs 0.4
+        # Versions before 0.4 store neither.
+        stored = {"batches": stored.get("sheets", ()), "shows": _SHOWN_BEFORE.get(stored["kind"], ""), **stored}
         lists = {name: tuple(stored[name]) for name in _LISTS}
         for name in ("round_classes", "test_classes", "test_earlier"):
             lists[name] = tuple(None if part is None else tuple(part) for part in stored.get(name, ()))
         return as_record(ExamRecord, {**stored, **lists}, self.folder(exam_id) / "exam.json")
 
     def truth(self, exam_id: str) -> list[NDArray[Any]]:
-        """[i] the labels of sheet i, which nobody was handed; segmentation masks only of its first few samples.
+        """[i] true labels of evaluation batch i; segmentation masks only of its first few samples.
 
-        Raises DamagedError where they are not those that were stored.
+        Raises DamagedError if the file has changed.
         """
         return self._arrays(exam_id, "truth.npz")
 
     def rows(self, exam_id: str) -> dict[int, NDArray[np.int64]]:
-        """By test set, where its samples are on its sheet; those are left out that are all of it."""
+        """Positions of a test set's samples in its batch, by test set; left out if they are the whole batch."""
         stored = self._read(exam_id)
         if stored is None or "rows.npz" not in stored["files"]:
             return {}
         with np.load(checked(self.folder(exam_id) / "rows.npz", stored)) as arrays:
             return {int(name): arrays[name] for name in arrays.files}
 
-    def columns(self, exam_id: str, sheets: int) -> list[dict[str, NDArray[Any]]]:
-        """[i] further columns of sheet i, by name. Raises DamagedError where they are not those that were stored."""
-        by_sheet: list[dict[str, NDArray[Any]]] = [{} for _ in range(sheets)]
+    def columns(self, exam_id: str, batches: int) -> list[dict[str, NDArray[Any]]]:
+        """[i] further columns of evaluation batch i, by name. Raises DamagedError if the file has changed."""
+        by_batch: list[dict[str, NDArray[Any]]] = [{} for _ in range(batches)]
         stored = self._read(exam_id)
         if stored is None or "columns.npz" not in stored["files"]:
-            return by_sheet
+            return by_batch
         with np.load(checked(self.folder(exam_id) / "columns.npz", stored), allow_pickle=False) as arrays:
             for key in arrays.files:
-                sheet, _, name = key.partition("/")
-                by_sheet[int(sheet)][name] = arrays[key]
-        return by_sheet
+                batch, _, name = key.partition("/")
+                by_batch[int(batch)][name] = arrays[key]
+        return by_batch
 
     def pictures(self, exam_id: str) -> list[NDArray[Any]]:
-        """[i] (n, height, width, 3) uint8: the images that `truth` labels; of conversations what users said.
+        """[i] (n, height, width, 3) uint8: the images that `truth` labels; of conversations the user messages.
 
-        [] where nothing was kept.
+        [] if none are stored.
         """
         stored = self._read(exam_id)
         return self._arrays(exam_id, "pictures.npz") if stored and "pictures.npz" in stored["files"] else []
 
     def samples(self, exam_id: str) -> list[list[str]]:
-        """[j] the names of the samples of test set j. Raises DamagedError where they are not those that were stored."""
+        """[j] names of the samples of test set j. Raises DamagedError if the file has changed."""
         path = checked(self.folder(exam_id) / "manifest.json", self._read(exam_id))
         return [test["samples"] for test in json.loads(path.read_bytes())["tests"]]
 

@@ -101,7 +101,7 @@ class Asked:
             lambda parts: [],
             lambda chunk: None,
             tells=True,
-            hears=hears,
+            receives_feedback=hears,
         )
 
     def answer(self, chunk: int, labels) -> None:

@@ -92,7 +92,7 @@ class Source:
             return None
         exam = identity["exam_id"]
         if exam not in self._damage:
-            damage = self.exams.damage(exam, thoroughly=True)
+            damage = self.exams.damaged_file(exam, thoroughly=True)
             self._damage[exam] = None if damage is None else f"exams/{exam}/{damage}"
         return self._damage[exam]
 

@@ -110,7 +110,7 @@ class Results:
                 if self.keeps_exams:
                     exam_id = state.exam_id or cases.exam_id(case.id)
             if exam_id not in records:
-                damage = exams.damage(exam_id) if exam_id else None
+                damage = exams.damaged_file(exam_id) if exam_id else None
                 records[exam_id] = None if damage or not exam_id else exams.record(exam_id), damage
             record, damage = records[exam_id]
             columns, budget = self.metrics.get(exam, ()), self.budgets.get(exam)

@@ -56,7 +56,7 @@ class ParadigmFacts:
     """methods: by type of module those that a class of it has to have. needed: types that an algorithm has to list.
 
     as_one, reference: see ianvs.exam.paradigms.Paradigm. by_itself: its answers are not simply those of its base model.
-    hears: it is told of its answers, not handed training data.
+    receives_feedback: it receives feedback on predictions instead of training data.
     problems: (option, what is wrong with it); "" is the paradigm.
     """
 
@@ -66,7 +66,7 @@ class ParadigmFacts:
     reference: bool = False
     problems: tuple[tuple[str, str], ...] = ()
     by_itself: bool = False
-    hears: bool = False
+    receives_feedback: bool = False
 
 
 def look_at_plugin(plugin: tuple[str | None, str, Surroundings]) -> Answer:

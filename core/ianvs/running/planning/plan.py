@@ -112,7 +112,7 @@ class Plan:
         has_exams = runner_of(self.job) is None  # else nothing of an exam is
         for case, algorithm in cases:
             if algorithm.exam_id not in damage:
-                damage[algorithm.exam_id] = exams.damage(algorithm.exam_id) if has_exams else None
+                damage[algorithm.exam_id] = exams.damaged_file(algorithm.exam_id) if has_exams else None
             yield self._planned(case, algorithm, damage[algorithm.exam_id])
 
     def cases(self) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:

@@ -31,7 +31,7 @@ def exam_problems(flight: Preflight) -> Iterator[ValidationError]:
     """Decode the data and build each exam once for all jobs of the workspace; check its metrics and its samples."""
     plan, exams, cache = flight.plan, ExamStore(flight.job.workspace), flight.job.workspace / "cache"
     for algorithm in {algorithm.exam_id: algorithm for algorithm in plan.algorithms}.values():
-        damaged = exams.damage(algorithm.exam_id, thoroughly=True) is not None
+        damaged = exams.damaged_file(algorithm.exam_id, thoroughly=True) is not None
         unseen = damaged or data.data_warnings_of(str(algorithm.exam["dataset"]), cache) is None
         if unseen or not scores_are_checked(cache, algorithm.exam_id, algorithm.testenv):
             yield from _prepare(flight, algorithm)

@@ -18,7 +18,10 @@ def why_killed(number: int, code: str, oom_kills_before: int | None) -> str:
     if number in _CRASHES:
         return f"compiled code of {code}, or of a package that it uses, crashed; the stack is at the end of the log"
     if number == _KILL and (oom_kills_before is None or oom_kills_before != oom_kills()):
-        return "the process was killed; if the machine ran out of memory, fewer jobs or limits.memory_mb help"
+        return (
+            "the process was killed (SIGKILL). If the machine ran out of memory, run fewer cases at a time (--jobs 1); "
+            "limits.memory_mb stops a case before the machine runs out"
+        )
     if number != _KILL:
         return f"the process was ended by {signal_name(-number)}"
     return "the process was killed by SIGKILL; the machine was not out of memory"

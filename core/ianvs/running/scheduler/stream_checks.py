@@ -46,7 +46,7 @@ def _unsupported_settings(flight: Preflight, exam: TestEnvSpec) -> Iterator[Vali
             yield ValidationError(f"{reason}. {_ADD}", spec.place, code="missing-request")
     algorithms = flight.job.algorithms
     for algorithm, facts in zip(algorithms, flight.inspector.paradigms(algorithms), strict=True):
-        if facts.hears:
+        if facts.receives_feedback:
             reason = (
                 f"{algorithm.paradigm.name} gives feedback to predictions, and {exam.name} is not a prequential exam"
             )
@@ -59,7 +59,7 @@ def _feedback_problems(flight: Preflight, exam: TestEnvSpec) -> Iterator[Validat
         return
     algorithms = flight.job.algorithms
     for algorithm, facts in zip(algorithms, flight.inspector.paradigms(algorithms), strict=True):
-        if not facts.hears and not facts.reference:
+        if not facts.receives_feedback and not facts.reference:
             reason = f"{_learner_name(algorithm)} learns by train(), which takes labels; this exam tells only"
             remedy = "Give it feedback(told, **context), and `paradigm_type: testtimelearning`."
             yield ValidationError(

@@ -121,8 +121,8 @@ def _evaluate_missing(
         return
     if rounds.last < rounds.steps:  # a trial that pauses
         return
-    ready = learner.ready
-    provenance: dict[str, Any] = {**request.provenance, "device": ready.card, "threads": request.threads}
+    learner_facts = learner.facts
+    provenance: dict[str, Any] = {**request.provenance, "device": learner_facts.device_name, "threads": request.threads}
     if phase == "evaluate":
         times = {"trained_at": store.trained_at(case.id, len(brief.rounds)), "evaluated_at": started}
         provenance["sealing"] = {**provenance["sealing"], **times}
@@ -131,7 +131,7 @@ def _evaluate_missing(
     facts = {
         "bound": source.bound,
         "basemodel": learner.state.basemodel,
-        "measures": {name: vars(measure) for name, measure in ready.measures.items()},
+        "measures": {name: vars(measure) for name, measure in learner_facts.measures.items()},
         "finished_at": _now(),
         "provenance": provenance,
     }
@@ -169,7 +169,7 @@ def _round_loop_of(
     phase: Phase,
 ) -> tuple[Case, CaseTrainingSource]:
     """Assemble the parts of the loop for this case."""
-    spec, steps = request.testenv, len(learner.ready.steps)
+    spec, steps = request.testenv, len(learner.facts.steps)
     feed = DataFeed(exam, request.train_ratio, request.case.seed, exam.rules.passes, spec.dataset.data_type)
     examination = Examination(exam, spec, feed, learner, request.case.seed, Replies(request))
     reporter = RoundReporter(store, request.case.id, report, steps, lambda: learner.state.peak_gpu_bytes)
@@ -184,7 +184,7 @@ def _round_loop_of(
         rounds=stored,
         summarizer=RoundSummarizer(request, exam, learner, examination, source, stored, began),
         reporter=reporter,
-        gate=None if spec.gate is None or learner.ready.reference else HeldOutGate(spec.gate, examination, feed),
+        gate=None if spec.gate is None or learner.facts.reference else HeldOutGate(spec.gate, examination, feed),
         last=steps if request.until is None else min(request.until, steps),
         phase=phase,
     ), source

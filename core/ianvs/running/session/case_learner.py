@@ -20,27 +20,48 @@ from ianvs.running.session.session import Source
 
 @dataclass(frozen=True)
 class LearnerFacts:
-    """Facts that are known before the first round. steps: names. measures: of the paradigm and of its modules.
+    """Facts that are known before the first round.
 
-    measured: whether modules measure themselves. hears, stateless: of the paradigm. device, card: where it runs.
+    Attributes:
+        steps: Names of the rounds.
+        reference: Whether the paradigm is a reference, which no rules restrict.
+        measures: Measures that the paradigm and its modules declare.
+        measured: Whether a module has a method `measured`.
+        receives_feedback: Whether the paradigm receives feedback on predictions instead of training data.
+        stateless: Whether the paradigm is reset before each prediction.
+        device: Device of the networks.
+        device_name: Name of the GPU, or "cpu".
     """
 
     steps: tuple[str, ...]
     reference: bool
     measures: Mapping[str, Measure]
     measured: bool
-    hears: bool
+    receives_feedback: bool
     stateless: bool
     device: Literal["cpu", "cuda"]
-    card: str
+    device_name: str
 
 
 @dataclass(frozen=True)
 class LearnerState:
-    """State that a learner reports. passes, measures: of the current step. The rest is as of now.
+    """State that a learner reports.
 
-    memory: whether it declares a store of old samples. past: it is given all rounds so far. modules: how many it has.
-    unscored: what it is not asked, which it may lack, and why; "" where there is nothing. Sizes: after the last step.
+    Attributes:
+        passes: Passes over the data of the current round.
+        measures: Values of the measures in the current round.
+        basemodel: Name of the class of the base model.
+        remark: Message of the modules for the round; "" if there is none.
+        memory_samples: Samples in memory; None if no module declares a memory.
+        memory_bytes: Size of that memory.
+        peak_gpu_bytes: Peak of the GPU's memory; None on the CPU.
+        sees_past_rounds: Whether a module is given the data of all rounds so far.
+        modules: Number of modules.
+        caller: Start of error messages on the modules.
+        skipped_evaluations: Optional evaluations that are skipped, with the reason; "" if there are none.
+        parameters: Number of parameters after the last round; None if unknown, like the next two.
+        trainable_parameters: Number of those that are trained.
+        flops: Floating-point operations for one sample.
     """
 
     passes: int
@@ -50,16 +71,18 @@ class LearnerState:
     memory_samples: int | None
     memory_bytes: int | None
     peak_gpu_bytes: int | None
-    past: bool
+    sees_past_rounds: bool
     modules: int
     caller: str
-    unscored: str
+    skipped_evaluations: str
     parameters: int | None = None
     trainable_parameters: int | None = None
     flops: int | None = None
 
 
-NO_STATE = LearnerState(0, {}, "", "", None, None, None, past=False, modules=0, caller="", unscored="")
+NO_STATE = LearnerState(
+    0, {}, "", "", None, None, None, sees_past_rounds=False, modules=0, caller="", skipped_evaluations=""
+)
 """State of a learner that is not built yet."""
 
 
@@ -67,10 +90,18 @@ NO_STATE = LearnerState(0, {}, "", "", None, None, None, past=False, modules=0, 
 class Query:
     """Samples that are predicted in one call.
 
-    replies: what is expected, where a question shows it. name: what errors call the samples. context: what is told with
-    them. round: (number, seen, new) of a held-out part. question: None: labels are asked for. adapt: what a copy is
-    taught before it answers, with its name and classes. taught: whether the learner was taught anything. tried: nothing
-    hangs on the answers. replies_by: where replies may come from.
+    Attributes:
+        x: Samples.
+        name: Name of the samples in error messages.
+        label_shape: Shape of one label.
+        context: Keyword arguments of `predict`.
+        replies: Expected replies, if the evaluation task shows them.
+        round: (number, seen classes, new classes) of a held-out part.
+        question: Name of an evaluation task; None if labels are predicted.
+        adaptation: (labelled samples, name, classes) on which a copy is trained before it predicts.
+        taught: Whether the learner has been trained.
+        is_trial: Whether the predictions are discarded.
+        replies_by: Source of generated replies.
     """
 
     x: Column
@@ -82,7 +113,7 @@ class Query:
     question: str | None = None
     adaptation: tuple[ServedSamples, str, tuple[int, ...]] | None = None
     taught: bool = True
-    tried: bool = False
+    is_trial: bool = False
     replies_by: Replies | None = None
 
 
@@ -90,7 +121,7 @@ class CaseLearner(Learner, Protocol):
     """The learner of a case: `LocalLearner` in its process, `SandboxedLearner` in sandboxes."""
 
     memory: MemoryMeter
-    ready: LearnerFacts
+    facts: LearnerFacts
     state: LearnerState
     spent: Spent
     built: Spent

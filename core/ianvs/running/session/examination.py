@@ -152,13 +152,13 @@ class Examination:
                 context = self._context(index - 1, self._exam.rounds[index - 1].classes)
                 calls.append(_Call((few,), f"samples of round {index}", context))
         with self._learner.examined(model):
-            return list(self._answers(calls, model, taught, timed=False, tried=True))
+            return list(self._answers(calls, model, taught, timed=False, is_trial=True))
 
     def ahead(self, parts: Sequence[Part], model: Model, taught: int) -> list[Any]:
         """Predict training samples with a second object, part after part, whether revealed or not; untimed."""
         questions = [_Call((part,), "questions of the stream") for part in parts]
         with self._learner.examined(model, apart=True):
-            return [answer.labels for answer in self._answers(questions, model, taught, timed=False, tried=True)]
+            return [answer.labels for answer in self._answers(questions, model, taught, timed=False, is_trial=True)]
 
     def constant_predictions_warning(self, predictions: Mapping[Asked, Predictions], taught: int) -> str:
         """Return a warning if all predictions are one class although round `taught` has several; else ""."""
@@ -221,7 +221,7 @@ class Examination:
     @property
     def unscored(self) -> str:
         """Evaluations that are skipped because the learner may lack the method, and why."""
-        return self._learner.state.unscored
+        return self._learner.state.skipped_evaluations
 
     def _probe_parts(self, question: Question, sheets: Sequence[int]) -> dict[int, Part]:
         """Return, by test set j, the training samples that are predicted with it."""
@@ -254,11 +254,11 @@ class Examination:
         taught: int,
         *,
         timed: bool = True,
-        tried: bool = False,
+        is_trial: bool = False,
         when: str = "",
     ) -> Iterator[Predictions]:
         """Checked answers, in the order of the calls. timed: what they take, and lose of their length, is `spent`.
-        tried: a trial call, whose result is not used. when: names the evaluation, for cached replies."""
+        is_trial: a trial call, whose result is not used. when: names the evaluation, for cached replies."""
         for call in calls:
             shows = call.question is not None and call.question.shows_labels
             adapted, labels = call.adapted, call.question is None
@@ -279,14 +279,14 @@ class Examination:
                     if adapted is None
                     else (self._feed.adaptation(adapted), adapted.name, adapted.classes),
                     taught=taught > 0,
-                    tried=tried,
+                    is_trial=is_trial,
                     replies_by=by,
                 )
                 answers = self._learner.answers(query, model)
                 while (piece := self._next(answers, timed=timed)) is not None:
                     if labels:
                         answered, cut = self._kind.shortened(piece.labels)
-                        piece = replace(piece, labels=answered if tried else self._kind.packed(answered))
+                        piece = replace(piece, labels=answered if is_trial else self._kind.packed(answered))
                         self.spent += Spent(cut=cut if timed else 0)
                     pieces.append(piece)
             yield pieces[0] if len(pieces) == 1 else _concatenated(pieces)

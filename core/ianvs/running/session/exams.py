@@ -53,7 +53,7 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Va
         return list(error.problems)
     write_memo(_memo_path(cache, request.exam_id, request.testenv), request.exam_id)
     data.find_data_warnings(exam.dataset, cache)
-    if store.damage(request.exam_id, thoroughly=True) is not None:
+    if store.damaged_file(request.exam_id, thoroughly=True) is not None:
         kind, samples = data_type(exam.dataset.kind, request.testenv.dataset.data_type), exam.dataset.test
         sheet_of = {j: number for number, sheet in enumerate(exam.sheets) for j in sheet.tests}
         record = ExamRecord(
@@ -68,7 +68,7 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Va
             test_earlier=tuple(exam.taught_before(j) for j in range(len(exam.tests))),
             notes=tuple(exam.dataset.notes),
             shape=tuple(int(length) for length in exam.dataset.train.x.shape[1:]),
-            sheets=tuple(sheet_of[j] for j in range(len(exam.tests))),
+            batches=tuple(sheet_of[j] for j in range(len(exam.tests))),
             shows=kind.shows,
         )
         tests = [sheet.union for sheet in exam.sheets]

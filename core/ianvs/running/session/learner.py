@@ -66,29 +66,29 @@ class LocalLearner:
         session = CaseSession(request, self._brief, self._kind, paradigm(), options, device, folder)
         self.session = session
         steps = tuple(session.paradigm.steps(session))
-        hears, stateless = getattr(paradigm, "hears_feedback", False), getattr(paradigm, "stateless", False)
+        receives_feedback, stateless = getattr(paradigm, "hears_feedback", False), getattr(paradigm, "stateless", False)
         with spending() as spent:
             for module in request.algorithm.modules:
                 session.modules.import_class(module.type)
             self.memory.begin()
-            if paradigm.predict is Paradigm.predict or hears or stateless:
+            if paradigm.predict is Paradigm.predict or receives_feedback or stateless:
                 session.module("basemodel")
-            if (hears or stateless) and session.has("memory"):
+            if (receives_feedback or stateless) and session.has("memory"):
                 session.module("memory")
         self.built = spent[0]
         declared = declared_measures(session.modules, paradigm.measures)
-        self.ready = LearnerFacts(
+        self.facts = LearnerFacts(
             steps=steps,
             reference=paradigm.reference,
             measures={**paradigm.measures, **declared},
             measured=bool(declared),
-            hears=hears,
+            receives_feedback=receives_feedback,
             stateless=stateless,
             device="cuda" if device == "cuda" else "cpu",
-            card=str(sys.modules["torch"].cuda.get_device_name()) if device == "cuda" else "cpu",
+            device_name=str(sys.modules["torch"].cuda.get_device_name()) if device == "cuda" else "cpu",
         )
         self._look()
-        return self.ready
+        return self.facts
 
     def learn_from(self, source: Source) -> None:
         """Set the source of training data."""
@@ -109,10 +109,10 @@ class LocalLearner:
     def measure(self) -> None:
         """Call `measured` of the modules; the results are in `state`."""
         session = self.session
-        if session.step.index == len(self.ready.steps):
+        if session.step.index == len(self.facts.steps):
             self._size = self._network_size()
             session.modules.remarks |= {self._size.note} - {""}
-        if self.ready.measured:
+        if self.facts.measured:
             start_generators(session.seed, "measured")
             for module in session.modules:
                 if isinstance(getattr(module.plugin, "measures", None), Mapping):
@@ -125,7 +125,7 @@ class LocalLearner:
         if last is None or self._kind.shows == "replies" or self.is_apart:  # slow, or it would learn from the sample
             return network_size(plugins, None)
         before = generator_states(), dict(step.measures), step.passes
-        single = replace(last, x=last.x.take(np.arange(1)), tried=True)
+        single = replace(last, x=last.x.take(np.arange(1)), is_trial=True)
         size = network_size(plugins, lambda: list(self.answers(single, Model())))
         states, step.measures, step.passes = before
         restore_generators(states)
@@ -213,7 +213,7 @@ class LocalLearner:
             context["generation"] = query.replies_by
             self._last = query if query.adaptation is None else None
         x = presented(query.x, self._request.threads)
-        if query.tried:
+        if query.is_trial:
             start_generators(session.seed, "tried")
         if query.question is not None:
             yield Predictions(self._beside_labels(query, x, context))
@@ -297,14 +297,14 @@ class LocalLearner:
             memory_samples=samples,
             memory_bytes=size,
             peak_gpu_bytes=measure.peak_gpu_bytes(),
-            past=session.modules.sees_past_rounds,
+            sees_past_rounds=session.modules.sees_past_rounds,
             modules=len(plugins),
             caller=session.caller,
-            unscored=self._unscored() if self._questions else "",
+            skipped_evaluations=self._skipped_evaluations() if self._questions else "",
             **self._size.numbers,
         )
 
-    def _unscored(self) -> str:
+    def _skipped_evaluations(self) -> str:
         """Return the evaluations that are skipped because a method is missing, and why."""
         paradigm = type(self.session.paradigm)
         base = paradigm.predict is Paradigm.predict

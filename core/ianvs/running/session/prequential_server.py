@@ -61,11 +61,15 @@ class _Times:
 
 
 class PrequentialServer:
-    """Of one case. tells: whether anything is told at all; nothing is to the reference that remembers nothing. hears:
-    whether what is told comes as Told, beside the answers, and not as training data.
+    """The prequential streams of one case.
 
-    journals: where those of the case lie, by number of the round. cpu: processor seconds of the learner so far. ahead:
-    asks a copy. between: what else is done when the learner has learnt from a chunk.
+    Args:
+        journals: Returns the path of the journal of a round, by its number.
+        cpu: Returns the CPU seconds of the learner so far.
+        ahead: Returns predictions of a copy of the learner.
+        between: Called after the learner was trained on a chunk.
+        tells: Whether anything is shown to the learner; nothing is shown to a stateless reference.
+        receives_feedback: Whether the learner receives feedback on its predictions instead of training data.
     """
 
     def __init__(
@@ -81,10 +85,11 @@ class PrequentialServer:
         between: Callable[[Chunk], None],
         *,
         tells: bool,
-        hears: bool,
+        receives_feedback: bool,
     ) -> None:
         self._exam, self._spec, self._feed, self._kind = exam, spec, feed, kind
-        self._order, self._tells, self._hears = StreamOrder(spec.delay, spec.cost(own_cost)), tells, hears
+        self._order = StreamOrder(spec.delay, spec.cost(own_cost))
+        self._tells, self._receives_feedback = tells, receives_feedback
         self._journals, self._cpu = journals, cpu
         self._ahead, self._between = ahead, between
         self._chunks = [(k, chunk) for k in range(1, len(exam.rounds) + 1) for chunk in feed.chunks(k)]
@@ -261,7 +266,7 @@ class PrequentialServer:
     def _revealed_chunk(self, chunk: int) -> RevealedChunk:
         piece = self._chunks[chunk][1]
         view = self._feed.chunk(piece)
-        if not self._hears:
+        if not self._receives_feedback:
             self.samples += piece.size
             given = {name: presented(values, 1) for name, values in view.columns.items()}
             return RevealedChunk(piece.number, TrainView(given, name=view.name, passes=view.passes), piece.classes)

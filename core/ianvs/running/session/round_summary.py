@@ -36,7 +36,7 @@ class RoundSummarizer:
         began: Spent,
     ) -> None:
         self._request, self._learner, self._examination = request, learner, examination
-        self._source, self._rounds, self._round_names = source, rounds, learner.ready.steps
+        self._source, self._rounds, self._round_names = source, rounds, learner.facts.steps
         self._test_samples = sum(len(test.test) for test in exam.tests)
         self._last_total, self._last_saved = began, NOTHING_SPENT
         self._compiled_before = measure.compiled_graphs()
@@ -75,7 +75,7 @@ class RoundSummarizer:
         messages = (result.remark, self._examination.constant_predictions_warning(predictions, step), compiled)
         unsaved = self._unsaved(step, model) if step == len(self._round_names) else ""
         result = replace(result, remark="; ".join(filter(None, messages)), unsaved=unsaved)
-        unlimited = self._source.bound or self._learner.ready.reference
+        unlimited = self._source.bound or self._learner.facts.reference
         check_budget(None if unlimited else self._request.testenv.budget, result)
         return self._with_all_costs(result, NOTHING_SPENT, self._learner.spent + self._examination.spent)
 

@@ -97,7 +97,7 @@ class SandboxClient:
             )
         self._peer = Peer(ours, self._answer)
         try:
-            self.ready: LearnerFacts = _checked(_READY, self.call("prepare", start=start).body.get("ready"))
+            self.facts: LearnerFacts = _checked(_READY, self.call("prepare", start=start).body.get("ready"))
             if model.modules:
                 self.call("restore", model=model)
         except BaseException:

@@ -52,7 +52,7 @@ class SandboxedLearner:
         scratch: An existing folder for data that are served to sandboxes.
 
     Attributes:
-        ready: Facts from the plan; measures and the device as reported by the last sandbox.
+        facts: Facts from the plan; measures and the device as reported by the last sandbox.
         built: Always zero: objects are created in each sandbox, whose start counts as cost of the exam.
         spent: Cost of the last `train`.
         saved: Cost of all calls of `save` so far.
@@ -86,21 +86,21 @@ class SandboxedLearner:
         self.state = NO_STATE
         paradigm = find_paradigm(request.algorithm.paradigm)
         self._measures = paradigm.measures
-        self.ready = LearnerFacts(
+        self.facts = LearnerFacts(
             steps=brief.rounds,
             reference=paradigm.reference,
             measures=paradigm.measures,
             measured=False,
-            hears=paradigm.hears_feedback,
+            receives_feedback=paradigm.hears_feedback,
             stateless=paradigm.stateless,
             device="cpu",
-            card="cpu",
+            device_name="cpu",
         )
 
     def prepare(self, folder: Path) -> LearnerFacts:
         """Start the first sandbox. folder: for files of the learner."""
         self._start = replace(self._start, folder=folder)
-        return self.ready
+        return self.facts
 
     def learn_from(self, source: Source) -> None:
         """Where its training data come from."""
@@ -239,10 +239,12 @@ class SandboxedLearner:
         self.state = client.state
         measures = {
             **self._measures,
-            **client.ready.measures,
+            **client.facts.measures,
             **self._measures,
         }  # files of the plan have priority
-        self.ready = replace(self.ready, measures=measures, device=client.ready.device, card=client.ready.card)
+        self.facts = replace(
+            self.facts, measures=measures, device=client.facts.device, device_name=client.facts.device_name
+        )
         return client
 
     def _serve(self, client: SandboxClient, name: str, body: Mapping[str, Any]) -> Message:

@@ -54,7 +54,7 @@ class CaseTrainingSource:
         self._request, self._exam, self._feed = request, exam, feed
         self._learner, self._examination, self._reporter = learner, examination, reporter
         self._store = CaseStore(request.workspace)
-        self._reference = learner.ready.reference and not learner.ready.stateless  # no rules on rounds and passes
+        self._reference = learner.facts.reference and not learner.facts.stateless  # no rules on rounds and passes
         self.saw_past_rounds = False
         self.step = self.samples = 0
         self.evaluated: dict[Asked, Predictions] = {}
@@ -66,7 +66,7 @@ class CaseTrainingSource:
     @property
     def bound(self) -> bool:
         """Whether the learner sees earlier rounds, by declaration or because its paradigm requested them."""
-        return self.saw_past_rounds or self._learner.state.past
+        return self.saw_past_rounds or self._learner.state.sees_past_rounds
 
     # --- called by the loop -------------------------------------------------------------------------------------
 
@@ -77,7 +77,7 @@ class CaseTrainingSource:
             self.keeper.begin(step)
 
     def valid(self, step: int) -> ServedSamples | None:
-        return None if self._learner.ready.reference else self._feed.valid(step)
+        return None if self._learner.facts.reference else self._feed.valid(step)
 
     def stream(self, *, last: bool) -> dict[str, NDArray[Any]]:
         if self.keeper is None or self.bound:
@@ -188,7 +188,7 @@ class CaseTrainingSource:
         self.evaluation_times.append((chunk.samples, chunk.begun, chunk.ended))
 
     def _stream_keeper(self, spec: PrequentialSpec) -> PrequentialServer:
-        exam, ready = self._exam, self._learner.ready
+        exam, facts = self._exam, self._learner.facts
         return PrequentialServer(
             exam,
             spec,
@@ -199,8 +199,8 @@ class CaseTrainingSource:
             own_cpu_seconds,
             self._ahead,
             lambda chunk: self._evaluate_after(chunk) if self._feed.evaluates_after(chunk) else None,
-            tells=not ready.stateless,
-            hears=ready.hears,
+            tells=not facts.stateless,
+            receives_feedback=facts.receives_feedback,
         )
 
     def _ahead(self, parts: Sequence[Part]) -> list[Any]:

@@ -66,8 +66,8 @@ def hyperparameter_chart(rows: Sequence[LeaderboardRow], name: str, metric: str,
     drawn = []
     for item, line, mean, spread in zip(shown, lines, means, spreads, strict=True):
         at = [places[_value(row, name)] for row in line.rows]
-        texts = [cell_text(_value(row, name)) for row in line.rows]
-        drawn.append(line_with_band(frame, item, at, mean, spread, unit, texts))
+        place_names = [cell_text(_value(row, name)) for row in line.rows]
+        drawn.append(line_with_band(frame, item, at, mean, spread, unit, place_names))
     title = f"{metric} over {name}" + (f": {exam}" if exam else "")
     counts = sorted({len(row.seeds) for line in lines for row in line.rows})
     seeds = f"{counts[0]} to {counts[-1]} seeds" if len(counts) > 1 else f"{counts[0]} seed{'s' * (counts[0] > 1)}"

@@ -127,10 +127,13 @@ def line_with_band(
     mean: NDArray[np.float64],
     spread: NDArray[np.float64],
     unit: bool,
-    texts: Sequence[str],
+    place_names: Sequence[str],
     banded: bool = True,
 ) -> Markup:
-    """place_names: which place each is, for the pointer. banded: with its spread and marks at all places."""
+    """Draw a line with its band.
+
+    place_names: names of the places, shown beside the pointer. banded: with its spread and marks at all places.
+    """
     low, high = mean - spread, mean + spread
     if unit:
         low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
@@ -143,7 +146,7 @@ def line_with_band(
     parts.append(tag("path", d=path(points), class_=classes("line", row.style), stroke_dasharray=dash(row.style)))
     every = -(-len(points) // _MARKED)
     parts.append(dots(row.style, points[::every] if banded else points[-1:]))
-    both = zip(texts, mean.tolist(), strict=True)
+    both = zip(place_names, mean.tolist(), strict=True)
     values = "|".join(f"{at}: {value:.4g}" for at, value in both if not math.isnan(value))
     shown = "series" if row.at_first else "series off"
     return tag("g", *parts, class_=shown, data_row=row.id, data_tip="", data_values=values)
