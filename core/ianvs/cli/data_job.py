@@ -7,13 +7,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from ianvs.base.errors import ConfigError, IanvsError, Location, ValidationError, one_line, shown_path
 from ianvs.base.package import JOB_FILE
+from ianvs.cli.data_guesses import guessed_label, has_parts, refuse_annotated_images, require_classes, table_hint
 from ianvs.cli.scaffold import from_template
 from ianvs.config import load_job
 from ianvs.exam.data import SourceError
-from ianvs.exam.data.csv_headers import yaml_list
-from ianvs.exam.data.folders import domain_folders
+from ianvs.exam.data.csv_headers import yaml_list, yaml_text
+from ianvs.exam.data.folders import domain_folders, packed_domains
 from ianvs.exam.data.listing import Listing
 from ianvs.exam.data.sources import read_parts
 
@@ -53,13 +56,10 @@ def data_job(data: Path, name: str, folder: Path) -> DataJob:
     if not data.exists():
         raise IanvsError(f"there is no file or folder {shown_path(data)}.", code="missing-file")
     files = from_template("job", name, str(folder))
+    if data.is_dir():
+        refuse_annotated_images(data)
     samples = _read(data, name, files)
-    if samples.train.label_form != "class":
-        raise IanvsError(
-            f"the labels of {shown_path(data)} are no classes. Such a job begins with a copy of one that ships: "
-            "`ianvs list jobs`, and `ianvs new job NAME --from JOB`; docs/data_types.md has the keys of the dataset.",
-            code="mismatched-data",
-        )
+    require_classes(data, samples.train)
     where = os.path.relpath(data.absolute(), folder.absolute())
     facts = tuple(_facts(data, samples))
     files[_TESTENV] = _testenv(samples, where, facts)
@@ -69,40 +69,70 @@ def data_job(data: Path, name: str, folder: Path) -> DataJob:
 
 
 def _read(data: Path, name: str, files: Mapping[str, str]) -> _Found:
-    """The first form in which the data can be read. Raises the error of the last one."""
-    error: ConfigError | SourceError | None = None
+    """The first form in which the data can be read. Raises the error of the most telling one."""
+    errors: list[ConfigError | SourceError] = []
     for keys in _forms(data.absolute()):
         try:
             train, test = _parts(keys, name, files)
         except (ConfigError, SourceError) as failed:
-            error = failed
+            errors.append(failed)
             continue
-        if "test_data" in keys and set(train.ids.tolist()) & set(test.ids.tolist()):
+        if "test_data" in keys and _equal(train, test):
+            require_classes(data, train)
             continue  # there is no split in it: both parts are all of it
-        return _Found(keys, train, test)
-    assert error is not None
-    raise ConfigError(_placed_in(data, problem) for problem in error.problems) from None
+        return _Found(_with_domains(keys, train, test), train, test)
+    clearest = [error for error in errors if error.problems[0].code != "conflicting-keys"] or errors
+    raise ConfigError(_placed_in(data, problem) for problem in clearest[-1].problems) from None
+
+
+def _equal(train: Listing, test: Listing) -> bool:
+    """Whether both parts have samples in common: those of a source that does not tell parts."""
+    if {*train.ids.tolist()} & {*test.ids.tolist()}:
+        return True
+    has_parts_warning = bool(train.warnings)  # a source that tells parts says so
+    return train.form == "arrays" and not has_parts_warning and np.array_equal(train.x, test.x)
+
+
+def _with_domains(keys: Mapping[str, str], train: Listing, test: Listing) -> Mapping[str, str]:
+    """`keys` with the domains that a column names, where both parts have the same, two or more."""
+    domains = sorted({*train.domains.tolist()} - {""})
+    if "using" in keys or len(domains) < 2 or {*domains} != {*test.domains.tolist()}:
+        return keys
+    return {**keys, "using": yaml_list(domains, len(domains))}
 
 
 def _placed_in(data: Path, problem: ValidationError) -> ValidationError:
     """The same error, at the data where its place is in a file that only this look had."""
     place = problem.place if problem.place is not None and problem.place.file.exists() else Location(data)
-    return ValidationError(problem.message, place, code=problem.code)
+    message = problem.message + table_hint(data)
+    of_label = "Or name the column by `label` in the dataset."
+    if message.endswith(of_label):
+        message = (
+            message.removesuffix(of_label) + "Rename the label's column to `label`, or write `label: COLUMN` in the "
+            "dataset of a job of your own (`ianvs new job NAME`)."
+        )
+    return ValidationError(message, place, code=problem.code)
 
 
 def _forms(data: Path) -> Iterator[dict[str, str]]:
     """Keys of a dataset under which such data may be read, the most telling ones first."""
     quoted = yaml_list([str(data)])[1:-1]
+    both, share = {"train_data": quoted, "test_data": quoted}, {"train_data": quoted, "test_share": "0.2"}
     if data.is_file():
-        yield {"train_data": quoted, "test_data": quoted}
-        yield {"train_data": quoted, "test_share": "0.2"}
+        label = guessed_label(data)
+        more = {} if label is None else {"label": yaml_text(label)}
+        if domains := packed_domains(data):
+            more |= {"using": yaml_list(domains, len(domains))}
+        yield {**both, **more}
+        yield {**share, **more}
         return
+    domains = domain_folders(data)
+    more = {"using": yaml_list(domains, len(domains))} if domains else {}
+    if has_parts(data):
+        yield {"root": quoted, **more}
+    yield {**both, **more}
+    yield {**share, **more}
     children = sorted(path for path in data.iterdir() if not path.name.startswith("."))
-    if {"train", "test"} <= {path.stem for path in children}:
-        yield {"root": quoted}
-    if domains := domain_folders(data):
-        yield {"train_data": quoted, "test_share": "0.2", "using": yaml_list(domains)}
-    yield {"train_data": quoted, "test_share": "0.2"}
     if len(children) == 1 and children[0].is_file():
         yield from _forms(children[0])
 
@@ -127,8 +157,14 @@ def _facts(data: Path, samples: _Found) -> Iterator[str]:
     each = f"{few} training samples each" if few == many else f"{few} to {many} training samples each"
     yield f"{shown_path(data)}: {len(train.y)} training and {len(test.y)} test samples, {_split(samples)}"
     yield f"{len(counts)} classes: {one_line(sorted(map(str, counts)), 8)}; {each}"
+    if "label" in samples.keys:
+        yield f"label: the column {samples.keys['label']}, a guess: the only one without numbers"
     if "using" in samples.keys:
         yield f"domains: {samples.keys['using'][1:-1]}"
+        if train.form == "files" or data.suffix.lower() == ".zip":
+            yield "that the outer folders are domains and the inner ones classes is a guess; if not, take out `using`"
+    elif any(train.domains):
+        yield f"domains, which the parts do not share: {one_line(sorted({*map(str, train.domains)} - {''}), 8)}"
     if (sizes := _sizes(train)) is not None:
         yield f"pictures of {_shown(*sizes)}"
     untested = sorted(set(counts) - set(test.y.tolist()))
@@ -171,7 +207,8 @@ def _testenv(samples: _Found, where: str, facts: tuple[str, ...]) -> str:
         "train_data": "the data",
         "test_data": "the same: each sample is of the part that the data say",
         "test_share": "share of each class that becomes the test part; with `test_data: PATH` in its place it is given",
-        "using": "the folders that are domains; their folders are the classes",
+        "using": "the domains, in their order",
+        "label": "the column of the class, a guess",
     }
     path = yaml_list([where])[1:-1]
     lines = [*(f"# {fact}" for fact in facts), "testenv:", "  dataset:"]

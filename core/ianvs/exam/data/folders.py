@@ -1,10 +1,11 @@
 """Folders of class folders of images."""
 
 import os
+import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PurePosixPath
 
 import numpy as np
 
@@ -188,8 +189,40 @@ def _part_warnings(
 
 
 def domain_folders(path: Path) -> list[str]:
-    """The folders of domains, where all folders in `path` hold the same class folders; [] where they don't."""
-    return _parallel_folders(_pictures(path)[0])[0]
+    """The folders of domains, where all folders in `path` hold the same class folders; [] where they don't.
+
+    Folders of parts do not count: in `train/real/cat` and `real/train/cat` the domain is `real`.
+    """
+    return _outer_folders(_pictures(path)[0])
+
+
+def packed_domains(path: Path) -> list[str]:
+    """The same of the images in a zip file; [] of other files."""
+    if path.suffix.lower() != ".zip":
+        return []
+    try:
+        with zipfile.ZipFile(path) as file:
+            return _outer_folders(packed_images(file)[1])
+    except (OSError, zipfile.BadZipFile):  # its reader says what is wrong with it
+        return []
+
+
+def packed_images(file: zipfile.ZipFile) -> tuple[PurePosixPath, list[PurePosixPath]]:
+    """(the folder that all images of an archive are in, as of the folder that was packed; their paths below it)"""
+    names = [PurePosixPath(name) for name in file.namelist() if name.lower().endswith(PICTURE_SUFFIXES)]
+    names = sorted((name for name in names if tool_part(Path(name)) is None), key=lambda name: name.parts)
+    around = 0
+    while names and len({name.parts[: around + 1] for name in names}) == 1 and len(names[0].parts) > around + 2:
+        around += 1
+    prefix = PurePosixPath(*names[0].parts[:around]) if names else PurePosixPath()
+    return prefix, [PurePosixPath(*name.parts[around:]) for name in names]
+
+
+def _outer_folders(names: Sequence[PurePath]) -> list[str]:
+    roles = [{role_of(name.parts[level]) for name in names if len(name.parts) > level + 1} for level in (0, 1)]
+    level = next((level for level in (0, 1) if None not in roles[level] and "train" in roles[level]), None)
+    inside = names if level is None else [PurePath(*name.parts[:level], *name.parts[level + 1 :]) for name in names]
+    return _parallel_folders(inside)[0]
 
 
 def _parallel_folders(names: Sequence[PurePath]) -> tuple[list[str], list[str]]:
