@@ -95,7 +95,9 @@ def write_case(
     cases.begin(CASE, {"exam_id": "e1"})
     for index, answers in enumerate(said):
         with cases.new_round(CASE.id, index) as round_:
-            round_.fill(RoundResult(index, f"round {index}"), {Asked(j): Predictions(a) for j, a in enumerate(answers)})
+            round_.write_evaluated(
+                RoundResult(index, f"round {index}"), {Asked(j): Predictions(a) for j, a in enumerate(answers)}
+            )
 
 
 def class_case(folder: Path, classes: int, rounds: int, tests: int, samples: int) -> None:
