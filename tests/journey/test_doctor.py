@@ -11,8 +11,8 @@ from ianvs.cli import main
 from ianvs.cli.doctor import (
     Finding,
     cache_findings,
-    card_findings,
     folder_findings,
+    gpu_findings,
     memory_findings,
     package_findings,
     torch_findings,
@@ -88,7 +88,7 @@ def test_torch_and_torchvision(
     ],
 )
 def test_cards(driver: list[str] | None, built: str | None, usable: list[str], state: str) -> None:
-    found = only(card_findings(driver, built, usable))
+    found = only(gpu_findings(driver, built, usable))
     assert found.state == state
     printed(found.message)
 

@@ -1,4 +1,4 @@
-"""Whether what a run needs is here, and what to do where it is not: `ianvs doctor`."""
+"""`ianvs doctor`: checks whether this machine has what a run needs, with a remedy for what is missing."""
 
 import json
 import os
@@ -52,19 +52,19 @@ _OPTIONAL = (
     ("optuna", "`search` for hyperparameters", "search"),
 )
 
-# In a process of its own: a pair that does not match may end the process that imports it.
-_LOOK = """
+# Runs in a process of its own, because importing a mismatched pair may crash.
+_IMPORT_TORCH = """
 import json
-said = {}
+result = {}
 try:
     import torch
-    said["cuda"] = torch.version.cuda
-    said["cards"] = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
+    result["cuda"] = torch.version.cuda
+    result["cards"] = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
     import torchvision
     torchvision.ops.nms
 except Exception as error:
-    said["error"] = f"{type(error).__name__}: {error}".splitlines()[0]
-print(json.dumps(said))
+    result["error"] = f"{type(error).__name__}: {error}".splitlines()[0]
+print(json.dumps(result))
 """
 
 
@@ -79,24 +79,24 @@ def software_findings() -> Iterator[Finding]:
         remedy = "Where there are many short cases, use Linux (docs/getting_started.md#macos-and-windows)."
         message = "each case starts a new Python, which is slower than on Linux"
         yield Finding("note", message, remedy)
-    yield from torch_findings(version_of("torch"), version_of("torchvision"), _wanted_torch(), looked())
+    yield from torch_findings(version_of("torch"), version_of("torchvision"), _wanted_torch(), import_torch())
     yield from package_findings({name: version_of(name) for name, _, _ in _OPTIONAL})
 
 
 def torch_findings(
     torch: str | None, torchvision: str | None, wanted: str | None, seen: Mapping[str, Any]
 ) -> Iterator[Finding]:
-    """wanted: the version of torch that torchvision was built for. seen: what importing both said."""
-    again = "Install both anew, together: pip install --upgrade --force-reinstall torch torchvision"
+    """wanted: the version of torch that torchvision was built for. seen: result of `import_torch`."""
+    reinstall = "Reinstall both together: pip install --upgrade --force-reinstall torch torchvision"
     if torch is None or torchvision is None:
         missing = "torch" if torch is None else "torchvision"
         yield Finding("wrong", f"{missing} is not installed", "pip install torch torchvision")
         return
     pair = f"torch {torch} and torchvision {torchvision}"
     if wanted is not None and torch.partition("+")[0] != wanted.partition("+")[0]:
-        yield Finding("wrong", f"{pair} don't belong together: this torchvision is for torch {wanted}", again)
+        yield Finding("wrong", f"{pair} don't belong together: this torchvision is for torch {wanted}", reinstall)
     elif "error" in seen:
-        yield Finding("wrong", f"{pair} can't be imported: {seen['error']}", again)
+        yield Finding("wrong", f"{pair} can't be imported: {seen['error']}", reinstall)
     else:
         build = f"for CUDA {seen['cuda']}" if seen.get("cuda") else "for CPUs"
         yield Finding("ok", f"{pair}, built {build}")
@@ -121,11 +121,11 @@ def _wanted_torch() -> str | None:
 
 
 @lru_cache(maxsize=1)
-def looked() -> Mapping[str, Any]:
+def import_torch() -> Mapping[str, Any]:
     """Import torch and torchvision. Returns "cuda", the version it is built for, "cards", the GPUs, or an "error"."""
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-c", _LOOK], capture_output=True, text=True, timeout=_SECONDS, check=True
+            [sys.executable, "-P", "-c", _IMPORT_TORCH], capture_output=True, text=True, timeout=_SECONDS, check=True
         )
         return dict(json.loads(done.stdout.splitlines()[-1]))
     except subprocess.TimeoutExpired:
@@ -137,16 +137,16 @@ def looked() -> Mapping[str, Any]:
 
 
 _GB = 1e9
-_LITTLE_MEMORY = 2 * _GB  # a case with torch takes half of it
-_LITTLE_ROOM = 1 * _GB
+_LOW_MEMORY = 2 * _GB  # a case with torch takes half of it
+_LOW_DISK = 1 * _GB
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
 def sandbox_finding(missing: str) -> Finding:
-    """missing: why no sandbox ran, with the remedy; "" if one ran."""
+    """Report the sandbox. missing: why no sandbox ran, with the remedy; "" if one ran."""
     if missing:
-        return Finding("note", "`sealing: strict` can't be had", f"{missing[0].upper()}{missing[1:]}")
-    return Finding("ok", "a sandbox runs, so that `sealing: strict` can be had")
+        return Finding("note", "`sealing: strict` is not available", f"{missing[0].upper()}{missing[1:]}")
+    return Finding("ok", "a sandbox runs, so `sealing: strict` is available")
 
 
 def machine_findings(workspace: Path) -> Iterator[Finding]:
@@ -155,10 +155,10 @@ def machine_findings(workspace: Path) -> Iterator[Finding]:
     yield Finding("ok", f"{cores} can be used: as many cases run at a time, or --jobs N")
     memory = psutil.virtual_memory()
     yield from memory_findings(memory.total, memory.available, _limit())
-    torch = looked()
+    torch = import_torch()
     output = output_of(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 20)
     driver = None if output is None else [line.replace(", ", ", driver ") for line in output.splitlines()]
-    yield from card_findings(driver, torch.get("cuda"), torch.get("cards", ()))
+    yield from gpu_findings(driver, torch.get("cuda"), torch.get("cards", ()))
     yield sandbox_finding(missing_sandbox())
     yield from folder_findings(workspace, "the workspace", "Choose another with --workspace.")
     yield from folder_findings(Path(tempfile.gettempdir()), "the folder for temporary files", "Set TMPDIR to another.")
@@ -171,16 +171,16 @@ def memory_findings(total: float, available: float, limit: float | None) -> Iter
     message += (
         "" if limit is None or limit >= total else f" (the container's limit; the machine has {total / _GB:.0f} GB)"
     )
-    if min(available, most) < _LITTLE_MEMORY:
+    if min(available, most) < _LOW_MEMORY:
         yield Finding("note", message, "Run one case at a time: --jobs 1. Close what else takes memory.")
     else:
         yield Finding("ok", message)
 
 
-def card_findings(driver: Sequence[str] | None, built: str | None, usable: Sequence[str]) -> Iterator[Finding]:
-    """driver: cards that the driver sees; None: there is no driver. built: the CUDA that torch was built for.
+def gpu_findings(driver: Sequence[str] | None, built: str | None, usable: Sequence[str]) -> Iterator[Finding]:
+    """driver: GPUs that the driver sees; None: there is no driver. built: the CUDA that torch was built for.
 
-    usable: cards that torch sees.
+    usable: GPUs that torch sees.
     """
     if usable:
         yield Finding("ok", f"GPUs that torch can use: {', '.join(usable)}")
@@ -195,17 +195,17 @@ def card_findings(driver: Sequence[str] | None, built: str | None, usable: Seque
 
 
 def folder_findings(folder: Path, name: str, remedy: str) -> Iterator[Finding]:
-    """Whether it, or the nearest folder above that there is, can be written."""
+    """Check whether the folder, or the nearest existing one above it, can be written."""
     existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     try:
         with tempfile.TemporaryFile(dir=existing):
             pass
-        room = shutil.disk_usage(existing).free
+        free_bytes = shutil.disk_usage(existing).free
     except OSError as error:
         yield Finding("wrong", f"{name}, {shown_path(folder)}, can't be written: {error.strerror}", remedy)
         return
-    message = f"{name}, {shown_path(folder)}, can be written; {room / _GB:.0f} GB are free"
-    yield Finding("note", message, f"That is little. {remedy}") if room < _LITTLE_ROOM else Finding("ok", message)
+    message = f"{name}, {shown_path(folder)}, can be written; {free_bytes / _GB:.0f} GB are free"
+    yield Finding("note", message, f"That is little. {remedy}") if free_bytes < _LOW_DISK else Finding("ok", message)
 
 
 def _limit() -> float | None:

@@ -88,7 +88,7 @@ class Knowledge:
         self.groups = groups
 
     def _defined(self, case: Case, model: Estimator, data: BaseDataSource) -> tuple[list[Task], object, BaseDataSource]:
-        definition = case.made("task_definition")
+        definition = case.instantiate("task_definition")
         if definition is None:
             return [Task("global", data)], {"global": 0}, data
         with case.calling("task_definition", "call"):
@@ -98,7 +98,7 @@ class Knowledge:
             return list(returned[0]), returned[1], returned[2]
 
     def _grouped(self, case: Case, tasks: list[Task]) -> list[TaskGroup]:
-        discovery = case.made("task_relationship_discovery")
+        discovery = case.instantiate("task_relationship_discovery")
         if discovery is None:
             groups = [TaskGroup(task.entry, [task]) for task in tasks]
         else:
@@ -120,12 +120,12 @@ class Knowledge:
 
     def _update(self, case: Case, model: Estimator, data: BaseDataSource, folder: str) -> None:
         """Each task goes on from its model: with all data of the round, unless a decision gives it some of its own."""
-        again = case.made("unseen_sample_re_recognition", self.index)
+        again = case.instantiate("unseen_sample_re_recognition", self.index)
         if again is not None:
             with case.calling("unseen_sample_re_recognition", "call"):
                 seen, unseen = again(data)
                 data = source_of(data, _joined(seen.x, unseen.x), _joined(seen.y, unseen.y))
-        decision = case.made("task_update_decision", self.index)
+        decision = case.instantiate("task_update_decision", self.index)
         if decision is None:
             groups = self.groups
             for group in groups:
@@ -168,7 +168,7 @@ class Knowledge:
         return self._integrated(case, tasks), tasks
 
     def _allocated(self, case: Case, data: BaseDataSource) -> tuple[BaseDataSource, ArrayLike]:
-        allocation = case.made("task_allocation")
+        allocation = case.instantiate("task_allocation")
         if allocation is None:
             return data, [0] * len(data.x)
         with case.calling("task_allocation", "call"):
@@ -184,7 +184,7 @@ class Knowledge:
         self, case: Case, data: BaseDataSource, indices: ArrayLike
     ) -> tuple[Iterable[BaseDataSource], Iterable[Model]]:
         models = self.models
-        remodeling = case.made("task_remodeling", models=models)
+        remodeling = case.instantiate("task_remodeling", models=models)
         if remodeling is not None:
             with case.calling("task_remodeling", "call"):
                 sources, chosen = remodeling(samples=data, mappings=indices)
@@ -203,7 +203,7 @@ class Knowledge:
         return sources, chosen
 
     def _integrated(self, case: Case, tasks: list[Task]) -> object:
-        integrate = case.made("inference_integrate", models=self.models)
+        integrate = case.instantiate("inference_integrate", models=self.models)
         if integrate is not None:
             with case.calling("inference_integrate", "call"):
                 return integrate(tasks=tasks)

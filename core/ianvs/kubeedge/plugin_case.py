@@ -17,14 +17,14 @@ from ianvs.kubeedge.storing import Snapshot
 from ianvs.kubeedge.work import Module, Work
 from ianvs.processes.proc import cpu_seconds
 
-Report = Callable[[str], None]  # is told what the case does now, in words
+Report = Callable[[str], None]  # callback that receives the progress as text
 
 
 class Case:
     """A case in this process.
 
-    modules: what the algorithm file names, by type, as Ianvs hands it over: instances, or {"method": name, "param":
-    values} of modules without a file and of hard-example mining.
+    modules: modules of the algorithm file by type, in the form of KubeEdge Ianvs: instances, or {"method": name,
+    "param": values} for modules without a file and for hard-example mining.
     """
 
     def __init__(self, work: Work, report: Report) -> None:
@@ -33,13 +33,13 @@ class Case:
         self.modules: dict[str, Any] = {}
         self.notes: list[str] = []
         self.clock: dict[str, dict[str, list[float]]] = {}  # round -> phase -> [seconds, CPU seconds]
-        self.now = ""  # the round that runs
-        self.state: Any = None  # what the paradigm kept last; None at the beginning of a case
+        self.current_round = ""  # name of the running round; "" outside of rounds
+        self.state: Any = None  # last state that the paradigm stored; None at the beginning of a case
 
     # Modules
 
     def build(self) -> None:
-        """Make the instances, in the order of the file. From then on state can be kept."""
+        """Instantiate the modules, in the order of the file. Afterwards state can be stored."""
         for module in self.work.modules:
             thing = registered(module) if module.url else None
             if module.type == "hard_example_mining" or (thing is None and module.type != "aggregation"):
@@ -53,30 +53,30 @@ class Case:
         self._snapshot = Snapshot(self.root, folders)
 
     def need(self, *types: str) -> Any:
-        """The instance of a type, or a list of several. Raises PluginError naming the paradigm if one is missing."""
+        """Return the instance of a type, or a list for several types. Raises PluginError if one is missing."""
         for type_ in types:
             if type_ not in self.modules:
                 raise PluginError(f"{self.work.paradigm} needs a module of type '{type_}'.", code="missing-module")
         instances = [self.modules[type_] for type_ in types]
         return instances[0] if len(types) == 1 else instances
 
-    def made(self, type_: str, *first: object, **more: object) -> Any:
-        """An object of a module: its instance, or one made of {"method", "param"}; None without such a module.
+    def instantiate(self, type_: str, *first: object, **more: object) -> Any:
+        """Return the instance of a module, or a new one from {"method", "param"}; None without such a module.
 
-        first, more: what Ianvs gives to the constructor before `param`, as far as it takes it.
+        first, more: arguments of the constructor besides `param`; those that it does not accept are left out.
         """
         entry = self.modules.get(type_)
         module = self.work.module(type_)
         if not isinstance(entry, dict) or module is None:
             return entry() if isinstance(entry, type) else entry
-        made = registered(module)
-        given = {name: value for name, value in more.items() if accepts(made, name)}
+        class_ = registered(module)
+        given = {name: value for name, value in more.items() if accepts(class_, name)}
         with self.calling(type_, "constructor"):
-            return made(*first[: positionals(made)], **given, **entry.get("param", {}))
+            return class_(*first[: positionals(class_)], **given, **entry.get("param", {}))
 
     @contextmanager
     def calling(self, type_: str, method: str, module: Module | None = None) -> Iterator[None]:
-        """An exception in here is one of this module's method."""
+        """Context manager: exceptions are reported as errors of this method of the module."""
         module = module or self.work.module(type_)
         plugin = type_ if module is None else f"{type_} '{module.name}'"
         file = Path(module.url).absolute() if module is not None and module.url else None
@@ -137,34 +137,34 @@ class Case:
         try:
             yield
         finally:
-            clock = self.clock.setdefault(self.now, {}).setdefault(phase, [0.0, 0.0])
+            clock = self.clock.setdefault(self.current_round, {}).setdefault(phase, [0.0, 0.0])
             clock[0] += time.perf_counter() - start
             clock[1] += max(0.0, cpu_seconds() - cpu)
 
     def note(self, text: str) -> None:
-        """Something to warn the user of, once."""
+        """Add a warning for the user, once."""
         if text not in self.notes:
             self.notes.append(text)
 
     @contextmanager
     def round(self, name: str | int) -> Iterator[None]:
-        """Errors and times in here are of this round."""
-        self.now = str(name)
+        """Context manager: errors and times are counted for this round."""
+        self.current_round = str(name)
         self.report(f"round {name}")
         with during(f"round {name}"):
             yield
-        self.now = ""
+        self.current_round = ""
 
-    # Going on after a kill
+    # Resuming after a kill
 
     def resume(self) -> bool:
-        """Let state, instances, clocks and notes be what was kept last; whether there is such a thing."""
+        """Restore state, instances, clocks and notes of the last snapshot. Returns whether a snapshot existed."""
         stored = self._snapshot.resumed()
         vars(self).update(stored or {})
         return stored is not None
 
     def keep(self, state: object) -> None:
-        """Store that the case stands here: after a kill it goes on from `state`."""
+        """Store a snapshot from which a killed case continues."""
         stored = {"state": state, "modules": self.modules, "notes": self.notes, "clock": self.clock}
         if why := self._snapshot.keep(stored):
             self.note(f"A case that is interrupted starts over, since it can't be stored between rounds: {why}.")

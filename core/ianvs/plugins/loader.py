@@ -364,5 +364,5 @@ def how_to_install(module: str, python: Path | str | None = None) -> str:
     if top == PACKAGE.name:
         return f"{PACKAGE.name} has no module of that name"
     command = f"{'python' if python is None else shown_path(python)} -m pip install {_PACKAGES.get(top, top)}"
-    own = f"a module of your own goes beside the plugin's file, and a `url` names it by its path (./{top}.py)"
-    return f"Install the package that has it (`{command}`); {own}"
+    advice = f"a module of your own goes beside the plugin's file, and a `url` names it by its path (./{top}.py)"
+    return f"Install the package that has it (`{command}`); {advice}"

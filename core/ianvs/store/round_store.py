@@ -131,8 +131,8 @@ class RoundStore:
             round_result(record, f"{self._root}/{case_id}/{_round_name(index)}") for index, record in enumerate(records)
         )
 
-    def has_come_to(self, case_id: str, until: int) -> bool:
-        """Whether the rounds are complete after which it pauses, however far it went since."""
+    def is_complete_until(self, case_id: str, until: int) -> bool:
+        """Whether all rounds up to `until` are complete."""
         return len(self._complete(case_id)) > until
 
     def broken_round(self, case_id: str) -> int | None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ianvs.exam.data.parts import in_hand
+from ianvs.exam.data.parts import column_in_memory
 from ianvs.exam.scenarios.feedback_view import Told
 from ianvs.exam.scenarios.views import TestView
 
@@ -12,13 +12,13 @@ def texts(*values):
 
 
 def view(*questions):
-    return TestView(in_hand(texts(*questions)), name="questions")
+    return TestView(column_in_memory(texts(*questions)), name="questions")
 
 
 def told(questions, answers, feedback, kind="label"):
     columns = {
-        "x": in_hand(texts(*questions)),
-        "answers": in_hand(texts(*answers)),
-        "told": in_hand(np.array(feedback)),
+        "x": column_in_memory(texts(*questions)),
+        "answers": column_in_memory(texts(*answers)),
+        "told": column_in_memory(np.array(feedback)),
     }
     return Told(columns, kind=kind, name="questions", episodes=np.arange(len(questions)))

@@ -51,7 +51,7 @@ def _examples(options: argparse.Namespace) -> int:
         return 0
     from ianvs.cli.ianvs_examples.example_environment import Environments, read_lists
     from ianvs.cli.ianvs_examples.examples_table import new_failures, read_table, write_table
-    from ianvs.cli.ianvs_examples.one_example import Example, Limits, tried
+    from ianvs.cli.ianvs_examples.one_example import Example, Limits, run_example
     from ianvs.processes.proc import children
     from ianvs.results.stored.provenance import output_of
 
@@ -80,7 +80,7 @@ def _examples(options: argparse.Namespace) -> int:
     baseline = read_table(options.baseline) if options.baseline else before
 
     def try_job(job: Path) -> Example:
-        row = tried(job, checkout, out / "jobs", limits, options.rerun, stop, environments)
+        row = run_example(job, checkout, out / "jobs", limits, options.rerun, stop, environments)
         print(f"{job}: {'finishes' if row.finishes else row.missing}", file=sys.stderr, flush=True)
         return row
 

@@ -17,7 +17,7 @@ _NEXT = "The above exception was the direct cause"
 _PLACE = re.compile(r"^\S.*?:\d+:\d+: ")
 MISSING_IMPORT = re.compile(r"imports '([\w.]+)', which is not installed\. (.*)")  # kubeedge/needed_packages.py
 _MOVED_NAME = re.compile(r"ImportError: cannot import name '(\w+)' from '([\w.]+)' \(.*site-packages")
-_OF_PLUGIN = "a file that belongs to the plugin is missing"  # kubeedge/needed_packages.py
+_PLUGIN_FILE_MISSING = "a file that belongs to the plugin is missing"  # kubeedge/needed_packages.py
 _IMPORT = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _ADVISED = re.compile(r": pip install ([\w-]+)\.")  # kubeedge/paradigms
 _CARD = re.compile(r"NVML|NVIDIA|CUDA", re.IGNORECASE)
@@ -25,16 +25,16 @@ _LONGEST = 260
 
 
 def needs_more_than_packages(output: str) -> bool:
-    """Whether the checks found something that no installed package would mend."""
+    """Whether the checks found an error that no installed package would fix."""
     placed = [line for line in output.splitlines() if _PLACE.match(line) and not line.startswith("warning: ")]
     return any(not MISSING_IMPORT.search(line) and not _IMPORT.search(line) for line in placed)
 
 
-def refused(output: str, copy: Path) -> tuple[str, str]:
-    """Of a job that did not start: what the checks said. copy: of the checkout."""
+def cause_of_refusal(output: str, copy: Path) -> tuple[str, str]:
+    """Return (cause, message) of a job that failed validation. copy: of the checkout."""
     lines = [line for line in output.splitlines() if not line.startswith("warning: ")]
     if re.search(r"^Traceback", output, re.MULTILINE):
-        return "ours", shortened(lines[-1], copy)  # a command of ours says errors in a line
+        return "ours", shortened(lines[-1], copy)  # our commands print errors in one line
     placed = [line for line in lines if _PLACE.match(line)]
     lacking = [match for line in placed for match in MISSING_IMPORT.findall(line)]
     lacking += [(name, "") for line in placed for name in _IMPORT.findall(line)]
@@ -44,7 +44,7 @@ def refused(output: str, copy: Path) -> tuple[str, str]:
         # Samples that we made up, refused by our own checks; and paradigms of Ianvs that we do not run.
         made_up = others[0].startswith(".data/") or "does not support the paradigm" in others[0]
         return "ours" if made_up else "checkout", shortened(others[0], copy)
-    if files := [name for name, advice in lacking if _OF_PLUGIN in advice]:
+    if files := [name for name, advice in lacking if _PLUGIN_FILE_MISSING in advice]:
         return "checkout", f"files that its code imports: {', '.join(dict.fromkeys(files))}"
     if packages := dict.fromkeys(name.partition(".")[0] for name, _ in lacking):
         # An import names the first part that is missing: with a dot in it, what is before it is there.
@@ -56,11 +56,11 @@ def refused(output: str, copy: Path) -> tuple[str, str]:
                 f"modules that moved: {', '.join(dict.fromkeys(moved))}",
             )
         return "package", f"packages: {', '.join(packages)}"
-    return "checkout", shortened((lines or ["nothing was said"])[-1], copy)
+    return "checkout", shortened((lines or ["no output"])[-1], copy)
 
 
-def failed(workspace: Path, copy: Path) -> tuple[str, str]:
-    """Of a job that started: of its first case that failed, the error and who raised it."""
+def cause_of_failure(workspace: Path, copy: Path) -> tuple[str, str]:
+    """Return (cause, message) of the first failed case of a job that started."""
     store = CaseStore(workspace)
     for folder in sorted(store.root.glob("*/")):
         if (failure := store.failure(folder.name)) is not None:
@@ -69,7 +69,7 @@ def failed(workspace: Path, copy: Path) -> tuple[str, str]:
             # Without the way to the error before the method.
             message = re.sub(r"^.*?\.py\), ", "", " ".join(failure.message.split()))
             return _owner(failure, text, copy), shortened(message, copy)
-    return "ours", "no case has a result, and none says why"
+    return "ours", "no case has a result or an error message"
 
 
 def _owner(failure: Failure, log: str, copy: Path) -> str:
@@ -111,7 +111,7 @@ def _raised_by(file: Path, copy: Path) -> str:
 
 
 def shortened(message: str, copy: Path) -> str:
-    """In one line without folders of this machine."""
+    """Return a message as one line, without folders of this machine."""
     line = next((line for line in message.splitlines() if line.strip()), "")
     line = line.replace(f"{copy.resolve()}/", "")
     short = re.sub(rf"\S*?{re.escape(copy.name)}/(?=\.|examples/|\S+\.ya?ml)", "", line)

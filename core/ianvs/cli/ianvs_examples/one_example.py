@@ -27,7 +27,12 @@ import yaml
 from ianvs.base.errors import IanvsError
 from ianvs.base.secrets import hide_secrets
 from ianvs.cli.ianvs_examples.example_environment import Environment, Environments
-from ianvs.cli.ianvs_examples.failure_owner import failed, needs_more_than_packages, refused, shortened
+from ianvs.cli.ianvs_examples.failure_owner import (
+    cause_of_failure,
+    cause_of_refusal,
+    needs_more_than_packages,
+    shortened,
+)
 from ianvs.cli.ianvs_examples.plugin_training import trains_weights
 from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, prctl
 from ianvs.running.planning.named_files import content_digest
@@ -67,7 +72,7 @@ class Limits:
     memory_mb: float
 
 
-def tried(
+def run_example(
     job: Path,
     checkout: Path,
     below: Path,
@@ -111,7 +116,7 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits, environments: En
     command = (sys.executable, "migrate", str(copy / job), "--out", str(copy / ".run"))
     status, output = _ianvs(command, os.environ, limits, folder / "log.txt")
     if status:
-        return _lacking(Example(str(job)), *refused(output, copy))
+        return _lacking(Example(str(job)), *cause_of_refusal(output, copy))
     written_files = (file.resolve() for file in sorted((copy / ".run").rglob("*.yaml")))
     files = {file: yaml.safe_load(file.read_text("utf-8")) for file in written_files}
     by_kind = {kind: (file, data[kind]) for file, data in files.items() for kind in data}
@@ -150,16 +155,16 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits, environments: En
         for path, data in files.items():
             path.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
         try:
-            status, output = run.tried()
+            status, output = run.run_job()
         except IanvsError as error:
             return about(_lacking(row, "package", shortened(f"packages that can't be installed: {error}", copy)))
         if status == 2:
-            return about(_lacking(row, *refused(output, copy)))
+            return about(_lacking(row, *cause_of_refusal(output, copy)))
         row = replace(row, starts=True)
         if status == 124:
             return about(_lacking(row, "limit", "it took longer than --seconds"))
         if status != 0:
-            return about(_lacking(row, *failed(folder / "workspace", copy)))
+            return about(_lacking(row, *cause_of_failure(folder / "workspace", copy)))
         rows += _scores(folder / "workspace" / root["name"], [metric["name"] for metric in exam["metrics"]])
         if len(rows) > 1:
             break
@@ -213,7 +218,7 @@ class _Runs:
     environments: Environments | None
     environment: Environment = field(default_factory=Environment)
 
-    def tried(self) -> tuple[int, str]:
+    def run_job(self) -> tuple[int, str]:
         """(exit status, what was said), again with the packages, or their folders, that the try before missed.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Which interpreter an algorithm's plugins live in, if it is not ours."""
+"""Interpreter of an algorithm's plugins, if not that of ianvs."""
 
 import hashlib
 import os

@@ -54,7 +54,7 @@ class SourceSpec:
     # "index": a list of samples; "data": the samples themselves (npz, csv, jsonl, a folder of class folders). A named
     # source may have others.
     form: str
-    domain: str | None = None  # the domain of all its samples, where the file names one per path
+    domain: str | None = None  # the domain of all its samples, if the file maps domains to paths
     place: Location | None = field(default=None, compare=False, repr=False)
 
 
@@ -226,7 +226,7 @@ class DatasetSpec(PlacedSpec):
     label_separator: Name | None = None
     # The folder of the images of conversations, None: beside their file; or "ignore" leaves them out.
     pictures: Annotated[Path | Literal["ignore"] | None, BeforeValidator(_pictures)] = None
-    # What the fields of conversations are called in the files, by what they are: {prompt: question, reply: answer}.
+    # Names of the fields of conversations, by role: {prompt: question, reply: answer}.
     columns: Annotated[dict[ConversationPart, Name], AfterValidator(_with_reply)] | None = None
     # The system prompt of conversations that have none; by domain where they differ.
     system_prompt: Annotated[
@@ -251,11 +251,11 @@ class DatasetSpec(PlacedSpec):
         object.__setattr__(self, "train", sum(given[0::2], self.train))
         object.__setattr__(self, "test", sum(given[1::2], self.test))
         if self.root is not None and self.name is None and not self.train and not self.test:
-            object.__setattr__(self, "train", _below(self.root, ("train",), self.test_share))
+            object.__setattr__(self, "train", _find_parts(self.root, ("train",), self.test_share))
             if self.test_share is None:
-                object.__setattr__(self, "test", _below(self.root, _TEST_PARTS, None))
+                object.__setattr__(self, "test", _find_parts(self.root, _TEST_PARTS, None))
 
-    def misfits(self, classes: Sequence[str]) -> list[ValidationError]:
+    def mismatched_settings(self, classes: Sequence[str]) -> list[ValidationError]:
         """Return the settings that do not fit the classes of the data."""
         return tree_misfits(self.hierarchy, classes, self.places.get("hierarchy"))
 
@@ -283,11 +283,11 @@ _SHARD = re.compile(r"-\d{5}-of-\d{5}.*")  # follows the name of a split on Hugg
 _COMPRESSED = re.compile(r"\.(gz|zst)$")
 
 
-def _below(root: Path, names: Sequence[str], share: float | None) -> tuple[SourceSpec, ...]:
-    """What `root` has of the first of the names, a file or a folder; `root` itself if a share is to be cut off.
+def _find_parts(root: Path, names: Sequence[str], share: float | None) -> tuple[SourceSpec, ...]:
+    """Find the first of the names below `root`, a file or folder; `root` itself if the test part is split off.
 
-    Of a dataset in the cache of Hugging Face's hub it is looked for in the snapshot of `main`; files of a split may be
-    in a folder `data`, and several.
+    In a dataset cached by Hugging Face's hub the snapshot of `main` is searched; a split may be several files in a
+    folder `data`.
     """
     if (main := root / "refs" / "main").is_file():
         root = root / "snapshots" / main.read_text().strip()

@@ -19,12 +19,12 @@ from ianvs.exam.data.dataset import Dataset, Samples
 from ianvs.exam.data.encoded_pictures import try_pictures
 from ianvs.exam.data.fingerprint import files_fingerprint
 from ianvs.exam.data.large_tables import (
+    cache_image_dataset,
+    cache_listing,
     is_large,
-    keep_pictures,
-    keep_table,
-    kept_fingerprint,
-    kept_pictures,
-    load_large,
+    load_large_table,
+    read_cached_fingerprint,
+    read_cached_images,
     table_key,
 )
 from ianvs.exam.data.listing import SourceError
@@ -137,10 +137,12 @@ def load(
     it as they are read.
     """
     share = 1.0 if spec.backbone is None else 0.2
-    dataset = None if fingerprint is None or spec.backbone is not None else kept_pictures(spec, fingerprint, cache_dir)
+    dataset = (
+        None if fingerprint is None or spec.backbone is not None else read_cached_images(spec, fingerprint, cache_dir)
+    )
     if dataset is None:
         dataset = _load_samples(spec, cache_dir, slice_of(progress, 0.0, share))
-        keep_pictures(dataset, spec, cache_dir)
+        cache_image_dataset(dataset, spec, cache_dir)
     if spec.backbone is not None:
         dataset = encoded(dataset, spec, spec.backbone, cache_dir, slice_of(progress, share, 1.0))
     if progress is not None:
@@ -151,7 +153,7 @@ def load(
 def _stored_fingerprint(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
     """Return the cached fingerprint of large files."""
     key = table_key(spec, cache_dir)
-    return None if key is None or cache_dir is None else kept_fingerprint(key, cache_dir)
+    return None if key is None or cache_dir is None else read_cached_fingerprint(key, cache_dir)
 
 
 def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float, say: Say) -> Checked:
@@ -160,14 +162,14 @@ def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float, sa
     if spec.url is not None and cache_dir is None:
         return Checked([])
     key = table_key(spec, cache_dir)
-    if cache_dir is not None and key is not None and (stored := kept_fingerprint(key, cache_dir)) is not None:
+    if cache_dir is not None and key is not None and (stored := read_cached_fingerprint(key, cache_dir)) is not None:
         return Checked([], stored)
     try:
         parts = read_parts(spec) if cache_dir is None or spec.url is None else authored(spec, cache_dir, seconds).parts
         check_listed(parts, spec)
         warnings = warnings_of(parts, spec)
         if cache_dir is not None and key is not None and not warnings:
-            return Checked([], keep_table(parts, spec, key, cache_dir, say))
+            return Checked([], cache_listing(parts, spec, key, cache_dir, say))
     except SourceError as broken:
         return Checked(list(broken.problems))
     return Checked(warnings)
@@ -180,6 +182,6 @@ def _load_samples(spec: DatasetSpec, cache_dir: Path, progress: Progress | None)
     if spec.name is not None:
         return named_source(spec).load(spec, cache_dir, progress)
     if (key := table_key(spec, cache_dir)) is not None:
-        return load_large(spec, key, cache_dir, progress)
+        return load_large_table(spec, key, cache_dir, progress)
     parts = read_parts(spec)
     return load_listed(parts, spec, files_fingerprint(spec, cache_dir, parts), cache_dir, progress)

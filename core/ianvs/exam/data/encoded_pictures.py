@@ -154,10 +154,10 @@ class EncodedPictures:
     def __getitem__(self, index: Any) -> NDArray[np.uint8]:
         if isinstance(index, int | np.integer):
             return self.decoded(range(len(self))[int(index)])
-        return self.fetched(np.arange(len(self))[index])
+        return self.gather(np.arange(len(self))[index])
 
-    def fetched(self, rows: NDArray[np.int64] | None, workers: int = 0) -> NDArray[np.uint8]:
-        """The images at `rows`; None: all. workers: threads that decode; 0: as many as there are cores."""
+    def gather(self, rows: NDArray[np.int64] | None, threads: int = 0) -> NDArray[np.uint8]:
+        """Return the images at `rows`; None: all. threads: 0: as many as there are cores."""
         rows = np.arange(len(self)) if rows is None else rows
         pictures = np.empty((len(rows), *self.coding.shape), np.uint8)
 
@@ -165,7 +165,7 @@ class EncodedPictures:
             for place in places:
                 pictures[place] = self.decoded(int(rows[place]))
 
-        in_threads(fill, len(rows), self.coding.row_bytes, workers or usable_cores())
+        in_threads(fill, len(rows), self.coding.row_bytes, threads or usable_cores())
         return pictures
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:

@@ -1,7 +1,7 @@
-"""Large tables, lists and arrays are read once for all plans, while their files and what is said of them stay the same.
+"""Cache of large tables, lists and arrays, valid while their files and settings are unchanged.
 
-A plan asks for their fingerprint alone, a case for the samples. A dataset is kept as it was read; of a long list of
-files it is kept what was found in it, which holds while each file has its size and time of modification.
+A plan needs only the fingerprint, a case also the samples. A dataset is cached as it was read; for a long list of files
+sizes and modification times are cached, by which a change is found.
 """
 
 import json
@@ -29,24 +29,24 @@ from ianvs.exam.data.listing import Listing, column
 from ianvs.exam.data.load_listing import load_listed, stays_encoded
 from ianvs.exam.data.sources import PARTS, read_parts
 
-WORTH_KEEPING = 2**20  # bytes of all files together, below which parsing costs less than keeping
-APART = 2**24  # bytes of lists and tables from which on they are read by another process
+WORTH_CACHING = 2**20  # bytes of all files together; parsing fewer is faster than caching them
+SEPARATE_PROCESS_BYTES = 2**24  # lists and tables of this size are read in another process
 _FORMAT = 5  # part of every key: raise it when the same files give other samples
 _COLUMNS = [name for name in Table.aligned if name != "columns"]
 _FACTS = ("name", "kind", "classes", "fingerprint", "ignore_index", "domain_classes", "notes", "layout")
-_HALVES = "surrogatepass"  # json may hold half a pair
-_BLOCK = 4096  # files that are looked at together: their names take memory
+_SURROGATES = "surrogatepass"  # json may hold lone surrogates
+_BLOCK = 4096  # files that are compared together: their names take memory
 
 
 def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
-    """What large files are kept under; None for small ones and folders, and where something can't be read."""
+    """Return the cache key of large files; None for small ones and folders, and if a file can't be read."""
     paths = [path for source in (*spec.train, *spec.test) for path in source_files(source.path)]
     if cache_dir is None or spec.url is not None or spec.data_type is not None or not paths:
         return None
     try:
         size = sum(path.stat().st_size for path in paths)
         packed = any(map(_holds_more, paths))
-        if (size < WORTH_KEEPING and not packed) or any(
+        if (size < WORTH_CACHING and not packed) or any(
             (door := door_of(path)) is None or not door[0].suffixes for path in paths
         ):
             return None
@@ -57,23 +57,23 @@ def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
 
 
 def is_large(spec: DatasetSpec) -> bool:
-    """Whether reading the files takes memory that is worth another process."""
+    """Whether reading the files takes so much memory that another process should do it."""
     paths = [path for source in (*spec.train, *spec.test) for path in source_files(source.path)]
     split = PACKED if spec.test_share is not None else ()  # else they are mapped
     lists = [path for path in paths if suffix_of(path) in (*WITH_FIELDS, *LISTS, *split) and path.is_file()]
-    return sum(path.stat().st_size for path in lists) >= APART or any(map(_holds_more, paths))
+    return sum(path.stat().st_size for path in lists) >= SEPARATE_PROCESS_BYTES or any(map(_holds_more, paths))
 
 
 def _holds_more(path: Path) -> bool:
-    """Whether it may hold a large table, however small it is."""
+    """Whether the file may hold a large table although it is small."""
     door = door_of(path)
     return door is not None and door[0].large
 
 
-def keep_table(
+def cache_listing(
     parts: tuple[Listing, Listing], spec: DatasetSpec, key: str, cache_dir: Path, say: Say = None
 ) -> str | None:
-    """Keep what saves reading the parts again, which nothing is wrong with. Their fingerprint, if it was kept."""
+    """Cache the fingerprint (and the samples) of valid parts. Returns the fingerprint if it was cached."""
     form = parts[0].form
     fingerprint = files_fingerprint(spec, cache_dir, parts, say)
     files = _files_of(parts)
@@ -81,20 +81,20 @@ def keep_table(
     if any((entry < 0).any() for entry in facts):  # a file was written just now, and may change once more
         return None
     if spec.root is not None and not all(path.startswith(f"{spec.root}{os.sep}") for entry in files for path in entry):
-        return None  # it lies elsewhere than where it is looked for first
+        return None  # it is not in the folder that is searched first
     with suppress(OSError):  # the cache only saves time
-        keep_seen(files, np.concatenate([np.empty((0, 2), np.int64), *facts]), fingerprint, key, cache_dir)
+        cache_file_facts(files, np.concatenate([np.empty((0, 2), np.int64), *facts]), fingerprint, key, cache_dir)
     if form in ("arrays", "text") and not _is_memory_mappable(spec):
-        keep_dataset(load_listed(parts, spec, fingerprint, cache_dir), spec, cache_dir)
+        cache_dataset(load_listed(parts, spec, fingerprint, cache_dir), spec, cache_dir)
     elif form == "files" and stays_encoded(parts, spec) and not only_numbers(parts, spec):  # else all are decoded first
-        keep_pictures(load_listed(parts, spec, fingerprint, cache_dir), spec, cache_dir)
+        cache_image_dataset(load_listed(parts, spec, fingerprint, cache_dir), spec, cache_dir)
     return fingerprint
 
 
-def load_large(spec: DatasetSpec, key: str, cache_dir: Path, progress: Progress | None = None) -> Dataset:
-    """The samples of what is kept under `key`, read only if they are not kept. Raises SourceError."""
-    fingerprint = kept_fingerprint(key, cache_dir)
-    stored = None if fingerprint is None else kept_dataset(spec, fingerprint, cache_dir)
+def load_large_table(spec: DatasetSpec, key: str, cache_dir: Path, progress: Progress | None = None) -> Dataset:
+    """Return the samples cached under `key`; they are read if they are not cached. Raises SourceError."""
+    fingerprint = read_cached_fingerprint(key, cache_dir)
+    stored = None if fingerprint is None else read_cached_dataset(spec, fingerprint, cache_dir)
     if stored is not None:
         return stored
     parts = read_parts(spec)
@@ -102,7 +102,7 @@ def load_large(spec: DatasetSpec, key: str, cache_dir: Path, progress: Progress 
     if dataset.fingerprint == fingerprint and not _is_memory_mappable(
         spec
     ):  # else files have changed since they were checked
-        keep_dataset(dataset, spec, cache_dir)
+        cache_dataset(dataset, spec, cache_dir)
     return dataset
 
 
@@ -116,8 +116,8 @@ def _key(spec: DatasetSpec, fingerprint: str) -> str:
     return f"files-{digest_of([_FORMAT, repr(spec), fingerprint])[:32]}"
 
 
-def keep_dataset(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
-    """Keep all but conversations; decoded images, which lie in the cache already, are named and not copied."""
+def cache_dataset(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
+    """Cache a dataset, except conversations. Decoded images are in the cache already, and are referred to."""
     if dataset.kind == "conversation":
         return
 
@@ -134,9 +134,9 @@ def keep_dataset(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
                     facts["pictures"][f"{part}_{name}"] = f"{encoded.folder.name}/"
                 elif (pictures := _entry_of(values, cache_dir)) is not None:
                     facts["pictures"][f"{part}_{name}"] = pictures
-                elif values.dtype == object:  # texts, boxes and the like; numpy's texts are all as wide as the longest
+                elif values.dtype == object:  # strings, boxes and the like; NumPy pads strings to the longest
                     text = json.dumps(values.tolist(), ensure_ascii=False)
-                    (folder / f"{part}_{name}.json").write_text(text, "utf-8", _HALVES)
+                    (folder / f"{part}_{name}.json").write_text(text, "utf-8", _SURROGATES)
                 else:
                     np.save(folder / f"{part}_{name}.npy", values, allow_pickle=False)
         (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
@@ -145,25 +145,25 @@ def keep_dataset(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
         entry(cache_dir, _key(spec, dataset.fingerprint), fill)
 
 
-def keep_pictures(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
-    """Keep a dataset of image files, encoded or decoded, for cases that know its fingerprint."""
+def cache_image_dataset(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
+    """Cache a dataset of image files, encoded or decoded, for cases that know its fingerprint."""
     parts = (dataset.train, dataset.test)
     of_files = all(
         encoded_in(samples.x) is not None or _entry_of(samples.x, cache_dir) is not None for samples in parts
     )
     if of_files and not any(samples.columns for samples in parts):
-        keep_dataset(dataset, spec, cache_dir)
+        cache_dataset(dataset, spec, cache_dir)
 
 
-def kept_pictures(spec: DatasetSpec, fingerprint: str, cache_dir: Path) -> Dataset | None:
-    """What `keep_pictures` kept. Files of images that stay encoded are looked at when they are read, not here."""
-    if any((cache_dir / _key(spec, fingerprint)).glob("train_x.*")):  # of a table, whose file is looked at
+def read_cached_images(spec: DatasetSpec, fingerprint: str, cache_dir: Path) -> Dataset | None:
+    """Return a dataset cached by `cache_image_dataset`. Encoded files are checked when they are read, not here."""
+    if any((cache_dir / _key(spec, fingerprint)).glob("train_x.*")):  # a table, whose file is checked
         return None
-    return kept_dataset(spec, fingerprint, cache_dir)
+    return read_cached_dataset(spec, fingerprint, cache_dir)
 
 
-def kept_dataset(spec: DatasetSpec, fingerprint: str, cache_dir: Path) -> Dataset | None:
-    """What `keep_dataset` kept, its numbers and images memory-mapped; None where nothing is, or it is damaged."""
+def read_cached_dataset(spec: DatasetSpec, fingerprint: str, cache_dir: Path) -> Dataset | None:
+    """Return a dataset cached by `cache_dataset`, with memory-mapped arrays; None if it is missing or damaged."""
     key = _key(spec, fingerprint)
     if not is_whole(cache_dir / key):
         return None
@@ -190,12 +190,12 @@ def _part(folder: Path, part: str, pictures: dict[str, str], cache_dir: Path) ->
         elif numbers.is_file():
             columns[name] = np.load(numbers, mmap_mode="r", allow_pickle=False)
         elif (file := folder / f"{stem}.json").is_file():
-            columns[name] = column(json.loads(file.read_text("utf-8", _HALVES)))
+            columns[name] = column(json.loads(file.read_text("utf-8", _SURROGATES)))
     return Table(**columns)
 
 
 def _entry_of(values: NDArray[Any], cache_dir: Path) -> str | None:
-    """The file below `cache_dir` that `values` is a map of, all of it; None for other arrays."""
+    """Return the file below `cache_dir` that `values` maps as a whole; None for other arrays."""
     if not isinstance(values, np.memmap) or values.filename is None:
         return None
     file, root = Path(values.filename), cache_dir.resolve()  # numpy follows links, too
@@ -207,7 +207,7 @@ def _entry_of(values: NDArray[Any], cache_dir: Path) -> str | None:
 
 
 def _files_of(listings: Sequence[Listing]) -> list[NDArray[Any]]:
-    """Columns of the files that the listings name."""
+    """Return columns of the files that the listings name."""
     columns = [each.x for each in listings if each.form == "files"]
     shown = [x.pictures for each in listings if each.form == "conversation" for x in each.x]
     if names := dict.fromkeys(str(each.file) for pictures in shown for each in pictures if each.file is not None):
@@ -215,12 +215,12 @@ def _files_of(listings: Sequence[Listing]) -> list[NDArray[Any]]:
     return columns + [each.y for each in listings if each.label_form == "files"]
 
 
-def keep_seen(
+def cache_file_facts(
     files: Sequence[NDArray[Any]], facts: NDArray[np.int64], fingerprint: str, key: str, cache_dir: Path
 ) -> None:
-    """Keep the fingerprint of samples that stand in `files`, instead of what was kept before they changed.
+    """Cache the fingerprint of samples read from `files`, in place of an earlier one.
 
-    facts: (N, 2) size in bytes and modification time in ns of each, before what is in it was read.
+    facts: (N, 2) size in bytes and modification time in ns of each file, before it was read.
     """
 
     def fill(folder: Path) -> None:
@@ -232,8 +232,8 @@ def keep_seen(
     entry(cache_dir, key, fill)
 
 
-def kept_fingerprint(key: str, cache_dir: Path) -> str | None:
-    """The fingerprint that `keep_seen` kept, of samples with nothing wrong in them, if every file is as it was."""
+def read_cached_fingerprint(key: str, cache_dir: Path) -> str | None:
+    """Return the fingerprint cached by `cache_file_facts`, if no file has changed."""
     folder = cache_dir / key
     if not is_whole(folder):
         return None
@@ -244,12 +244,12 @@ def kept_fingerprint(key: str, cache_dir: Path) -> str | None:
             if not np.array_equal(stats, facts[start : start + len(names)]):
                 return None
         return (folder / "fingerprint").read_text()
-    except OSError:  # one is gone, or another process keeps them anew
+    except OSError:  # a file is gone, or another process is replacing the entry
         return None
 
 
 def _blocks(folder: Path) -> Iterator[tuple[int, list[bytes]]]:
-    """(number of the first, names), some at a time."""
+    """Yield (index of the first, names) of blocks of files."""
     ends = np.load(folder / "ends.npy", allow_pickle=False)
     with (folder / "names").open("rb") as file:
         for start in range(0, len(ends), _BLOCK):

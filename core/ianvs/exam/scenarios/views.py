@@ -69,7 +69,7 @@ class View:
         if self._open and not self._elsewhere:
             if self._folder is None:
                 self._folder = Path(tempfile.mkdtemp(prefix="view-"))
-            columns = {name: column.reopened(self._folder, name) for name, column in self._columns.items()}
+            columns = {name: column.to_reopenable(self._folder, name) for name, column in self._columns.items()}
             state |= {"_columns": columns, "_folder": self._folder}
         return state
 
@@ -181,7 +181,7 @@ class View:
         if gathered is not None:
             values = gathered[rows.numpy()]
         else:
-            values = held.read(rows.numpy()) if alone and held.lazy else held.gather(rows.numpy())
+            values = held.gather(rows.numpy(), 1) if alone and held.lazy else held.gather(rows.numpy())
         return torch.from_numpy(_numbers(values)).to(device)
 
 

@@ -59,9 +59,9 @@ def _routed(case: Case, data: BaseDataSource) -> tuple[Any, Outcome]:
         case.modules["hard_example_mining"] = {**mining, "param": param}
     edge = Estimator(edge_model)
     _load(case, edge)
-    hem = case.made("hard_example_mining")
+    hem = case.instantiate("hard_example_mining")
     mode = case.work.exam.hard_example_mining_mode
-    scheme = case.made("inference_scheme")
+    scheme = case.instantiate("inference_scheme")
     if scheme is None:
         results = [_answer(case, edge, cloud, hem, item, mode) for item in data.x]
         measures = _routes(case, data.x, results)

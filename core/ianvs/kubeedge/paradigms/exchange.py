@@ -1,4 +1,4 @@
-"""What a scheme of joint inference talks through: the edge's model and the cloud's, with a simulated link between them.
+"""The interface of joint-inference schemes to the edge's and the cloud's model, with a simulated link between them.
 
 A scheme is a module of the type `inference_scheme`: `answer(item, exchange)` returns an item's result, in as many
 rounds as it takes. Each call of the cloud is one round of the link: its arguments go up, what it returns comes down.
@@ -16,7 +16,7 @@ Rounds = Sequence[tuple[int, int]]  # bytes (up, down) of each call of the cloud
 
 
 class Exchange:
-    """The two models as a scheme calls them for one item, and a record of what that took."""
+    """Calls of the edge's and the cloud's model for one item, with their number and bytes."""
 
     def __init__(self, case: Case, edge: Any, cloud: Any, types: tuple[str, ...] = ("edgemodel", "cloudmodel")) -> None:
         self._case, self._types = case, types
@@ -25,23 +25,23 @@ class Exchange:
         self.rounds: list[tuple[int, int]] = []
 
     def edge(self, method: str, *arguments: object, **named: object) -> Any:
-        """What a method of the edge's model returns."""
+        """Call a method of the edge's model."""
         self.edge_calls += 1
-        return self.edge_aside(method, *arguments, **named)
+        return self.edge_uncounted(method, *arguments, **named)
 
     def cloud(self, method: str, *arguments: object, **named: object) -> Any:
-        """The same of the cloud's, after a trip up and before one down."""
-        answer = self.cloud_aside(method, *arguments, **named)
+        """Call a method of the cloud's model, and count the bytes in both directions."""
+        answer = self.cloud_uncounted(method, *arguments, **named)
         self.sent([*arguments, *named.values()], answer)
         return answer
 
-    def edge_aside(self, method: str, *arguments: object, **named: object) -> Any:
-        """The same of the edge's, where it counts for nothing: a session begins or ends."""
+    def edge_uncounted(self, method: str, *arguments: object, **named: object) -> Any:
+        """Call a method of the edge's model without counting it, as at the begin and end of a session."""
         with self._case.calling(self._types[0], method), self._case.timed("edge"):
             return getattr(self.edge_model, method)(*arguments, **named)
 
-    def cloud_aside(self, method: str, *arguments: object, **named: object) -> Any:
-        """The same of the cloud's."""
+    def cloud_uncounted(self, method: str, *arguments: object, **named: object) -> Any:
+        """Call a method of the cloud's model without counting it."""
         with self._case.calling(self._types[1], method), self._case.timed("cloud"):
             return getattr(self.cloud_model, method)(*arguments, **named)
 
@@ -51,10 +51,11 @@ class Exchange:
 
 
 def costs(exam: ExamSettings, edge_calls: Sequence[int], items: Sequence[Rounds]) -> dict[str, object]:
-    """By name a value for each item: whether the cloud was asked, and bytes. Of all the share that the edge gave alone.
+    """Return measures by name.
 
-    Where the testenv has a link, mean and 95th percentile of the simulated time in ms, too: edge_ms for each of the
-    item's edge_calls; for each round rtt, both transfers, cloud_ms.
+    Per item: `cloud` (whether the cloud was called), `uploaded_bytes`, `downloaded_bytes`. Over all items: `edge_share`
+    (share answered without the cloud) and, if the testenv has a link, mean and 95th percentile of the simulated latency
+    in ms: edge_ms per edge call; round trip, both transfers and cloud_ms per call of the cloud.
     """
     cloud = [bool(rounds) for rounds in items]
     figures: dict[str, object] = {

@@ -78,7 +78,7 @@ def _inference(case: Case, model: Estimator, current: str, file: str, r: int | s
     """All results, by sample, and for each hard one its path and that of its copy."""
     os.environ["RESULT_SAVED_URL"] = case.folder("inference", "results", r)
     copies = Path(case.folder("inference", "hard_examples", r))
-    mining = case.made("hard_example_mining")
+    mining = case.instantiate("hard_example_mining")
     results: dict[Any, Any] = {}
     hard: list[tuple[str, str]] = []
     _load(case, model, current)

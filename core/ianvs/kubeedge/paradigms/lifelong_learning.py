@@ -209,7 +209,7 @@ def _multi_inference(case: Case) -> Outcome:
             code="missing-module",
         )
     model = Estimator(case.need("basemodel"))
-    modules = [case.made(type_) for type_ in MULTI_INFERENCE_MODULES]
+    modules = [case.instantiate(type_) for type_ in MULTI_INFERENCE_MODULES]
     data = case.source(case.data("test"), "inference", paths_and_label)
     results = []
     for i in range(len(data.x)):

@@ -50,8 +50,8 @@ def _answer(item: Any, exchange: Exchange, inference_mode: str) -> list[object]:
         alone = exchange.edge("inference", **_taken(exchange.edge_model.inference, data=item))
         return [False, alone, alone, None]
     drafter, verifier = exchange.edge_model, exchange.cloud_model
-    draft = exchange.edge_aside("start_session", **_taken(drafter.start_session, data=item))
-    check = exchange.cloud_aside("start_session", **_taken(verifier.start_session, data=item, draft_session=draft))
+    draft = exchange.edge_uncounted("start_session", **_taken(drafter.start_session, data=item))
+    check = exchange.cloud_uncounted("start_session", **_taken(verifier.start_session, data=item, draft_session=draft))
     is_mapping = isinstance(draft, Mapping)
     request = draft.get("request") if is_mapping else None
     if request is None:
@@ -60,7 +60,7 @@ def _answer(item: Any, exchange: Exchange, inference_mode: str) -> list[object]:
     try:
         while True:
             proposal = exchange.edge("step", draft, **_taken(drafter.step, feedback=feedback))
-            verdict = exchange.cloud_aside("verify", check, **_taken(verifier.verify, draft_output=proposal)) or {}
+            verdict = exchange.cloud_uncounted("verify", check, **_taken(verifier.verify, draft_output=proposal)) or {}
             exchange.sent(proposal, verdict)
             result = verdict.get("result") if verdict.get("result") is not None else result
             feedback = verdict.get("feedback")
@@ -71,8 +71,8 @@ def _answer(item: Any, exchange: Exchange, inference_mode: str) -> list[object]:
             if verdict.get("stop", False):
                 break
     finally:
-        closed = exchange.edge_aside("close_session", draft, **_taken(drafter.close_session, request=request))
-        exchange.cloud_aside("close_session", check, **_taken(verifier.close_session, request=request))
+        closed = exchange.edge_uncounted("close_session", draft, **_taken(drafter.close_session, request=request))
+        exchange.cloud_uncounted("close_session", check, **_taken(verifier.close_session, request=request))
     result = closed if result is None else result
     if result is None:
         raise PluginError("verify() stopped without a result, and close_session() of the drafter returned none.")

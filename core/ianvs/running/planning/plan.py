@@ -156,7 +156,7 @@ class Plan:
         if algorithm.trial and algorithm.trial.outcome:
             shown = status if status in ("finished", "failed") else "stopped"
             return planned(shown, "nothing", algorithm.trial.outcome)
-        if status is not None and until is not None and self.store.has_come_to(case.id, until):
+        if status is not None and until is not None and self.store.is_complete_until(case.id, until):
             scored = all(self.store.has_score(case.id, key, until) for _, key in self.scores_of(algorithm))
             return planned("stopped", "nothing" if scored else "score", f"paused after round {until}")
         if state.damaged:

@@ -257,7 +257,7 @@ class CaseLoop:
         status = store.status(planned.case.id)
         failure: Failure | None = store.failure(planned.case.id) if status == "failed" else None
         until = planned.algorithm.until if status == "unfinished" and code == 0 else None
-        paused = until is not None and store.has_come_to(planned.case.id, until)
+        paused = until is not None and store.is_complete_until(planned.case.id, until)
         if status == "finished" or paused:
             pass
         elif running.overrun:

@@ -47,8 +47,15 @@ class Check(NamedTuple):
 class Preflight:
     """The checks of one job and their results.
 
-    ask_engine: for the engine whose processes build exams; with None where there is no plan yet. samples: fingerprints
-    of each testenv's, where they are known by then. asking: modules whose plugins want to see the facts of an exam.
+    Attributes:
+        job: The job.
+        inspector: Inspects plugins in other processes.
+        ask_engine: Returns the engine whose processes build exams; called with None if there is no plan yet.
+        listener: Receives progress.
+        problems: Errors so far.
+        warnings: Warnings so far.
+        samples: Fingerprints of the samples of each testenv; None if unknown.
+        with_check_exam: Modules whose plugins have a method `check_exam`.
     """
 
     job: JobSpec
@@ -58,7 +65,7 @@ class Preflight:
     problems: list[ValidationError] = field(default_factory=list)
     warnings: list[ValidationError] = field(init=False)
     samples: tuple[str | None, ...] = ()
-    asking: set[tuple[Any, ...]] = field(default_factory=set)
+    with_check_exam: set[tuple[Any, ...]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.warnings = list(self.job.warnings)
@@ -114,10 +121,10 @@ class Preflight:
         return {column.spec.name: "mapping" if column.metric.mapping else column.metric.level for column in every}
 
 
-def paradigm_problems(flight: Preflight) -> Iterator[ValidationError]:
+def paradigm_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check the paradigms of the algorithms, their options, and their types of modules."""
-    job = flight.job
-    for algorithm, facts in zip(job.algorithms, flight.inspector.paradigms(job.algorithms), strict=True):
+    job = preflight.job
+    for algorithm, facts in zip(job.algorithms, preflight.inspector.paradigms(job.algorithms), strict=True):
         spec = algorithm.paradigm
         for option, message in facts.problems:
             yield ValidationError(message, spec.places.get(option, spec.place), code="invalid-option")
@@ -140,35 +147,35 @@ def paradigm_problems(flight: Preflight) -> Iterator[ValidationError]:
                 )
 
 
-def data_problems(flight: Preflight) -> Iterator[ValidationError]:
+def data_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check names, options, index files and labels of each testenv, without decoding samples.
 
     An author's function is called by another process, once, for the samples that it returns. To look at a long list of
     files takes seconds, which the plan does not do again.
     """
-    job = flight.job
+    job = preflight.job
     cache, seconds = job.workspace / "cache", job.limits.check_seconds
     results = [
-        data.checked(exam.dataset, cache, seconds, partial(flight.reading_progress, exam.dataset))
+        data.checked(exam.dataset, cache, seconds, partial(preflight.reading_progress, exam.dataset))
         for exam in job.testenvs
     ]
-    flight.samples = tuple(result.samples for result in results)
+    preflight.samples = tuple(result.samples for result in results)
     for result in results:
         yield from result.problems
 
 
-def scenario_problems(flight: Preflight) -> Iterator[ValidationError]:
+def scenario_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check the names and options of scenarios."""
-    for exam in flight.job.testenvs:
+    for exam in preflight.job.testenvs:
         yield from check_scenario(exam.scenario, exam.incremental_rounds, exam.dataset.using)
 
 
-def metric_problems(flight: Preflight) -> Iterator[ValidationError]:
+def metric_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check the metrics. Files of authors are imported in another process."""
-    for exam in flight.job.testenvs:
+    for exam in preflight.job.testenvs:
         gate = exam.gate.metric if exam.gate else None
         specs = [*exam.metrics, *([gate] if gate else [])]
-        for spec, metric in zip(specs, flight.inspector.metrics(specs), strict=True):
+        for spec, metric in zip(specs, preflight.inspector.metrics(specs), strict=True):
             if isinstance(metric, list):
                 yield from metric
                 continue
@@ -179,10 +186,10 @@ def metric_problems(flight: Preflight) -> Iterator[ValidationError]:
                 yield ValidationError(why, spec.place, code="missing-package")
 
 
-def quantity_problems(flight: Preflight) -> Iterator[ValidationError]:
+def quantity_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Find two names of one quantity, which would give two equal columns."""
     first: dict[tuple[str, str], MetricSpec] = {}
-    for exam, metrics in flight.metrics:
+    for exam, metrics in preflight.metrics:
         for column in metrics:
             spec, name = column.spec, column.name
             if spec.url is not None or spec.options or spec not in exam.metrics:
@@ -199,12 +206,12 @@ def quantity_problems(flight: Preflight) -> Iterator[ValidationError]:
                 yield ValidationError(message, spec.place, code="duplicate-column")
 
 
-def link_problems(flight: Preflight) -> Iterator[ValidationError]:
+def link_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check references between names within an exam."""
-    for exam in flight.job.testenvs:
+    for exam in preflight.job.testenvs:
         names = {question.name for question in exam.all_questions}
-        for spec, answer in zip(exam.metrics, flight.inspector.metrics(exam.metrics), strict=True):
-            if spec.score is not None and flight.levels.get(spec.score, "score") != "score":
+        for spec, answer in zip(exam.metrics, preflight.inspector.metrics(exam.metrics), strict=True):
+            if spec.score is not None and preflight.levels.get(spec.score, "score") != "score":
                 yield ValidationError(
                     f"'{spec.score}' is not a score that {spec.name} can be computed from.",
                     spec.place,
@@ -219,7 +226,7 @@ def link_problems(flight: Preflight) -> Iterator[ValidationError]:
         if exam.gate is None:
             continue
         gate = exam.gate.metric
-        [metric] = flight.inspector.metrics([gate])
+        [metric] = preflight.inspector.metrics([gate])
         if isinstance(metric, Metric) and metric.asks:
             message = (
                 f"model_eval scores predictions for a part of the round, and {gate.name} needs more than predictions."
@@ -233,13 +240,13 @@ def link_problems(flight: Preflight) -> Iterator[ValidationError]:
             )
 
 
-def forced_problems(flight: Preflight) -> Iterator[ValidationError]:
+def combined_model_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Find paradigms that combine models although a testenv evaluates more than predictions of the base model."""
-    job = flight.job
-    shown = [question.name for exam in job.testenvs for question in questions_found(exam) if question.shows_labels]
+    job = preflight.job
+    shown = [question.name for exam in job.testenvs for question in known_questions(exam) if question.shows_labels]
     if not shown:
         return
-    for algorithm, facts in zip(job.algorithms, flight.inspector.paradigms(job.algorithms), strict=True):
+    for algorithm, facts in zip(job.algorithms, preflight.inspector.paradigms(job.algorithms), strict=True):
         if facts.by_itself:
             yield ValidationError(
                 f"{algorithm.paradigm.name} does not answer by its base model alone, so there is no single model for "
@@ -249,9 +256,9 @@ def forced_problems(flight: Preflight) -> Iterator[ValidationError]:
             )
 
 
-def question_problems(flight: Preflight) -> Iterator[ValidationError]:
+def question_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Find unknown questions and data types."""
-    for exam in flight.job.testenvs:
+    for exam in preflight.job.testenvs:
         wanted: list[tuple[DataTypeSpec | QuestionSpec, Callable[..., object]]]
         wanted = [(spec, partial(question, spec)) for spec in exam.questions]
         if (type_spec := exam.dataset.data_type) is not None:
@@ -263,7 +270,7 @@ def question_problems(flight: Preflight) -> Iterator[ValidationError]:
                 yield ValidationError.from_exception(error, spec.places.get("name", spec.place), "unknown-question")
 
 
-def questions_found(exam: TestEnvSpec) -> Sequence[Question]:
+def known_questions(exam: TestEnvSpec) -> Sequence[Question]:
     """Return the known questions of an exam; `question_problems` reports others."""
     try:
         return questions_of(exam)
@@ -271,9 +278,9 @@ def questions_found(exam: TestEnvSpec) -> Sequence[Question]:
         return ()
 
 
-def protocol_problems(flight: Preflight) -> Iterator[ValidationError]:
+def protocol_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check that protocols whose test samples are trained on later are used only in prequential exams."""
-    for exam in flight.job.testenvs:
+    for exam in preflight.job.testenvs:
         streams = exam.dataset.options.get("protocol") == "streaming"
         if streams and (exam.scenario is None or exam.scenario.options.get("streaming") is not True):
             message = (
@@ -285,12 +292,12 @@ def protocol_problems(flight: Preflight) -> Iterator[ValidationError]:
             )
 
 
-def reference_problems(flight: Preflight) -> Iterator[ValidationError]:
+def reference_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check the algorithms in `references`."""
-    job = flight.job
+    job = preflight.job
     if not job.references:
         return
-    facts = flight.inspector.paradigms(job.algorithms)
+    facts = preflight.inspector.paradigms(job.algorithms)
     by_name = {algorithm.name: (algorithm, facts_of) for algorithm, facts_of in zip(job.algorithms, facts, strict=True)}
     for role, name in job.references.items():
         algorithm, paradigm = by_name.get(name, (None, None))

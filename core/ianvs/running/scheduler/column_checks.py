@@ -15,21 +15,21 @@ from ianvs.running.planning.studies import is_searched, search_metric
 from ianvs.running.scheduler.checks import Preflight
 
 
-def sort_problems(flight: Preflight) -> Iterator[ValidationError]:
+def sort_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check `sort_by`."""
-    job = flight.job
+    job = preflight.job
     names = [name for name, _ in job.rank.sort_by]
-    wrong = [(problem, name) for name in names if (problem := _wrong_column(flight, "sort_by names", name))]
+    wrong = [(problem, name) for name in names if (problem := _wrong_column(preflight, "sort_by names", name))]
     for problem, name in wrong:
         yield ValidationError(problem, job.rank.places.get(name) or Location(job.file), code="unknown-column")
-    for exam in [] if wrong else _exams_without(flight, names)[:1]:
+    for exam in [] if wrong else _exams_without(preflight, names)[:1]:
         message = f"nothing ranks this exam: sort_by names {', '.join(sorted(set(names)))}. Add one to its metrics."
         yield ValidationError(message, exam.places.get("metrics", exam.place), code="unknown-column")
 
 
-def published_problems(flight: Preflight) -> Iterator[ValidationError]:
+def published_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check `published` of each algorithm, which needs a single row."""
-    job = flight.job
+    job = preflight.job
     algorithms = {algorithm.name: algorithm for algorithm in job.algorithms}
     for algorithm, specs in job.published.items():
         first = next(iter(specs.values())).place
@@ -42,21 +42,21 @@ def published_problems(flight: Preflight) -> Iterator[ValidationError]:
                 f"{message} Keep one value of each, or take `published` out.", first, code="invalid-published"
             )
         for name, spec in specs.items():
-            if wrong := _wrong_column(flight, "published names", name):
+            if wrong := _wrong_column(preflight, "published names", name):
                 yield ValidationError(wrong, spec.place, code="unknown-column")
-            elif flight.levels.get(name) == "score" and spec.unit == "fraction" and 1 < abs(spec.mean) <= 100:
+            elif preflight.levels.get(name) == "score" and spec.unit == "fraction" and 1 < abs(spec.mean) <= 100:
                 message = f"is {spec.mean:g} a percentage? Scores are fractions here: write `unit: percent` if it is."
                 yield ValidationError(message, spec.places.get("mean", spec.place), warning=True, code="doubtful-unit")
 
 
-def _wrong_column(flight: Preflight, subject: str, name: str, otherwise: str = "is not a column") -> str:
+def _wrong_column(preflight: Preflight, subject: str, name: str, otherwise: str = "is not a column") -> str:
     """Why `name` means no column, or more than one, of an exam; "" where it means one.
 
     said: who names it, as in "sort_by names". what: what it is if no exam has such a column.
     """
-    matches = [columns_named(name, of_exam) for of_exam in flight.columns]
+    matches = [columns_named(name, of_exam) for of_exam in preflight.columns]
     if not any(matches):
-        shown = list(dict.fromkeys(column for of_exam in flight.columns for column in of_exam))
+        shown = list(dict.fromkeys(column for of_exam in preflight.columns for column in of_exam))
         listed = f"The testenv's metrics are: {', '.join(shown)}." if shown else "The testenv has no metrics."
         same = [column for column in shown if _same_metric(name, column)]
         hint = f" It is the column '{same[0]}' here." if same else closest(name, shown)
@@ -66,12 +66,15 @@ def _wrong_column(flight: Preflight, subject: str, name: str, otherwise: str = "
     return f"{subject} '{name}', which exists for several scores: write {listed}." if several else ""
 
 
-def renamed_problems(flight: Preflight) -> Iterator[ValidationError]:
+def renamed_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check `columns` of the leaderboard for unknown hyperparameters."""
-    rank, modules = flight.job.rank, [module for algorithm in flight.job.algorithms for module in algorithm.modules]
+    rank, modules = (
+        preflight.job.rank,
+        [module for algorithm in preflight.job.algorithms for module in algorithm.modules],
+    )
     names = list(dict.fromkeys(name for module in modules for name in (*dict(module.grid), *module.constants)))
     for name in rank.columns:
-        if name not in names and flight.job.search is None:
+        if name not in names and preflight.job.search is None:
             hint = f"{closest(name, names)} There are: {', '.join(names) or 'none'}."
             message = f"`columns` names '{name}', which is no hyperparameter in the algorithms' files.{hint}"
             yield ValidationError(message, rank.places.get(name), code="unknown-hyperparameter")
@@ -82,26 +85,26 @@ def _same_metric(name: str, column: str) -> bool:
     return meant is not None and find(column.partition(" of ")[0]) is meant
 
 
-def _exams_without(flight: Preflight, names: Sequence[str]) -> list[TestEnvSpec]:
+def _exams_without(preflight: Preflight, names: Sequence[str]) -> list[TestEnvSpec]:
     """Return the testenvs without any of these columns."""
-    both = zip(flight.job.testenvs, flight.columns, strict=True)
+    both = zip(preflight.job.testenvs, preflight.columns, strict=True)
     return [exam for exam, columns in both if not any(columns_named(name, columns) for name in names)]
 
 
-def rank_select_problems(flight: Preflight) -> Iterator[ValidationError]:
+def rank_select_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check `select` of the leaderboard."""
-    if (select := flight.job.rank.select) is not None:
-        yield from select_problems(flight, select, flight.job.rank.sort_by[0][0])
+    if (select := preflight.job.rank.select) is not None:
+        yield from select_problems(preflight, select, preflight.job.rank.sort_by[0][0])
 
 
-def select_problems(flight: Preflight, select: SelectSpec | None, metric: str) -> Iterator[ValidationError]:
+def select_problems(preflight: Preflight, select: SelectSpec | None, metric: str) -> Iterator[ValidationError]:
     """Check a `select`: it needs rounds or exams to choose on, and others to report.
 
     metric: by which the choice is made.
     """
     if select is None:
         return
-    job, place = flight.job, select.places.get("by", select.place)
+    job, place = preflight.job, select.places.get("by", select.place)
     if select.by == "seeds" and len(job.seeds) < 2:
         yield ValidationError(
             "`by: seeds` chooses on a half of the seeds, and the job has one. Give it more.",
@@ -129,7 +132,7 @@ def select_problems(flight: Preflight, select: SelectSpec | None, metric: str) -
         yield ValidationError(
             f"{reason} Sort by a score first, or bring it with a package.", place, code="invalid-selection"
         )
-    if select.by == "validation" and flight.levels.get(metric) not in (None, "score"):
+    if select.by == "validation" and preflight.levels.get(metric) not in (None, "score"):
         reason = f"`by: validation` splits the samples of each test set, and '{metric}' is not a score of samples."
         yield ValidationError(
             f"{reason} Sort by a score first, or choose by first_rounds, seeds or exam.",
@@ -138,9 +141,9 @@ def select_problems(flight: Preflight, select: SelectSpec | None, metric: str) -
         )
 
 
-def search_problems(flight: Preflight) -> Iterator[ValidationError]:
+def search_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check `search` and ranges of hyperparameters."""
-    job, spec = flight.job, flight.job.search
+    job, spec = preflight.job, preflight.job.search
     if spec is None:
         for algorithm in job.algorithms:
             for module in algorithm.modules:
@@ -167,8 +170,8 @@ def search_problems(flight: Preflight) -> Iterator[ValidationError]:
         yield ValidationError(
             f"{reason} Leave them out; `trials` says how many there are.", spec.place, code="conflicting-keys"
         )
-    yield from _search_metric_problems(flight)
-    yield from select_problems(flight, spec.select, search_metric(job))
+    yield from _search_metric_problems(preflight)
+    yield from select_problems(preflight, spec.select, search_metric(job))
     for algorithm in searched:
         for role, name in job.references.items():
             if name == algorithm.name:
@@ -187,23 +190,23 @@ def search_problems(flight: Preflight) -> Iterator[ValidationError]:
             )
 
 
-def _search_metric_problems(flight: Preflight) -> Iterator[ValidationError]:
-    job, spec = flight.job, flight.job.search
+def _search_metric_problems(preflight: Preflight) -> Iterator[ValidationError]:
+    job, spec = preflight.job, preflight.job.search
     assert spec is not None
     name, place = search_metric(job), spec.places.get("metric", spec.place)
-    if wrong := _wrong_column(flight, "the search metric is", name, "is not a metric of the testenv"):
+    if wrong := _wrong_column(preflight, "the search metric is", name, "is not a metric of the testenv"):
         yield ValidationError(wrong, place, code="unknown-column")
         return
     base, subject = name.partition(" of ")[0], f"the search metric is '{name}', which"
-    for exam in _exams_without(flight, [name]):
+    for exam in _exams_without(preflight, [name]):
         yield ValidationError(
             f"{subject} the testenv {exam.name} does not list. Add it to its metrics.", place, code="missing-request"
         )
-    if flight.levels.get(base) == "stream":
+    if preflight.levels.get(base) == "stream":
         yield ValidationError(
             f"{subject} is of a whole stream, and trials pause within it. Name a score.", place, code="invalid-search"
         )
-    if flight.levels.get(base) == "system":
+    if preflight.levels.get(base) == "system":
         remedy = "Name a score, or what is computed from one, such as accuracy."
         yield ValidationError(
             f"{subject} measures the costs of a case, not its quality. {remedy}", place, code="invalid-search"

@@ -11,9 +11,9 @@ _OF_OUR_ROUNDS = ("budget", "linear_probe", "task_scores", "teacher_forced", "qu
 """Keys of a testenv that act on rounds which `ianvs.running` itself runs. Without them a result is the same."""
 
 
-def setting_problems(flight: Preflight) -> Iterator[ValidationError]:
+def setting_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Yield the contract's errors in settings, and keys without effect if the contract runs the cases."""
-    job = flight.job
+    job = preflight.job
     yield from contract_of(job).setting_problems(job)
     if (runner := runner_of(job)) is not None:
         for key, place, warning in _unused_keys(job):

@@ -27,19 +27,19 @@ from ianvs.running.session.exams import FITS, scores_are_checked
 from ianvs.store import CodeStore, ExamRecord, ExamStore
 
 
-def exam_problems(flight: Preflight) -> Iterator[ValidationError]:
+def exam_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Decode the data and build each exam once for all jobs of the workspace; check its metrics and its samples."""
-    plan, exams, cache = flight.plan, ExamStore(flight.job.workspace), flight.job.workspace / "cache"
+    plan, exams, cache = preflight.plan, ExamStore(preflight.job.workspace), preflight.job.workspace / "cache"
     for algorithm in {algorithm.exam_id: algorithm for algorithm in plan.algorithms}.values():
         damaged = exams.damaged_file(algorithm.exam_id, thoroughly=True) is not None
         unseen = damaged or data.data_warnings_of(str(algorithm.exam["dataset"]), cache) is None
         if unseen or not scores_are_checked(cache, algorithm.exam_id, algorithm.testenv):
-            yield from _prepare(flight, algorithm)
+            yield from _prepare(preflight, algorithm)
     for algorithm in plan.algorithms:  # also for exams that an earlier job has prepared
         record = exams.record(algorithm.exam_id)
         if record is not None:
             yield from _incompatibilities(record, algorithm.testenv)
-            if flight.job.sandboxed and not record.rules.get("boundaries", True):
+            if preflight.job.sandboxed and not record.rules.get("boundaries", True):
                 place = algorithm.testenv.scenario.place if algorithm.testenv.scenario else algorithm.testenv.place
                 yield ValidationError(f"{STREAMS}. Take one of them out.", place, code="conflicting-keys")
             place = algorithm.testenv.dataset.place or algorithm.testenv.place
@@ -49,13 +49,13 @@ def exam_problems(flight: Preflight) -> Iterator[ValidationError]:
             )
 
 
-def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[ValidationError]:
-    name, listener = algorithm.testenv.dataset.name or "data", flight.listener
+def _prepare(preflight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[ValidationError]:
+    name, listener = algorithm.testenv.dataset.name or "data", preflight.listener
     if algorithm.testenv_name:
         name = f"{name} for {algorithm.testenv_name}"
     listener.preparing(name, 0.0)
-    log = flight.job.workspace / "exams" / f"{algorithm.exam_id}.log"
-    request = any_request(flight.plan, algorithm)
+    log = preflight.job.workspace / "exams" / f"{algorithm.exam_id}.log"
+    request = any_request(preflight.plan, algorithm)
     task = Task(
         f"exam-{algorithm.exam_id}", PREPARE_EXAM, request, log, files=_files_of(request, log), secrets=request.secrets
     )
@@ -66,7 +66,7 @@ def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[Validat
         else:
             listener.preparing(name, float(payload))
 
-    code, problems = run_alone(flight.engine, task, on_progress)
+    code, problems = run_alone(preflight.engine, task, on_progress)
     if code != 0:
         raise IanvsError(f"reading the data failed; the reason is at the end of {log}.", code="unreadable-data")
     return list(problems or ())
@@ -133,16 +133,16 @@ def _unequal(exam: ExamRecord) -> str:
     return f"this exam has {rounds} and {len(exam.tests)} test set{'s' * (len(exam.tests) != 1)}"
 
 
-def chosen_round_problems(flight: Preflight) -> Iterator[ValidationError]:
+def chosen_round_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check `by: first_rounds` for prepared exams, since every report ranks finished cases again."""
-    select = flight.job.rank.select
-    if select is None and flight.job.search is None:
+    select = preflight.job.rank.select
+    if select is None and preflight.job.search is None:
         return
-    exams = ExamStore(flight.job.workspace)
-    records = {algorithm.exam_id: exams.record(algorithm.exam_id) for algorithm in flight.plan.algorithms}
+    exams = ExamStore(preflight.job.workspace)
+    records = {algorithm.exam_id: exams.record(algorithm.exam_id) for algorithm in preflight.plan.algorithms}
     for record in filter(None, records.values()):
         yield from _round_problems(record, select)
-    for study in flight.plan.studies:
+    for study in preflight.plan.studies:
         exam, spec = records.get(study.any_base.exam_id), study.spec
         if exam is None:
             continue

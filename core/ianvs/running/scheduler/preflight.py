@@ -51,25 +51,25 @@ def preflight(
 
     runs: whether the plan has unfinished cases; otherwise plugin code is not checked.
     """
-    flight = Preflight(job, inspector, engine, listener)
-    flight.run_checks(FILES + PLAN)
-    if flight.problems or runs(flight.plan):
+    preflight = Preflight(job, inspector, engine, listener)
+    preflight.run_checks(FILES + PLAN)
+    if preflight.problems or runs(preflight.plan):
         runner = runner_of(job)
-        flight.run_checks(CODE + (ROUNDS if runner is None else contract_checks.code_checks(runner)))
-    return flight.checked_plan()
+        preflight.run_checks(CODE + (ROUNDS if runner is None else contract_checks.code_checks(runner)))
+    return preflight.checked_plan()
 
 
 def require_files(job: JobSpec, inspector: Inspector, listener: Listener | None = None) -> Preflight:
     """Run only the checks of files. Raises ConfigError with all errors."""
-    flight = Preflight(job, inspector, listener=listener or Listener())
-    flight.run_checks(FILES)
-    flight.raise_errors()
-    return flight
+    preflight = Preflight(job, inspector, listener=listener or Listener())
+    preflight.run_checks(FILES)
+    preflight.raise_errors()
+    return preflight
 
 
-def _workspace(flight: Preflight) -> Iterable[ValidationError]:
+def _workspace(preflight: Preflight) -> Iterable[ValidationError]:
     """Check that results can be stored."""
-    workspace = flight.job.workspace
+    workspace = preflight.job.workspace
     try:
         workspace.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=workspace):
@@ -83,18 +83,18 @@ def _workspace(flight: Preflight) -> Iterable[ValidationError]:
     return ()
 
 
-def _plan(flight: Preflight) -> Iterable[ValidationError]:
+def _plan(preflight: Preflight) -> Iterable[ValidationError]:
     """Plan the job; find duplicate exams and unreadable data."""
     try:
-        _ = flight.plan
+        _ = preflight.plan
     except ConfigError as error:
         return error.problems
     return ()
 
 
-def _resource_problems(flight: Preflight) -> Iterator[ValidationError]:
+def _resource_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Find resources of local cases that exceed those of this machine."""
-    job = flight.job
+    job = preflight.job
     if engine_class(job).elsewhere:
         return
     gpu_count = len(job.gpus or visible_gpus())
@@ -114,39 +114,39 @@ def _resource_problems(flight: Preflight) -> Iterator[ValidationError]:
 # --- plugins ------------------------------------------------------------------------------------------------------
 
 
-def _plugin_problems(flight: Preflight) -> Iterator[ValidationError]:
+def _plugin_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Import each algorithm's plugin, check it against its contract and its grid, and build it."""
-    job = flight.job
-    if flight.problems:  # without a plan, all plugins in the files are checked
-        facts = flight.inspector.paradigms(job.algorithms)
+    job = preflight.job
+    if preflight.problems:  # without a plan, all plugins in the files are checked
+        facts = preflight.inspector.paradigms(job.algorithms)
         subjects = [_subjects(job, *both) for both in zip(job.algorithms, facts, strict=True)]
     else:
         # All trials of a search have one class and values within its ranges, so one check is enough.
         planned = {
             (_key(each.spec, each.spec.modules[0]), 0 if is_searched(each.spec) else len(each)): each
-            for each in flight.plan.algorithms
+            for each in preflight.plan.algorithms
         }.values()
         subjects = [_subjects(job, each.spec, each.paradigm, each.choices) for each in planned]
     for subject in chain.from_iterable(subjects):
-        result = _check(flight, subject)
+        result = _check(preflight, subject)
         yield from result.problems
         if result.asks:
-            flight.asking.add(_key(subject.algorithm, subject.module))
+            preflight.with_check_exam.add(_key(subject.algorithm, subject.module))
 
 
-def _fit_problems(flight: Preflight) -> Iterator[ValidationError]:
+def _fit_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Call check_exam() of plugins with the facts of the prepared exams, and check the server for replies."""
-    spec, server = flight.job.generation, None
+    spec, server = preflight.job.generation, None
     if spec.url is not None:
         try:
             server = ReplyServer(spec.url).served()._asdict()
         except ReplyServerError as error:
             yield ValidationError.from_exception(error, spec.places.get("url", spec.place), "unreachable-server")
             return
-    exams = ExamStore(flight.job.workspace)
+    exams = ExamStore(preflight.job.workspace)
     subjects: list[Subject] = []
     texts: dict[str, _Rounds] = {}
-    for each in flight.plan.algorithms:
+    for each in preflight.plan.algorithms:
         record = exams.record(each.exam_id)
         if record is not None:
             facts = {
@@ -155,24 +155,24 @@ def _fit_problems(flight: Preflight) -> Iterator[ValidationError]:
                 "classes": record.classes,
                 "num_classes": len(record.classes),
                 "rounds": len(record.rounds),
-                "conversations": _training_conversations(flight.plan, each, texts)
+                "conversations": _training_conversations(preflight.plan, each, texts)
                 if record.kind == "conversation"
                 else None,
                 "feedback": each.testenv.prequential.feedback if each.testenv.prequential else "",
                 "server": server,
             }
-            for subject in _subjects(flight.job, each.spec, each.paradigm, each.choices, facts):
-                if _key(each.spec, subject.module) in flight.asking and subject not in subjects:
+            for subject in _subjects(preflight.job, each.spec, each.paradigm, each.choices, facts):
+                if _key(each.spec, subject.module) in preflight.with_check_exam and subject not in subjects:
                     subjects.append(subject)
     for subject in subjects:
-        yield from _check(flight, subject).problems
+        yield from _check(preflight, subject).problems
 
 
-def _check(flight: Preflight, subject: Subject) -> Checked:
-    _ = flight.engine  # opened early, so that it does its imports meanwhile
+def _check(preflight: Preflight, subject: Subject) -> Checked:
+    _ = preflight.engine  # opened early, so that it does its imports meanwhile
     # Other machines may have other GPUs, which each case checks itself.
-    is_local = not engine_class(flight.job).elsewhere
-    return flight.inspector.check(subject if is_local else replace(subject, device="auto"))
+    is_local = not engine_class(preflight.job).elsewhere
+    return preflight.inspector.check(subject if is_local else replace(subject, device="auto"))
 
 
 def _subjects(
@@ -186,7 +186,7 @@ def _subjects(
     needed = dict.fromkeys(
         Needed(question.name, question.method, question.wanted, question.shows_labels)
         for testenv in job.testenvs
-        for question in checks.questions_found(testenv)
+        for question in checks.known_questions(testenv)
         if not question.may_lack
     )
     modules = algorithm.modules
@@ -272,7 +272,7 @@ FILES: tuple[Check, ...] = (
     Check(checks.reference_problems, needs_error_free=True),
     Check(checks.question_problems),
     Check(checks.link_problems, needs_error_free=True),
-    Check(checks.forced_problems, needs_error_free=True),
+    Check(checks.combined_model_problems, needs_error_free=True),
     Check(checks.protocol_problems, needs_error_free=True),
     Check(stream_checks.prequential_problems, needs_error_free=True),
 )

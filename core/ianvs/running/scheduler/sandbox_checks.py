@@ -17,9 +17,9 @@ from ianvs.running.scheduler.create_engine import engine_class
 STREAMS = "`sealing: strict` has whole rounds, and this exam is a stream"
 
 
-def sandbox_problems(flight: Preflight) -> Iterator[ValidationError]:
+def sandbox_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check a job with sandboxes. Other machines check theirs when a case starts there."""
-    job = flight.job
+    job = preflight.job
     if not job.sandboxed:
         return
     place = job.places.get("sealing", job.place)

@@ -16,20 +16,20 @@ _TOLD = {
 _ADD = "Add `prequential: true` to the testenv."
 
 
-def prequential_problems(flight: Preflight) -> Iterator[ValidationError]:
-    job = flight.job
+def prequential_problems(preflight: Preflight) -> Iterator[ValidationError]:
+    job = preflight.job
     for exam in job.testenvs:
         place = exam.places.get("prequential", exam.place)
         if exam.prequential is None:
-            yield from _unsupported_settings(flight, exam)
+            yield from _unsupported_settings(preflight, exam)
         else:
             if job.generation.engine == "server":
                 reason = (
                     "`generation: {engine: server}` writes replies of exams, and `prequential` asks the learner itself"
                 )
                 yield ValidationError(f"{reason}. Take one of them out.", place, code="conflicting-keys")
-            yield from _feedback_problems(flight, exam)
-            yield from _metric_problems(flight, exam)
+            yield from _feedback_problems(preflight, exam)
+            yield from _metric_problems(preflight, exam)
     if not any(exam.prequential for exam in job.testenvs):
         for algorithm in job.algorithms:
             if algorithm.stream_cost != 1:
@@ -39,13 +39,13 @@ def prequential_problems(flight: Preflight) -> Iterator[ValidationError]:
                 )
 
 
-def _unsupported_settings(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
-    for spec, metric in zip(exam.metrics, flight.inspector.metrics(exam.metrics), strict=True):
+def _unsupported_settings(preflight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
+    for spec, metric in zip(exam.metrics, preflight.inspector.metrics(exam.metrics), strict=True):
         if isinstance(metric, Metric) and metric.level == "stream":
             reason = f"{metric.name} needs predictions that are made before the labels are revealed"
             yield ValidationError(f"{reason}. {_ADD}", spec.place, code="missing-request")
-    algorithms = flight.job.algorithms
-    for algorithm, facts in zip(algorithms, flight.inspector.paradigms(algorithms), strict=True):
+    algorithms = preflight.job.algorithms
+    for algorithm, facts in zip(algorithms, preflight.inspector.paradigms(algorithms), strict=True):
         if facts.receives_feedback:
             reason = (
                 f"{algorithm.paradigm.name} gives feedback to predictions, and {exam.name} is not a prequential exam"
@@ -53,12 +53,12 @@ def _unsupported_settings(flight: Preflight, exam: TestEnvSpec) -> Iterator[Vali
             yield ValidationError(f"{reason}. {_ADD}", algorithm.paradigm.place, code="unfit-paradigm")
 
 
-def _feedback_problems(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
+def _feedback_problems(preflight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
     assert exam.prequential is not None
     if exam.prequential.feedback == "label":
         return
-    algorithms = flight.job.algorithms
-    for algorithm, facts in zip(algorithms, flight.inspector.paradigms(algorithms), strict=True):
+    algorithms = preflight.job.algorithms
+    for algorithm, facts in zip(algorithms, preflight.inspector.paradigms(algorithms), strict=True):
         if not facts.receives_feedback and not facts.reference:
             reason = f"{_learner_name(algorithm)} learns by train(), which takes labels; this exam tells only"
             remedy = "Give it feedback(told, **context), and `paradigm_type: testtimelearning`."
@@ -69,9 +69,9 @@ def _feedback_problems(flight: Preflight, exam: TestEnvSpec) -> Iterator[Validat
             )
 
 
-def _metric_problems(flight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
+def _metric_problems(preflight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
     assert exam.prequential is not None
-    answers = flight.inspector.metrics(exam.metrics)
+    answers = preflight.inspector.metrics(exam.metrics)
     both = [(spec, answer) for spec, answer in zip(exam.metrics, answers, strict=True) if isinstance(answer, Metric)]
     shifts = exam.prequential.near_future
     for spec, metric in both:
@@ -84,14 +84,17 @@ def _metric_problems(flight: Preflight, exam: TestEnvSpec) -> Iterator[Validatio
             yield ValidationError(
                 "stability_gain needs `second_pass: true` in `prequential`.", spec.place, code="missing-request"
             )
-    first = flight.job.rank.sort_by[0][0]
+    first = preflight.job.rank.sort_by[0][0]
     if first == "online_accuracy" and all(metric.level in ("stream", "system") for _, metric in both):
         reason = (
             "online_accuracy alone ranks a learner that forgets everything above one that doesn't, where what comes"
         )
         remedy = "Add a score of the test sets, such as accuracy, to the metrics."
         yield ValidationError(
-            f"{reason} next is like what came last. {remedy}", flight.job.place, warning=True, code="doubtful-ranking"
+            f"{reason} next is like what came last. {remedy}",
+            preflight.job.place,
+            warning=True,
+            code="doubtful-ranking",
         )
 
 

@@ -85,7 +85,7 @@ def _scoring_errors(exam: Exam, spec: TestEnvSpec) -> list[ValidationError]:
     """Return errors of the scores in `spec` on this type of data; slow scores are not tried."""
     problems = []
     kind = data_type(exam.dataset.kind, spec.dataset.data_type)
-    if of_settings := spec.dataset.misfits(exam.dataset.classes):
+    if of_settings := spec.dataset.mismatched_settings(exam.dataset.classes):
         return of_settings
     seen = _oracle_record(kind, exam, spec.dataset.columns_of_settings)
     answered = {question.name for question in spec.questions}  # answered by learners only

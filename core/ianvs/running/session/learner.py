@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import IanvsError, PluginError, ReplyServerError
-from ianvs.exam.data.parts import Column, presented
+from ianvs.exam.data.parts import Column, as_served
 from ianvs.exam.data_types import data_type
 from ianvs.exam.paradigms import Paradigm, Predictions, find_paradigm
 from ianvs.exam.questions import questions_of
@@ -212,7 +212,7 @@ class LocalLearner:
         if query.question is None:
             context["generation"] = query.replies_by
             self._last = query if query.adaptation is None else None
-        x = presented(query.x, self._request.threads)
+        x = as_served(query.x, self._request.threads)
         if query.is_trial:
             start_generators(session.seed, "tried")
         if query.question is not None:
@@ -266,7 +266,7 @@ class LocalLearner:
             raise PluginError(f"`{question.name}: true` asks for {question.wanted}, and {why}.", code="broken-contract")
         data: TestView | TrainView = TestView(x, name=query.name)
         if query.replies is not None:
-            data = TrainView({"x": x, "y": presented(query.replies, self._request.threads)}, name=query.name)
+            data = TrainView({"x": x, "y": as_served(query.replies, self._request.threads)}, name=query.name)
         try:
             answers = self.session.call(learner, question.method, data, **context)
         finally:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.config.spec import PrequentialSpec
 from ianvs.exam.data.listing import column
-from ianvs.exam.data.parts import Column, Part, columns_of, in_hand, presented
+from ianvs.exam.data.parts import Column, Part, as_served, column_in_memory, columns_of
 from ianvs.exam.data_types import DataType
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.exam.scenarios.feedback_view import Told
@@ -138,7 +138,7 @@ class PrequentialServer:
             self._since = 0.0
             return None
         chunk = self._chunks[self._next][1]
-        x = presented(columns_of(chunk.parts, ("x",))["x"], 1)
+        x = as_served(columns_of(chunk.parts, ("x",))["x"], 1)
         self._is_asked = True
         self._since, self._cpu_since = time.perf_counter(), self._cpu()
         return UnlabelledChunk(chunk.number, x, chunk.name, chunk.parts[0].samples.y.shape[1:])
@@ -268,7 +268,7 @@ class PrequentialServer:
         view = self._feed.chunk(piece)
         if not self._receives_feedback:
             self.samples += piece.size
-            given = {name: presented(values, 1) for name, values in view.columns.items()}
+            given = {name: as_served(values, 1) for name, values in view.columns.items()}
             return RevealedChunk(piece.number, TrainView(given, name=view.name, passes=view.passes), piece.classes)
         answers, rows = self._answers[chunk], np.arange(piece.size)
         labels = self._labels(piece)
@@ -278,9 +278,9 @@ class PrequentialServer:
         self.samples += len(rows)
         feedback = labels if kind == "label" else self._feedback_on(chunk, labels, answers)
         columns = {
-            "x": in_hand(columns_of(piece.parts, ("x",))["x"].gather(rows)),
-            "answers": in_hand(copy.deepcopy(select_rows(answers, rows))),
-            "told": in_hand(copy.deepcopy(feedback[rows])),
+            "x": column_in_memory(columns_of(piece.parts, ("x",))["x"].gather(rows)),
+            "answers": column_in_memory(copy.deepcopy(select_rows(answers, rows))),
+            "told": column_in_memory(copy.deepcopy(feedback[rows])),
         }
         episodes = np.asarray(self._starts[chunk] + rows, np.int64)
         heard = Told(columns, kind=kind, name=view.name, episodes=episodes, delay=self._spec.delay)

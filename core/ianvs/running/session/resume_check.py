@@ -13,7 +13,7 @@ def needs_evaluation(request: CaseRequest, store: CaseStore) -> bool:
     case = request.case
     if runner_named(request.algorithm.contract) is not None:
         return store.evaluated_facts(case.id) is None
-    if request.until is not None and store.has_come_to(case.id, request.until):
+    if request.until is not None and store.is_complete_until(case.id, request.until):
         return False
     if store.evaluated_facts(case.id) is not None and store.broken_round(case.id) is None:
         return False

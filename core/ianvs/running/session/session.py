@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from ianvs.base.errors import PluginError, closest
 from ianvs.base.seeding import generator
 from ianvs.exam.data.options import Options
-from ianvs.exam.data.parts import presented
+from ianvs.exam.data.parts import as_served
 from ianvs.exam.data_types import DataType
 from ianvs.exam.paradigms.paradigm import Module, Paradigm
 from ianvs.exam.scenarios.exam import Exam, Rules
@@ -249,7 +249,7 @@ class CaseSession:
 
     def view(self, handout: ServedSamples, passed: int = 0) -> TrainView:
         """Return served samples as a learner's TrainData. passed: earlier passes over the same data."""
-        columns = {name: presented(column, self._threads) for name, column in handout.columns.items()}
+        columns = {name: as_served(column, self._threads) for name, column in handout.columns.items()}
         labelled, passes = handout.labelled, handout.passes
         return TrainView(columns, name=handout.name, passes=passes, passed=passed, labelled=labelled)
 

@@ -21,7 +21,7 @@ from tests.errors import errors_of, located, recorded
 def any_size(monkeypatch):
     """Small files count as large ones."""
     monkeypatch.setattr(csv_files, "WORTH_ARROW", 0)
-    monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
+    monkeypatch.setattr(large_tables, "WORTH_CACHING", 0)
 
 
 def spec_of(path, test=None, **more):
@@ -115,7 +115,7 @@ def same(one, other):
 def test_what_is_kept_is_what_is_read(parts, tmp_path, monkeypatch):
     spec = spec_of(*parts)
     fresh, fingerprint = data.load(spec, tmp_path / "one"), data.fingerprint(spec, tmp_path / "one")
-    monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
+    monkeypatch.setattr(large_tables, "WORTH_CACHING", 0)
     cache = tmp_path / "two"
     assert data.checked(spec, cache).problems == []
     monkeypatch.setattr("ianvs.exam.data.sources.read_source", lambda *given: pytest.fail("it was parsed again"))
@@ -184,7 +184,7 @@ def test_of_conversations_too_the_fingerprint_is_kept(record, tmp_path, monkeypa
     path.write_text("".join(json.dumps({**record, "n": n}) + "\n" for n in range(5)))
     spec = spec_of(path)
     fingerprint, cache = data.fingerprint(spec, tmp_path / "one"), tmp_path / "two"
-    monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
+    monkeypatch.setattr(large_tables, "WORTH_CACHING", 0)
     assert data.checked(spec, cache).problems == []
     with monkeypatch.context() as patch:
         patch.setattr("ianvs.exam.data.doors.read_records", lambda path: pytest.fail("it was parsed again"))
@@ -216,7 +216,7 @@ def test_arrays_are_looked_into_once_for_all_plans(ending, tmp_path, monkeypatch
     named, labels = save_arrays(tmp_path, ending, np.array([0, 1, 1]))
     spec, cache = spec_of(named), tmp_path / "cache"
     fingerprint = data.fingerprint(spec, tmp_path / "other")
-    monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
+    monkeypatch.setattr(large_tables, "WORTH_CACHING", 0)
     assert data.checked(spec, cache).problems == []
     with monkeypatch.context() as patch:
         patch.setattr("ianvs.exam.data.sources.read_source", lambda *given: pytest.fail("they were read again"))
@@ -237,7 +237,7 @@ def test_questions_and_answers_are_parsed_once(tmp_path, monkeypatch):
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     spec, cache = spec_of(path, title="texts"), tmp_path / "two"
     fresh = data.load(spec, tmp_path / "one")
-    monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
+    monkeypatch.setattr(large_tables, "WORTH_CACHING", 0)
     assert data.checked(spec, cache).problems == []
     monkeypatch.setattr("ianvs.exam.data.doors.read_records", lambda path: pytest.fail("it was parsed again"))
     kept = data.load(spec, cache)

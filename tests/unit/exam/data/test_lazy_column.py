@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ianvs.exam.data import parts
-from ianvs.exam.data.parts import Column, presented
+from ianvs.exam.data.parts import Column, as_served
 
 COUNT, THREADS = 64, 8
 VALUES = np.arange(1, 1 + COUNT * 4, dtype=np.int64).reshape(COUNT, 4)
@@ -40,7 +40,7 @@ class Counting:
 
 
 def rows_on_demand(values: Any = VALUES) -> Column:
-    return presented(Column(values, np.arange(COUNT)), 1)
+    return as_served(Column(values, np.arange(COUNT)), 1)
 
 
 def test_threads_that_begin_at_once_all_get_what_they_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ def test_threads_that_begin_at_once_all_get_what_they_asked_for(monkeypatch: pyt
     monkeypatch.setattr(parts._RowCache, "_room", slowly)
     column = rows_on_demand()
     with ThreadPoolExecutor(THREADS) as pool:
-        found = list(pool.map(column.read, np.array_split(np.arange(COUNT), THREADS)))
+        found = list(pool.map(lambda rows: column.gather(rows, 1), np.array_split(np.arange(COUNT), THREADS)))
     monkeypatch.undo()
     assert np.array_equal(np.concatenate(found), VALUES)
     assert np.array_equal(column.gather(), VALUES), "and nothing is taken for read that was not"

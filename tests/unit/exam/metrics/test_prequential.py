@@ -78,9 +78,7 @@ def test_facts(case):
         topics=numbers([one["topic"] for one in episodes]),
         facts=numbers([one["fact"] for one in episodes]),
         start=2,  # the n of these worked values
-        told_at=np.array(
-            [StreamOrder(case["delay"], case["cost"]).revealed_at(t, len(episodes)) for t in range(12)]
-        ),
+        told_at=np.array([StreamOrder(case["delay"], case["cost"]).revealed_at(t, len(episodes)) for t in range(12)]),
     )
     assert of.told_at.tolist() == case["told_at"]
     assert of.of_facts is not None

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from ianvs.exam.data.dataset import Samples
-from ianvs.exam.data.parts import Part, columns_of, presented
+from ianvs.exam.data.parts import Part, as_served, columns_of
 from ianvs.exam.scenarios.views import TestView, TrainView
 from ianvs.testenv.scenarios.transforms import Permutation
 from tests.errors import errors_of
@@ -222,7 +222,7 @@ def test_a_view_of_gigabytes_pickles_to_few_bytes_and_holds_no_other_round(tmp_p
     x[7, :3] = (1, 2, 3)
     labels = np.arange(5000)
     columns = columns_of([Part(Samples(x.view(np.ndarray), labels, np.array(["n"] * 5000)), np.arange(6, 4000))])
-    data = TrainView({name: presented(column, 1) for name, column in columns.items()}, name="round 1")
+    data = TrainView({name: as_served(column, 1) for name, column in columns.items()}, name="round 1")
     held = pickle.dumps(data)
     assert len(held) < 1 << 20
     assert labels[4000:].tobytes()[:80] not in held

@@ -85,7 +85,7 @@ class RayEngine(Engine):
         self._idle: dict[ResourcesSpec | None, list[Any]] = {kind: [] for kind in workload.resources}
         self._attempts: list[_Attempt] = []
         self._mailbox = Mailbox()
-        self._views: dict[str, Path] = {}  # those that nodes keep of the workspace
+        self._workspace_copies: dict[str, Path] = {}  # by node
         self._constant: dict[tuple[Path, ...], list[Any]] = {}
         self._guard, self._closed = threading.RLock(), False
         self._life = threading.Thread(target=self._handle_replies, name="ray", daemon=True)
@@ -122,7 +122,7 @@ class RayEngine(Engine):
                 self.cancel(attempt.task.key, force=True)
             while (self._attempts or any(self._idle.values())) and time.monotonic() < deadline:
                 self.events(0.5)
-            self._remove_views()
+            self._remove_workspace_copies()
         self._closed = True
         self._life.join()
         self._at_end.close()
@@ -170,12 +170,14 @@ class RayEngine(Engine):
     def _run_attempt(self, attempt: _Attempt) -> Generator[Any, Any, int]:
         """Run a task on its host: yields calls, is sent their replies, and returns the exit code."""
         task, host, files = attempt.task, attempt.host, attempt.task.files
-        at_home = files is not None and self._shared is not False
+        shares_workspace = files is not None and self._shared is not False
         if files is not None and self._shared is None:
-            at_home = yield host.sees.remote(self._marker(files.root))
+            shares_workspace = yield host.can_read.remote(self._marker(files.root))
             attempt.new = False
-        cargo = () if files is None or at_home else (self._reads(files), self._put(files.root, files.writes))
-        node, view = yield host.start.remote(task, at_home, *cargo)
+        packed_files = (
+            () if files is None or shares_workspace else (self._reads(files), self._put(files.root, files.writes))
+        )
+        node, workspace_copy = yield host.start.remote(task, shares_workspace, *packed_files)
         attempt.started, attempt.new = True, False
         self._forward_cancel(attempt)
         code: int | None = None
@@ -185,10 +187,10 @@ class RayEngine(Engine):
                     code = event.payload
                 else:
                     self._mailbox.put(event)
-        if files is None or at_home:
+        if files is None or shares_workspace:
             return code
-        self._views[node] = view
-        attempt.forced_at = None  # the task has ended; what it has left behind takes its time
+        self._workspace_copies[node] = workspace_copy
+        attempt.forced_at = None  # the task has ended; its results are transferred now
         with tempfile.TemporaryFile() as arrived:
             while part := (yield host.next_part.remote()):
                 arrived.write(part)
@@ -231,7 +233,7 @@ class RayEngine(Engine):
     # --- nodes that don't share the workspace -------------------------------------------------------------------------
 
     def _marker(self, workspace: Path) -> Path:
-        """Return a file by which nodes test whether they see the workspace."""
+        """Return a file by which nodes test whether they share the workspace."""
         marker = workspace / f".shared-{self._token}"
         if not marker.exists():
             workspace.mkdir(parents=True, exist_ok=True)
@@ -247,16 +249,16 @@ class RayEngine(Engine):
     def _put(self, root: Path, paths: tuple[Path, ...]) -> list[Any]:
         return [self._ray.put(part) for part in pack(root, paths)]
 
-    def _remove_views(self) -> None:
-        """Remove the nodes' views of the workspace."""
+    def _remove_workspace_copies(self) -> None:
+        """Remove the nodes' copies of the workspace."""
         on_node = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         remove = self._ray.remote(num_cpus=0)(shutil.rmtree)
-        swept = [
-            remove.options(scheduling_strategy=on_node(node, soft=False)).remote(view, ignore_errors=True)
-            for node, view in self._views.items()
+        removals = [
+            remove.options(scheduling_strategy=on_node(node, soft=False)).remote(workspace_copy, ignore_errors=True)
+            for node, workspace_copy in self._workspace_copies.items()
         ]
-        if swept:
-            self._ray.wait(swept, num_returns=len(swept), timeout=_FORCE_SECONDS)
+        if removals:
+            self._ray.wait(removals, num_returns=len(removals), timeout=_FORCE_SECONDS)
 
 
 def _ray_resources(wanted: ResourcesSpec | None, threads: int, gpu_share: float) -> dict[str, Any]:

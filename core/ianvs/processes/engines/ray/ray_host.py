@@ -40,7 +40,9 @@ class RayHost:
         self, workload: Workload, paths: Sequence[str], folder: Path, code: Mapping[Path, str] | None, token: str
     ) -> None:
         work_dir = Path.cwd()
-        self._view = Path(tempfile.gettempdir(), f"ianvs-{token}")  # of a workspace that this node does not see
+        self._workspace_copy = Path(
+            tempfile.gettempdir(), f"ianvs-{token}"
+        )  # used if this node does not share the workspace
         self._code = {path: work_dir / name for path, name in (code or {}).items()}
         came = [] if code is None else [os.fspath(work_dir)]
         sys.path[:] = dict.fromkeys([*came, *paths, *module_paths()])
@@ -52,38 +54,39 @@ class RayHost:
         self._engine = LocalEngine(replace(workload, jobs=1))
         self._parts: Iterator[bytes] = iter(())
 
-    def sees(self, marker: Path) -> bool:
+    def can_read(self, marker: Path) -> bool:
         return marker.is_file()
 
     def start(
-        self, task: Task, at_home: bool, reads: Sequence[Any] = (), writes: Sequence[Any] = ()
+        self, task: Task, shares_workspace: bool, reads: Sequence[Any] = (), writes: Sequence[Any] = ()
     ) -> tuple[str, Path]:
-        """Begin `task`. At home its paths hold, and its files are where they are.
+        """Begin `task`. With a shared workspace paths are used unchanged, and files are not copied.
 
-        reads, writes: references to the parts of its packed files. Returns the id of this node, and its view.
+        reads, writes: references to the parts of its packed files. Returns the id of this node, and the path of its
+        copy of the workspace.
         """
-        if not at_home:
-            home = {} if task.files is None else {task.files.root: self._view}
+        if not shares_workspace:
+            home = {} if task.files is None else {task.files.root: self._workspace_copy}
             task = relocate(task, self._code | home)
             if task.files is not None:
-                self._view.mkdir(parents=True, exist_ok=True)
-                with FileLock(self._view / ".lock"):  # another task may be bringing the same here
+                self._workspace_copy.mkdir(parents=True, exist_ok=True)
+                with FileLock(self._workspace_copy / ".lock"):  # another task may be bringing the same here
                     if not all(path.exists() for path in task.files.reads):
                         self._receive(reads)
                 self._receive(writes)
-                self._parts = self._left_behind(task.files)
+                self._parts = self._pack_results(task.files)
         self._engine.submit(task)
-        return ray.get_runtime_context().get_node_id(), self._view
+        return ray.get_runtime_context().get_node_id(), self._workspace_copy
 
     def events(self) -> list[Event]:
-        """What happened to the task; waits for it a while."""
+        """Return the events of the task; waits for the first."""
         return self._engine.events(_PATIENCE)
 
     def cancel(self, key: str, force: bool) -> None:
         self._engine.cancel(key, force=force)
 
     def next_part(self) -> bytes:
-        """Of what the task has left behind, packed; b"" after the last."""
+        """Return the next part of the packed results; b"" after the last."""
         return next(self._parts, b"")
 
     def _receive(self, parts: Sequence[Any]) -> None:
@@ -92,10 +95,10 @@ class RayHost:
                 for part in parts:
                     stream.write(ray.get(part))
                 stream.seek(0)
-                unpack(stream, self._view)
+                unpack(stream, self._workspace_copy)
 
-    def _left_behind(self, files: Files) -> Iterator[bytes]:
+    def _pack_results(self, files: Files) -> Iterator[bytes]:
         notes = (note for folder in files.notes for note in folder.glob("[!.]*"))
-        yield from pack(self._view, [*files.writes, *notes])
+        yield from pack(self._workspace_copy, [*files.writes, *notes])
         for path in files.writes:
             shutil.rmtree(path, ignore_errors=True)
