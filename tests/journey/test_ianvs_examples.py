@@ -24,7 +24,7 @@ from ianvs.base.types import Failure
 from ianvs.cli.command_line import main
 from ianvs.cli.ianvs_examples.examples_command import _ACTION
 from ianvs.cli.ianvs_examples.examples_table import new_failures, read_table, write_table
-from ianvs.cli.ianvs_examples.failure_owner import _owner, refused
+from ianvs.cli.ianvs_examples.failure_owner import _owner, cause_of_refusal
 from ianvs.cli.ianvs_examples.one_example import Example, _judged
 from ianvs.processes.proc import descendants, state
 from ianvs.testenv.ianvs_layouts.tiny_data import UnknownLayoutError, made, shrunk
@@ -168,7 +168,7 @@ def test_what_the_checks_refuse_is_the_checkout_s_the_data_s_or_a_package_s(tmp_
         (".run/job.yaml:8:1: there is no file x.py.", ("checkout", "there is no file x.py.")),
         (".data/train.jsonl:2:1: no 'answer'.", ("ours", ".data/train.jsonl:2:1: no 'answer'.")),
     ):
-        assert refused(said, tmp_path) == who
+        assert cause_of_refusal(said, tmp_path) == who
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -242,7 +242,7 @@ def test_a_baseline_decides_the_exit_status_and_a_part_leaves_other_rows(tmp_pat
         (checkout / "examples" / name).mkdir(parents=True)
         (checkout / "examples" / name / "job.yaml").write_text("benchmarkingjob:\n")
     module = "ianvs.cli.ianvs_examples.one_example"
-    monkeypatch.setattr(f"{module}.tried", lambda job, *_: Example(str(job), finishes=outcome[job.parent.name]))
+    monkeypatch.setattr(f"{module}.run_example", lambda job, *_: Example(str(job), finishes=outcome[job.parent.name]))
     out.mkdir()
     command = ["examples", str(checkout), "--out", str(out)]
     assert main(command) == 0

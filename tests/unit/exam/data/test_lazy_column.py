@@ -45,13 +45,13 @@ def rows_on_demand(values: Any = VALUES) -> Column:
 
 def test_threads_that_begin_at_once_all_get_what_they_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each finds that nothing was read so far, and makes room for it, before any other has."""
-    together, room = threading.Barrier(THREADS), parts._RowCache._room
+    together, room = threading.Barrier(THREADS), parts._RowCache._allocate
 
     def slowly(*of: Any) -> Any:
         together.wait(10)
         return room(*of)
 
-    monkeypatch.setattr(parts._RowCache, "_room", slowly)
+    monkeypatch.setattr(parts._RowCache, "_allocate", slowly)
     column = rows_on_demand()
     with ThreadPoolExecutor(THREADS) as pool:
         found = list(pool.map(lambda rows: column.gather(rows, 1), np.array_split(np.arange(COUNT), THREADS)))
