@@ -6,7 +6,7 @@ from pathlib import Path
 from ianvs.base.errors import Location, first_line
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import COLUMNS, held_listing
-from ianvs.exam.data.doors import Door
+from ianvs.exam.data.doors import FileFormat
 from ianvs.exam.data.listing import Listing, SourceError
 
 
@@ -28,4 +28,4 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Li
     return held_listing(arrays, present, path, spec, part)
 
 
-FORMS = (Door((".h5", ".hdf5"), _read, fields=False),)
+FORMS = (FileFormat((".h5", ".hdf5"), _read, fields=False),)

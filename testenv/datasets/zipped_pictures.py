@@ -11,7 +11,7 @@ import numpy as np
 
 from ianvs.base.errors import Location, first_line, one_line
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data.doors import Door
+from ianvs.exam.data.doors import FileFormat
 from ianvs.exam.data.folders import ClassFolders, class_folders, packed_images
 from ianvs.exam.data.grids import Grid
 from ianvs.exam.data.index import PICTURE_SUFFIXES
@@ -48,4 +48,4 @@ def _blocks(
             yield {"image": pixels, "label": list(images.classes[rows]), "domain": list(images.domains[rows])}
 
 
-FORMS = (Door((".zip",), _read, fields=False),)
+FORMS = (FileFormat((".zip",), _read, fields=False),)

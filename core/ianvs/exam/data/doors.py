@@ -1,7 +1,7 @@
-"""What a door is: how files, folders or objects of one form become a listing of samples.
+"""File formats: how files, folders or objects of one format become a listing of samples.
 
-Doors are found by entry points, ours among them: a further form is one file. What a label, an empty cell or an image
-is, they leave to `tables`, `arrays` and `index`.
+Packages add formats by entry points. What a label, an empty cell or an image is, is decided in `tables`, `arrays` and
+`index`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from ianvs.exam.data.tables import table_listing
 from ianvs.plugins.loader import brought
 
 GROUP = "ianvs.table_forms"
-"""The group of entry points by which packages bring doors; each names a tuple of `Door`."""
+"""The group of entry points by which packages add formats; each names a tuple of `FileFormat`."""
 
 Returned = tuple[object, tuple[str, ...] | None]
 """A part as docs/extending.md says that functions return it, and the names of its classes where these are told."""
@@ -33,8 +33,8 @@ def _path_only(path: Path) -> tuple[Path, ...]:
 
 
 @dataclass(frozen=True)
-class Door:
-    """How one form of data is read.
+class FileFormat:
+    """How one format of data is read.
 
     Attributes:
         suffixes: Ends of its files' names, in small letters.
@@ -55,6 +55,10 @@ class Door:
     large: bool = True
 
 
+Door = FileFormat
+"""The former name, which packages may import."""
+
+
 def read_json(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
     """What a table, or conversations, in a json or jsonl list. Raises SourceError."""
     records = read_records(path)
@@ -68,20 +72,20 @@ def _with_labels(path: Path) -> tuple[Path, ...]:
 
 
 OWN = (
-    Door(LISTS, read_lines, fields=False, large=False),
-    Door((".csv", ".tsv"), read_csv, large=False),
-    Door((".json", ".jsonl"), read_json, large=False),
-    Door(PACKED, read_arrays, _with_labels, fields=False, large=False),
+    FileFormat(LISTS, read_lines, fields=False, large=False),
+    FileFormat((".csv", ".tsv"), read_csv, large=False),
+    FileFormat((".json", ".jsonl"), read_json, large=False),
+    FileFormat(PACKED, read_arrays, _with_labels, fields=False, large=False),
 )
-FOLDERS = Door((), read_folder, holds_pictures, fields=False, large=False)
+FOLDERS = FileFormat((), read_folder, holds_pictures, fields=False, large=False)
 
 
-def doors() -> list[Door]:
+def doors() -> list[FileFormat]:
     """All that are installed; folders of images are what no other knows."""
-    return [*OWN, *(door for door, _ in brought(GROUP, Door)[0]), FOLDERS]
+    return [*OWN, *(door for door, _ in brought(GROUP, FileFormat)[0]), FOLDERS]
 
 
-def door_of(path: Path) -> tuple[Door, tuple[Path, ...]] | None:
+def door_of(path: Path) -> tuple[FileFormat, tuple[Path, ...]] | None:
     """What reads the file or folder at `path`, and the files that hold its samples; None where no door knows it."""
     folder = path.is_dir()
     for door in doors():
