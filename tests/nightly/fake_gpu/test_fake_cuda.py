@@ -21,7 +21,7 @@ CLOSED_FORM = ("NCM", "SLDA", "RanPAC")
 
 # Where a step may wait for the card, and why. What stands here is a part of the line.
 MAY_WAIT = {
-    ".cpu()  # a card is waited for once": "GEM's quadratic program is solved on the processor, by scipy",
+    ".cpu()  # a single wait for the GPU": "GEM's quadratic program is solved on the processor, by scipy",
     "torch.isin(batch.y, self.old_index)": "LUCIR: how many exemplars of old classes a batch holds decides its mean",
     "return rows[:, used], held[:, used]": "a picture has few boxes for its room: what is empty in a batch is left out",
     "held.nonzero(as_tuple=True)": "the same: boxes are looked for in the cells that hold one",
