@@ -326,7 +326,7 @@ def _classes_in_masks(
 def _named_by_numbers(count: int | None = None) -> str:
     numbers = '"0", "1" and so on' if count is None else f'"0" to "{count - 1}"'
     return (
-        f"no class names are given: classes are the numbers in the masks ({IGNORED} is ignored), and their "
+        f"no class names are given: classes are the numbers in the label pictures ({IGNORED} is ignored), and their "
         f"names are these numbers, {numbers}. List names by `classes` in the dataset, in the order of the numbers."
     )
 
