@@ -9,7 +9,7 @@ import pytest
 from ianvs.base.errors import IanvsError
 from ianvs.cli.ianvs_examples import example_environment
 from ianvs.cli.ianvs_examples.example_environment import Environment, Environments, read_lists
-from ianvs.cli.ianvs_examples.failure_owner import needs_more_than_packages, refused
+from ianvs.cli.ianvs_examples.failure_owner import cause_of_refusal, needs_more_than_packages
 from ianvs.cli.ianvs_examples.plugin_training import trains_weights
 from tests.errors import errors_of
 
@@ -130,4 +130,4 @@ def test_a_name_that_an_installed_package_has_no_more_is_not_missing_from_the_ch
         "a/job.yaml:8:13: classification: import of plugin.py: plugin.py:24: ImportError: cannot import name 'Old' "
         "from 'transformers' (/env/lib/python3.11/site-packages/transformers/__init__.py)"
     )
-    assert refused(line, tmp_path)[0] == "package transformers, too new"
+    assert cause_of_refusal(line, tmp_path)[0] == "package transformers, too new"
