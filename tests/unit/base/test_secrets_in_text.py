@@ -200,16 +200,16 @@ def test_a_log_has_no_secret_wherever_its_blocks_end(data: st.DataObject) -> Non
     ends = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
     sieve = SecretFilter(known)
     blocks = [text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True)]
-    whole = SecretFilter(known).passed(text, last=True)
-    assert b"".join([*map(sieve.passed, blocks), sieve.passed(b"", last=True)]) == whole
+    whole = SecretFilter(known).filtered(text, last=True)
+    assert b"".join([*map(sieve.passed, blocks), sieve.filtered(b"", last=True)]) == whole
     assert not [secret for secret in ("sesame", "lines-here", "0123456789", "MIIE", "u:pw") if secret.encode() in whole]
     assert whole.count(b"epoch 1: 0.5") == text.count(b"epoch 1: 0.5")
 
 
 def test_whole_lines_of_a_log_are_written_at_once_and_no_byte_is_lost() -> None:
     sieve = SecretFilter(["open-sesame"])
-    assert sieve.passed(b"10 %\r20 %\r") == b"10 %\r20 %\r"
-    assert sieve.passed(b"\xff\xfe is no text\nhalf a ") == b"\xff\xfe is no text\n"
-    assert sieve.passed(b"line\n") == b"half a line\n"
-    assert sieve.passed(b"x" * 10_000)[-1:] == b"x"
-    assert len(sieve.passed(b"", last=True)) == 4096
+    assert sieve.filtered(b"10 %\r20 %\r") == b"10 %\r20 %\r"
+    assert sieve.filtered(b"\xff\xfe is no text\nhalf a ") == b"\xff\xfe is no text\n"
+    assert sieve.filtered(b"line\n") == b"half a line\n"
+    assert sieve.filtered(b"x" * 10_000)[-1:] == b"x"
+    assert len(sieve.filtered(b"", last=True)) == 4096
