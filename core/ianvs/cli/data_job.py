@@ -162,7 +162,7 @@ def _facts(data: Path, samples: _Found) -> Iterator[str]:
     if "using" in samples.keys:
         yield f"domains: {samples.keys['using'][1:-1]}"
         if train.form == "files" or data.suffix.lower() == ".zip":
-            yield "that the outer folders are domains and the inner ones classes is a guess; if not, take out `using`"
+            yield "a guess: the outer folders are domains, the inner ones classes; if not, take out `using`"
     elif any(train.domains):
         yield f"domains, which the parts do not share: {one_line(sorted({*map(str, train.domains)} - {''}), 8)}"
     if (sizes := _sizes(train)) is not None:

@@ -40,6 +40,8 @@ def test_a_share_is_cut_off_what_the_root_holds(files):
         (["train.csv", "train.txt", "test.csv"], ["root: ./set"], "missing-data", "3:5"),
         (["train/a.png", "test/a.png"], ["root: ./set", "test_share: 0.2"], "conflicting-keys", "3:5"),
         (["t.csv"], ["train_data: set/t.csv", "test_data: set/t.csv", "test_share: 0.2"], "conflicting-keys", "5:5"),
+        (["a.zip"], ["root: ./set/a.zip"], "wrong-path-type", "3:11"),
+        (["a.csv"], ["root: ./set/a.csv", "test_share: 0.2"], "wrong-path-type", "3:11"),
         (["t.csv"], ["train_data: ./set/t.csv"], "missing-data", "3:5"),
         (["t.csv"], ["train_data: ./set/t.csv", "test_share: 20"], "out-of-range", "4:17"),
     ],

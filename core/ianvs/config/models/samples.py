@@ -1,34 +1,31 @@
 """The data of an exam: a built-in source, or files of several forms, and which keys go together."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from ianvs.base.errors import InvalidValue, Location, ValidationError, closest, one_line
+from ianvs.base.errors import InvalidValue, Location, ValidationError, one_line
 from ianvs.base.split_words import role_of
 from ianvs.base.tool_files import is_of_tool
 from ianvs.config.models.base import (
     FilePath,
     Name,
-    Slip,
     at,
-    entries,
     found_path,
     leaves,
     lookup_of,
     path_text,
-    repeated,
 )
 from ianvs.config.models.class_tree import ClassTree, tree_misfits
 from ianvs.config.models.image_keys import ImageSize, MaskValues, ValueRange, class_name
 from ianvs.config.models.section import ByYamlType, NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, Several, absent_is
 from ianvs.config.strict_yaml import Document, Steps
 
-_FORMS = {"index": "index", "data": "data", "data_info": "data", "url": None}
+SOURCE_FORMS = {"index": "index", "data": "data", "data_info": "data", "url": None}
 """Endings of the keys `train_*`, `test_*`, and the form of what they name; None: told by the file's suffix."""
 
 _OF_FILES = {
@@ -36,7 +33,7 @@ _OF_FILES = {
     "input",
     "domain",
     "label_separator",
-    *(f"{part}_{ending}" for part in ("train", "test") for ending in _FORMS),
+    *(f"{part}_{ending}" for part in ("train", "test") for ending in SOURCE_FORMS),
 }
 """Keys of a dataset in files that a built-in source may have as options."""
 
@@ -77,8 +74,23 @@ def _root(value: object, info: ValidationInfo) -> Path | None:
         return found_path(value, info, "folder")
     except ValueError:
         if not info.data.get("download"):
+            _refuse_file(str(value), info)
             raise
         return lookup.plain(path_text(value))  # the download makes it
+
+
+def _refuse_file(text: str, info: ValidationInfo) -> None:
+    """Raise InvalidValue with the remedy for a file in place of a root, such as a zip."""
+    try:
+        found_path(text, info, "file")
+    except ValueError:
+        return
+    raise InvalidValue(
+        f"'{text}' is a file; `root` is a folder with train and test in it. Write `train_data: {text}` in its "
+        f"place, and `test_share: 0.2`, or `test_data: {text}` if the file has both parts (folders train and test, a "
+        "column split).",
+        "wrong-path-type",
+    )
 
 
 def _pictures(value: object, info: ValidationInfo) -> Path | str | None:
@@ -98,7 +110,7 @@ def _path(value: object, info: ValidationInfo) -> Path:
 
 
 def _sources(given: Path | list[Path] | dict[str, Path], info: ValidationInfo) -> tuple[SourceSpec, ...]:
-    form = _FORMS[str(info.field_name).partition("_")[2]]
+    form = SOURCE_FORMS[str(info.field_name).partition("_")[2]]
     paths = given if isinstance(given, list) else [given] if isinstance(given, Path) else given.values()
     domains = given if isinstance(given, dict) else [None] * len(paths)
     return tuple(
@@ -106,12 +118,13 @@ def _sources(given: Path | list[Path] | dict[str, Path], info: ValidationInfo) -
     )
 
 
-def _split(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
+    """Return the words of a text, which blanks or commas separate."""
     return text.replace(",", " ").split()
 
 
 def _words(value: object) -> object:
-    return _split(value) if isinstance(value, str) else value
+    return split_words(value) if isinstance(value, str) else value
 
 
 _Path = Annotated[Path, BeforeValidator(_path)]
@@ -318,83 +331,7 @@ def _split_of(path: Path) -> str:
 
 def _placed(sources: tuple[SourceSpec, ...], part: str, document: Document, path: Steps) -> tuple[SourceSpec, ...]:
     """`sources` with the place of each; one of the keys `train_*` (test_*) gives all of them."""
-    given = ((*path, f"{part}_{ending}") for ending in _FORMS if at(document.data, *path, f"{part}_{ending}"))
+    given = ((*path, f"{part}_{ending}") for ending in SOURCE_FORMS if at(document.data, *path, f"{part}_{ending}"))
     paths = [where for key in given for where in [entry for entry, _ in leaves(document.data, *key)] or [key]]
     paths = paths or [(*path, "root")]  # they were found below it
     return tuple(replace(source, place=document.value_place(at)) for source, at in zip(sources, paths, strict=False))
-
-
-def conflicting_sources(testenv: object) -> Iterator[Slip]:
-    """Find keys of `dataset` that exclude each other."""
-    dataset = at(testenv, "dataset")
-    if not isinstance(dataset, dict):
-        return
-    known_keys = DatasetSpec.known_keys()
-    train, test = ([f"{part}_{end}" for end in _FORMS if dataset.get(f"{part}_{end}")] for part in ("train", "test"))
-    for given in (train, test):
-        for key in given[1:]:
-            yield Slip(f"{given[0]} and {key} are both given. Keep one.", ("dataset", key), code="conflicting-keys")
-    for key in test[:1] if dataset.get("test_share") is not None else ():
-        yield Slip(
-            f"test_share and {key} are both given. Keep one.", ("dataset", "test_share"), code="conflicting-keys"
-        )
-    if dataset.get("name") is not None:
-        for key in train[:1] + test[:1]:
-            message = f"dataset has a name, which brings its own data, and {key}. Keep one of them."
-            yield Slip(message, ("dataset", key), code="conflicting-keys")
-    elif dataset.get("url") is not None:
-        yield Slip(
-            "url is given and no name. Add the name of what that file defines.", ("dataset", "url"), code="missing-key"
-        )
-    elif not any(closest(key, known_keys) for key in dataset.keys() - known_keys.keys()):  # else the slip is that key
-        yield from _missing(dataset, train, test)
-    if dataset.get("using") and at(testenv, "using"):
-        yield Slip("using is given in dataset and in testenv. Keep one.", ("using",), code="conflicting-keys")
-    for path in (("dataset", "using"), ("using",)):
-        yield from _using(testenv, path, train)
-    classes: Steps = ("dataset", "classes")
-    several = isinstance(at(testenv, *classes), dict)
-    for listed in [where for where, _ in entries(testenv, *classes)] if several else [classes]:
-        names = ((where, class_name(name)) for where, name in entries(testenv, *listed))
-        yield from repeated("class", names, "Keep one.")
-
-
-def _missing(dataset: Mapping[str, object], train: list[str], test: list[str]) -> Iterator[Slip]:
-    if not train and not test:
-        message = "dataset names no data. Give the name of a built-in source, or train_index and test_index"
-        if not dataset.get("root"):  # else they are looked for there
-            yield Slip(
-                f"{message} (train_data and test_data for files that hold the samples).",
-                ("dataset",),
-                code="missing-data",
-            )
-    elif not test:
-        if dataset.get("test_share") is None:
-            message = (
-                f"{train[0]} is given and no test data. Add test_index or test_data, or `test_share: 0.2`. If the data "
-                "say of which part each sample is (a column split, folders train and test), name them as test_data too."
-            )
-            yield Slip(message, ("dataset", train[0]), code="missing-data")
-    elif not train:
-        yield Slip(
-            f"{test[0]} is given and no training data. Add train_index or train_data.",
-            ("dataset", test[0]),
-            code="missing-data",
-        )
-
-
-def _using(testenv: object, path: Steps, train: list[str]) -> Iterator[Slip]:
-    """Slips in the domains named at `path`; `train` are the keys of the training data."""
-    text = at(testenv, *path)
-    words: list[tuple[Steps, object]] = list(entries(testenv, *path))
-    if isinstance(text, str):
-        words = [(path, word) for word in _split(text)]
-    yield from repeated("domain", words, "Name it once.")
-    places = [(key, f"is not in {key}", "There are") for key in train[:1]]
-    places.append(("classes", "has no class list in classes", "There are lists for"))
-    texts = [(where, word) for where, word in words if isinstance(word, str)]
-    for where, word, (key, lack, listed) in [(*text, each_place) for text in texts for each_place in places]:
-        names = at(testenv, "dataset", key)
-        if isinstance(names, dict) and word not in names:
-            hint = closest(word, names) or f" {listed}: {one_line(list(names))}."
-            yield Slip(f"domain '{word}' {lack}.{hint}", where, key=False, code="unknown-domain")

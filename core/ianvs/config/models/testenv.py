@@ -12,7 +12,8 @@ from ianvs.base.errors import closest
 from ianvs.base.former_names import former_names
 from ianvs.config.models.base import FilePath, Name, Slip, at, entries, leaves, repeated
 from ianvs.config.models.contract_name import NATIVE
-from ianvs.config.models.samples import DatasetSpec, Words, conflicting_sources
+from ianvs.config.models.sample_rules import conflicting_sources
+from ianvs.config.models.samples import DatasetSpec, Words
 from ianvs.config.models.section import (
     ByYamlType,
     NamedSpec,

@@ -156,7 +156,7 @@ def _require_no_share(parts: Mapping[str, str], path: Path, spec: DatasetSpec) -
     if spec.test_share is not None and len({role_of(folder) for folder in parts}) > 1:
         message = (
             f"the folders {one_line(sorted(parts))} of {path.name} say which images are tested, and `test_share` would "
-            "draw others. Give the same path as `test_data`, too, in place of `test_share`; or rename the folders."
+            "draw others. Give it as `train_data` and as `test_data`, in place of `test_share`; or rename the folders."
         )
         raise SourceError.single(message, spec.places.get("test_share", Location(path)), "conflicting-keys")
 

@@ -15,7 +15,7 @@ from ianvs.exam.data.cells import is_number, number_of, text_of, truth_of
 from ianvs.exam.data.csv_headers import column_place, yaml_list
 from ianvs.exam.data.index import Lines
 from ianvs.exam.data.listing import SourceError, summary
-from ianvs.exam.data.records import Records
+from ianvs.exam.data.records import Records, json_kind
 from ianvs.exam.data.row_numbers import feature_names, identifies_rows, may_number_rows
 
 SAMPLE_COLUMNS = ("image", "path", "file", "x", "img", "pixel_values")
@@ -87,9 +87,9 @@ class Grid:
 
 def records_grid(records: Records) -> Grid:
     """The fields of json's records; one that a record lacks is an empty cell. Raises SourceError."""
-    message = "record {}: expected a record like {{...}}, found {}."
+    message = 'record {}: expected an object with names, such as {{"image": "a.png", "label": "cat"}}, found {}.'
     problems = [
-        ValidationError(message.format(i + 1, type(value).__name__), records.place(i), code="invalid-record")
+        ValidationError(message.format(i + 1, json_kind(value)), records.place(i), code="invalid-record")
         for i, value in enumerate(records.values)
         if not isinstance(value, dict)
     ]

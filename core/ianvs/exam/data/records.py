@@ -72,7 +72,7 @@ class Records:
 def read_records(path: Path) -> Records:
     """All records, at least one. Raises SourceError with line and column for what is no json, or no list of records."""
     text = read_text(path)
-    by_line = suffix_of(path) == ".jsonl" and text[_skip(text, 0)] != "["
+    by_line = suffix_of(path) == ".jsonl" and (text[_skip(text, 0)] != "[" or _first_line_is_whole(text))
     pairs = list(_lines(path, text) if by_line else _array(path, text))
     if not pairs:
         raise SourceError.single("has no samples.", Location(path), "empty-dataset")
@@ -82,6 +82,18 @@ def read_records(path: Path) -> Records:
         lines.append(line)
     values, starts = zip(*pairs, strict=True)
     return Records(path, values, starts, tuple(lines))
+
+
+def _first_line_is_whole(text: str) -> bool:
+    """Whether the first line is json, and others follow it."""
+    first, _, rest = text.lstrip().partition("\n")
+    if not rest.strip():
+        return False
+    try:
+        json.loads(first)
+    except json.JSONDecodeError:
+        return False
+    return True
 
 
 def json_kind(value: object) -> str:

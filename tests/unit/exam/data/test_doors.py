@@ -166,6 +166,15 @@ def test_quoted_commas_that_may_part_thousands_are_refused(tmp_path, cells):
     assert refusal(spec_of(tmp_path / "t.csv", tmp_path / "t.csv")) == [("missing-column", "t.csv:2:1")]
 
 
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_lists_on_the_lines_of_a_jsonl_are_told_by_line(tmp_path, end):
+    (tmp_path / "t.jsonl").write_text('["a.png", "cat"]\n["b.png", "dog"]' + end)
+    assert refusal(spec_of(tmp_path / "t.jsonl")) == [
+        ("invalid-record", "t.jsonl:1:1"),
+        ("invalid-record", "t.jsonl:2:1"),
+    ]
+
+
 @pytest.mark.parametrize("cell", ["NA", "?", "-", "n/a", "o.5"])
 def test_a_cell_without_a_number_is_told_with_its_line(tmp_path, cell):
     (tmp_path / "t.csv").write_text(f"a,b,label\n1,1,x\n2,{cell},y\n3,2,x\n")

@@ -1,0 +1,87 @@
+"""Which keys of `dataset` go together."""
+
+from collections.abc import Iterator, Mapping
+
+from ianvs.base.errors import closest, one_line
+from ianvs.config.models.base import Slip, at, entries, repeated
+from ianvs.config.models.image_keys import class_name
+from ianvs.config.models.samples import SOURCE_FORMS, DatasetSpec, split_words
+from ianvs.config.strict_yaml import Steps
+
+
+def conflicting_sources(testenv: object) -> Iterator[Slip]:
+    """Find keys of `dataset` that exclude each other."""
+    dataset = at(testenv, "dataset")
+    if not isinstance(dataset, dict):
+        return
+    known_keys = DatasetSpec.known_keys()
+    train, test = (
+        [f"{part}_{end}" for end in SOURCE_FORMS if dataset.get(f"{part}_{end}")] for part in ("train", "test")
+    )
+    for given in (train, test):
+        for key in given[1:]:
+            yield Slip(f"{given[0]} and {key} are both given. Keep one.", ("dataset", key), code="conflicting-keys")
+    for key in test[:1] if dataset.get("test_share") is not None else ():
+        yield Slip(
+            f"test_share and {key} are both given. Keep one.", ("dataset", "test_share"), code="conflicting-keys"
+        )
+    if dataset.get("name") is not None:
+        for key in train[:1] + test[:1]:
+            message = f"dataset has a name, which brings its own data, and {key}. Keep one of them."
+            yield Slip(message, ("dataset", key), code="conflicting-keys")
+    elif dataset.get("url") is not None:
+        yield Slip(
+            "url is given and no name. Add the name of what that file defines.", ("dataset", "url"), code="missing-key"
+        )
+    elif not any(closest(key, known_keys) for key in dataset.keys() - known_keys.keys()):  # else the slip is that key
+        yield from _missing(dataset, train, test)
+    if dataset.get("using") and at(testenv, "using"):
+        yield Slip("using is given in dataset and in testenv. Keep one.", ("using",), code="conflicting-keys")
+    for path in (("dataset", "using"), ("using",)):
+        yield from _using(testenv, path, train)
+    classes: Steps = ("dataset", "classes")
+    several = isinstance(at(testenv, *classes), dict)
+    for listed in [where for where, _ in entries(testenv, *classes)] if several else [classes]:
+        names = ((where, class_name(name)) for where, name in entries(testenv, *listed))
+        yield from repeated("class", names, "Keep one.")
+
+
+def _missing(dataset: Mapping[str, object], train: list[str], test: list[str]) -> Iterator[Slip]:
+    if not train and not test:
+        message = "dataset names no data. Give the name of a built-in source, or train_index and test_index"
+        if not dataset.get("root"):  # else they are looked for there
+            yield Slip(
+                f"{message} (train_data and test_data for files that hold the samples).",
+                ("dataset",),
+                code="missing-data",
+            )
+    elif not test:
+        if dataset.get("test_share") is None:
+            message = (
+                f"{train[0]} is given and no test data. Add test_index or test_data, or `test_share: 0.2`. If the data "
+                "say of which part each sample is (a column split, folders train and test), name them as test_data too."
+            )
+            yield Slip(message, ("dataset", train[0]), code="missing-data")
+    elif not train:
+        yield Slip(
+            f"{test[0]} is given and no training data. Add train_index or train_data.",
+            ("dataset", test[0]),
+            code="missing-data",
+        )
+
+
+def _using(testenv: object, path: Steps, train: list[str]) -> Iterator[Slip]:
+    """Slips in the domains named at `path`; `train` are the keys of the training data."""
+    text = at(testenv, *path)
+    words: list[tuple[Steps, object]] = list(entries(testenv, *path))
+    if isinstance(text, str):
+        words = [(path, word) for word in split_words(text)]
+    yield from repeated("domain", words, "Name it once.")
+    places = [(key, f"is not in {key}", "There are") for key in train[:1]]
+    places.append(("classes", "has no class list in classes", "There are lists for"))
+    texts = [(where, word) for where, word in words if isinstance(word, str)]
+    for where, word, (key, lack, listed) in [(*text, each_place) for text in texts for each_place in places]:
+        names = at(testenv, "dataset", key)
+        if isinstance(names, dict) and word not in names:
+            hint = closest(word, names) or f" {listed}: {one_line(list(names))}."
+            yield Slip(f"domain '{word}' {lack}.{hint}", where, key=False, code="unknown-domain")
