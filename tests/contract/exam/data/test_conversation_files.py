@@ -165,7 +165,7 @@ BROKEN = [
     ("task5.json", {"Definition": ["a"], "Instances": [{"input": "b", "output": []}]}, "[]", "'output' is empty"),
     ("task6.json", {"Definition": ["a"], "Instances": [{"input": "b"}]}, "{", "is no conversation"),
     ("task7.json", {"Definition": [4], "Instances": INSTANCES}, "{", "'Definition' is a number"),
-    ("task8.json", {"Definition": ["a"], "Instances": ["b"]}, '"b"', "expected a record like {...}, found str"),
+    ("task8.json", {"Definition": ["a"], "Instances": ["b"]}, '"b"', "expected an object with names"),
     ("flat.jsonl", [{"definition": "a", "inputs": "b", "target": "c"}], "{", "Did you mean 'targets'?"),
     (
         "twice.jsonl",
