@@ -345,7 +345,8 @@ def cause(error: BaseException, path: Path | None) -> str:
     return f"{place}: {message}"
 
 
-_PRIVATE_NAMES = re.compile(rf"\b(?:{_UNIQUE}|author_)\w+\.(?=\w)")
+_PRIVATE_NAMES = re.compile(rf"\b{_UNIQUE}\w+\.(?=\w)")
+WORKER_PACKAGE = "author_"  # the same of an author's package in another interpreter: see interpreters/worker.py
 _PACKAGES = {
     "cv2": "opencv-python",
     "sklearn": "scikit-learn",
@@ -359,7 +360,8 @@ _PACKAGES = {
 def how_to_install(module: str, python: Path | str | None = None) -> str:
     """A sentence on a module that an import lacks. python: the interpreter that lacks it, if it is not this one."""
     top, _, rest = module.partition(".")
-    if top.startswith((_UNIQUE, "author_")):  # the author's own package, by the name that it is imported under
+    own_package = _UNIQUE if python is None else WORKER_PACKAGE
+    if top.startswith(own_package):  # the author's own package, by the name that it is imported under
         return f"An import beginning with '.' needs {rest.replace('.', '/')}.py, which is not in the plugin's package"
     if top == PACKAGE.name:
         return f"{PACKAGE.name} has no module of that name"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.plugins.loader import load, load_object
+from ianvs.plugins.loader import how_to_install, load, load_object
 from tests.errors import errors_of
 
 
@@ -91,3 +91,8 @@ def test_a_plugins_own_modules_are_its_own_whatever_else_is_called_so(
     with loaded.active() as build:
         assert build().answer() == 7
     assert sys.modules.pop(name) is before
+
+
+def test_a_package_whose_name_begins_like_those_of_workers_is_one_to_install() -> None:
+    assert "pip install author_tools" in how_to_install("author_tools.parts")
+    assert "pip install" not in how_to_install("author_folder.parts", "/an/environment/bin/python")

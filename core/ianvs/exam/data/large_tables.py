@@ -31,7 +31,7 @@ from ianvs.exam.data.sources import PARTS, read_parts
 
 WORTH_CACHING = 2**20  # bytes of all files together; parsing fewer is faster than caching them
 SEPARATE_PROCESS_BYTES = 2**24  # lists and tables of this size are read in another process
-_FORMAT = 5  # part of every key: raise it when the same files give other samples
+_FORMAT = 6  # part of every key: raise it when the same files give other samples
 _COLUMNS = [name for name in Table.aligned if name != "columns"]
 _FACTS = ("name", "kind", "classes", "fingerprint", "ignore_index", "domain_classes", "notes", "layout")
 _SURROGATES = "surrogatepass"  # json may hold lone surrogates
