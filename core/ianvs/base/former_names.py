@@ -63,9 +63,10 @@ def _accept_former_arguments(cls: Any, names: Mapping[str, str]) -> None:
 
     @functools.wraps(initialize)
     def accept(self: object, *args: Any, **given: Any) -> None:
-        for former in names.keys() & given.keys():
-            _warn(cls, former, names[former], 3)
-            given[names[former]] = given.pop(former)
+        for former, name in names.items():
+            if former in given:
+                _warn(cls, former, name, 3)
+                given[name] = given.pop(former)
         initialize(self, *args, **given)
 
     cls.__init__ = accept

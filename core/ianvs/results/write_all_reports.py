@@ -36,7 +36,7 @@ def write_all_reports(results: Results, again: str, page_only: bool = False, run
         with not_collecting():
             selected = leaderboard.select(results.rank)
             about |= {"workspace": results.workspace, "running": running}
-            write_page(selected, results.passed, results.reported, store.folder, **about)
+            write_page(selected, results.passed, results.reported, results.of_rows, store.folder, **about)
     except OSError as error:
         raise IanvsError(
             f"the reports can't be written: {error.strerror} ({error.filename}). What is finished is stored; "

@@ -1,7 +1,7 @@
 """A page for each row, beside report.html: the settings, curves, matrices and end of the log of each of its cases."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,6 @@ from ianvs.results.report.charts.lines import stream_chart
 from ianvs.results.report.charts.shown_rows import ShownRow
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import RowKey
-from ianvs.results.report.row_names import row_names
 from ianvs.results.report.row_scores import StreamLine
 from ianvs.results.report.training_curves import TrainingCurves
 from ianvs.results.report.values import cell_text, shown_hyperparameters, slug
@@ -33,16 +32,24 @@ def case_files(leaderboard: Leaderboard) -> dict[RowKey, str]:
 def write_case_pages(
     leaderboard: Leaderboard,
     shown: Mapping[RowKey, ShownRow],
-    results: Iterable[CaseResult],
+    results_of: Callable[[Collection[RowKey]], Iterable[CaseResult]],
     folder: Path,
     render: Callable[..., str],
 ) -> None:
-    """Write pages whose cases changed since the last write. shown: the rows in charts. render: fills the template."""
-    files, names = case_files(leaderboard), row_names(leaderboard.rows)
+    """Write pages whose cases changed since the last write.
+
+    Args:
+        leaderboard: Its first rows have pages.
+        shown: The rows in charts.
+        results_of: Returns the results of some rows.
+        folder: Where report.html is.
+        render: Fills the template.
+    """
+    files, names = case_files(leaderboard), leaderboard.row_names
     cases: dict[RowKey, list[CaseResult]] = {}
-    for result in results:
+    for result in results_of(files):
         key = (result.case.row, result.case.algorithm)
-        if key in files and result.status != "unfinished":
+        if result.status != "unfinished":
             cases.setdefault(key, []).append(result)
     for key, row_results in cases.items():
         path = folder / files[key]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from importlib.resources import files
 from io import BytesIO
@@ -53,6 +53,7 @@ def write_page(
     leaderboard: Leaderboard,
     passed: PassedScores,
     results: Iterable[CaseResult],
+    results_of: Callable[[Collection[RowKey]], Iterable[CaseResult]],
     directory: Path,
     *,
     workspace: Path,
@@ -63,8 +64,13 @@ def write_page(
 ) -> tuple[Path, ...]:
     """Write `directory`/rank/report.html, and replies.csv(.gz) beside it where the job has conversations.
 
-    leaderboard: what `rank` selects of it. passed: what was kept of the results when it was made. results: the cases
-    behind it, read only for images and conversations, twice at most. workspace: where they are stored.
+    Args:
+        leaderboard: What `rank` selects of it.
+        passed: What was kept of the results when it was made.
+        results: The cases behind it, read only for images and conversations, twice at most.
+        results_of: Returns the results of some rows.
+        directory: Of the job.
+        workspace: Where the results are stored.
     """
     exams = Exams(workspace)
     page = report_folder(directory) / "report.html"
@@ -76,7 +82,7 @@ def write_page(
     render = partial(
         _template("cases.html.j2").render, title=title, style=Markup(style), policy=_content_security_policy(style)
     )
-    write_case_pages(leaderboard, shown, results, page.parent, render)
+    write_case_pages(leaderboard, shown, results_of, page.parent, render)
     pieces = list(reply_pieces(complete_rows(leaderboard), results, exams)) if exams.any_questions else []
     replies = write_reply_file(page.parent, [("header", [csv_of([HEADER])]), *pieces] if pieces else [])
     return (page, replies) if replies else (page,)

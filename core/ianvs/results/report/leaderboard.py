@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
@@ -16,7 +17,7 @@ from ianvs.exam.metrics.metric_columns import columns_named
 from ianvs.results.report.columns import Column, Kind, agreement, make_columns, with_distinct_titles
 from ianvs.results.report.document import Note
 from ianvs.results.report.gather import gather, row_of
-from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
+from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow, RowKey
 from ianvs.results.report.ranking import (
     ExamSignificance,
     MethodsOverExams,
@@ -24,6 +25,7 @@ from ianvs.results.report.ranking import (
     methods_over_exams,
     ranked_by_testenv,
 )
+from ianvs.results.report.row_names import row_names
 from ianvs.results.report.statements import noise_statement, statements
 from ianvs.results.report.values import Value
 from ianvs.store import Study
@@ -66,6 +68,11 @@ class Leaderboard:
     baseline: str | None = None  # the algorithm that `to_baseline` compares with
     studies: tuple[Study, ...] = ()  # searches, as far as they have come
     contract: str = NATIVE  # of the plugins (ianvs.config.contracts)
+
+    @cached_property
+    def row_names(self) -> Mapping[RowKey, str]:
+        """Name of each row by (id, algorithm); see `ianvs.results.report.row_names`."""
+        return row_names(self.rows)
 
     @property
     def failures(self) -> tuple[tuple[LeaderboardRow, FailedCase], ...]:

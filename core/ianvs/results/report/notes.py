@@ -11,7 +11,6 @@ from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
 from ianvs.results.report.ranking import ExamSignificance
 from ianvs.results.report.ranking_table import mean_and_spread, varied
-from ianvs.results.report.row_names import row_names
 from ianvs.results.report.values import method_name
 from ianvs.results.stats.standing import unseen_failure, unsteady_methods
 
@@ -79,7 +78,7 @@ def _partial(leaderboard: Leaderboard) -> Iterator[Note]:
 
 def _leaders(leaderboard: Leaderboard) -> Iterator[Note]:
     """Describe the first row of each exam, and how certain its rank is."""
-    metrics, names = [name for name, _ in leaderboard.sort_by], row_names(leaderboard.rows)
+    metrics, names = [name for name, _ in leaderboard.sort_by], leaderboard.row_names
     exams = dict.fromkeys(row.testenv for row in leaderboard.rows)
     for exam in exams:
         rows = [row for row in leaderboard.rows if row.testenv == exam]

@@ -20,7 +20,6 @@ from ianvs.results.report.charts.svg import BOUND, LIGHT, PAGE, chart_style, num
 from ianvs.results.report.document import Picture
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow
-from ianvs.results.report.row_names import row_names
 from ianvs.results.report.row_scores import ClassScores, MatrixMeans, RowScore, StreamCurves, complete_rows, finished
 from ianvs.results.report.scenes import SceneSheet, scene_sheet, sheet_png
 from ianvs.results.report.training_curves import TrainingCurves
@@ -44,7 +43,7 @@ def write_pictures(leaderboard: Leaderboard, results: Iterable[CaseResult], fold
 
 def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterator[Picture]:
     """Return the charts of report.html, for all complete rows. results: iterated once."""
-    rows, names = complete_rows(leaderboard), row_names(leaderboard.rows)
+    rows, names = complete_rows(leaderboard), leaderboard.row_names
     means, parts, streams = MatrixMeans(leaderboard.seeds), ClassScores(), StreamCurves(rows)
     training = TrainingCurves()
     sheets = []

@@ -9,7 +9,6 @@ from ianvs.results.report.columns import Column, published_summary
 from ianvs.results.report.document import Cell, RowMark, Table, TableColumn, TableRow
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
-from ianvs.results.report.row_names import row_names
 from ianvs.results.report.values import Value, cell_text, decimals_for, shown_number
 from ianvs.results.stats import Summary
 
@@ -33,7 +32,7 @@ def ranking_tables(leaderboard: Leaderboard) -> Iterator[Table]:
     """All rows; and, where there are several exams, those of each, whose numbers have decimals of their own."""
     yield ranking_table(leaderboard)
     exams = dict.fromkeys(row.testenv for row in leaderboard.rows)
-    differing, names = varied(leaderboard), row_names(leaderboard.rows)
+    differing, names = varied(leaderboard), leaderboard.row_names
     for exam in exams if len(exams) > 1 else ():
         rows = tuple(row for row in leaderboard.rows if row.testenv == exam)
         yield replace(ranking_table(replace(leaderboard, rows=rows), differing, names), kind="exam ranking", exam=exam)
@@ -44,7 +43,7 @@ def ranking_table(
 ) -> Table:
     """differing: hyperparameters that tell rows apart. names: of all rows of the job. None: those of these rows."""
     differing = varied(leaderboard) if differing is None else differing
-    names = row_names(leaderboard.rows) if names is None else names
+    names = leaderboard.row_names if names is None else names
     sorting = [name for name, _ in leaderboard.sort_by]
     columns = []
     for column in leaderboard.columns:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -98,7 +98,8 @@ class Results:
     def _held(self) -> tuple[CaseResult, ...]:
         return tuple(self._read())
 
-    def _read(self) -> Iterator[CaseResult]:
+    def _read(self, case_list: Sequence[TestCase] | None = None) -> Iterator[CaseResult]:
+        """Read the results of some cases, by default of all."""
         cases, exams = CaseStore(self.workspace), ExamStore(self.workspace)
         records: dict[str, tuple[ExamRecord | None, str | None]] = {}
 
@@ -119,7 +120,7 @@ class Results:
             return replace(result, dataset=self.titles[exam]) if exam in self.titles else result
 
         references = ReferenceScores(self.references, self.case_list, read)
-        for case in self.case_list:
+        for case in self.case_list if case_list is None else case_list:
             yield read(case, case.testenv, references.of_case(case.id))
 
     def __len__(self) -> int:
@@ -184,6 +185,12 @@ class Results:
     def reported(self) -> Iterable[CaseResult]:
         """What the leaderboard stands on: all results, or, where `rank` selects, what is left of them."""
         return self if self._selected is None else self._selected.results
+
+    def of_rows(self, keys: Collection[tuple[str, str]]) -> Iterable[CaseResult]:
+        """Return the reported results of some rows of the leaderboard; `keys` has (id, algorithm) of each."""
+        if self._few or self._selected is not None:
+            return (result for result in self.reported if (result.case.row, result.case.algorithm) in keys)
+        return self._read([case for case in self.case_list if (case.row, case.algorithm) in keys])
 
     @cached_property
     def _selected(self) -> Chosen | None:

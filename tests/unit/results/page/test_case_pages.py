@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,11 @@ def written(cases: list[CaseResult], folder: Path) -> dict[str, str]:
     table = board(cases, (("accuracy", True),), 2)
     passed = PassedScores(2)
     kept = list(passed.watch(cases))
-    page, *_ = write_page(table, passed, kept, folder, workspace=folder)
+
+    def of_rows(keys: Collection[tuple[str, str]]) -> list[CaseResult]:
+        return [result for result in kept if (result.case.row, result.case.algorithm) in keys]
+
+    page, *_ = write_page(table, passed, kept, of_rows, folder, workspace=folder)
     links = read(page.read_text()).all("a", class_="name")
     return {link.text: (page.parent / link.attributes["href"]).read_text() for link in links}
 

@@ -8,7 +8,6 @@ from markupsafe import Markup
 from ianvs.results.report.charts.svg import LineStyle, classes, dash, line_styles, marker, tag
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
-from ianvs.results.report.row_names import row_names
 
 _AT_FIRST = 10  # lines that can be told apart at a glance
 
@@ -27,7 +26,7 @@ class ShownRow:
 
 def shown_rows(leaderboard: Leaderboard, exam: str) -> list[ShownRow]:
     """The complete rows of an exam in their order; those that lack a case are in no image."""
-    names, styles = row_names(leaderboard.rows), row_styles(leaderboard)
+    names, styles = leaderboard.row_names, row_styles(leaderboard)
     shown: list[ShownRow] = []
     for n, row in enumerate(leaderboard.rows):
         if row.testenv == exam and row.complete:
@@ -40,7 +39,7 @@ def shown_rows(leaderboard: Leaderboard, exam: str) -> list[ShownRow]:
 def row_styles(leaderboard: Leaderboard) -> dict[tuple[str, bool], LineStyle]:
     """By name and whether it is a reference: the same in every exam. Rows of one algorithm look alike but for their
     dash, unless no other competes."""
-    names = row_names(leaderboard.rows)
+    names = leaderboard.row_names
     several = len({row.algorithm for row in leaderboard.rows if not row.bound}) > 1
     methods = {
         (name, row.bound): row.algorithm if several else name

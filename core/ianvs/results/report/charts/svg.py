@@ -153,14 +153,14 @@ def line_styles(lines: Iterable[tuple[str, bool]]) -> list[LineStyle]:
     """One style for each line, all different, however many there are. Lines of one method have its colour and its
     marker, and differ in their dash. lines: (method, whether it is a reference)."""
     methods: dict[tuple[str, bool], tuple[int | None, str]] = {}
-    dashes, references = Counter[tuple[int | None, str]](), count()
+    dashes, numbers, references = Counter[tuple[int | None, str]](), count(), count()
     styles = []
     for method in lines:
         if method not in methods:
             if method[1]:
                 methods[method] = None, MARKERS[next(references) % len(MARKERS)]
             else:
-                turn, colour = divmod(sum(not bound for _, bound in methods), len(LIGHT))
+                turn, colour = divmod(next(numbers), len(LIGHT))
                 methods[method] = colour, MARKERS[(turn + colour) % len(MARKERS)]
         look = methods[method]
         place = dashes[look] + method[1]  # references are never solid
