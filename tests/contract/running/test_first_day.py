@@ -89,3 +89,32 @@ def test_a_run_says_which_cases_are_references(tmp_path, metrics, told):
     )
     opening = _opening(ianvs.plan(path), 1)
     assert ("joint reference" in opening and "IM" in opening) == told
+
+
+RECALLS = """
+def recalls(y_true, y_pred):
+    return {f"class {c}": float((y_pred[y_true == c] == c).mean()) for c in set(y_true.tolist())}
+"""
+
+
+def test_a_metric_that_gives_a_mapping_has_a_column_for_each_number(tmp_path):
+    metrics = "[accuracy, {name: recalls, url: ./recalls.py}, per_class_accuracy, {name: BWT, of: recalls}]"
+    path = job(tmp_path, "Mine", "- lr: {values: [0.1]}", metrics=metrics)
+    (tmp_path / "recalls.py").write_text(RECALLS)
+    results = ianvs.run(path)
+    (line,) = csv.DictReader((results.workspace / results.name / "rank" / "all_rank.csv").open())
+    assert "recalls" not in line and "per_class_accuracy" not in line
+    recalls = [float(line[f"recalls[class {digit}]"]) for digit in range(10)]
+    assert recalls == [float(line[f"per_class_accuracy[{digit}]"]) for digit in range(10)]
+    assert sum(recalls) == 1  # it says one class of the last round for all
+    assert not line["BWT of recalls"]
+    assert "BWT of recalls is blank: recalls yields several numbers, and `of` names another score" in line["Status"]
+
+
+def test_sorting_by_a_score_for_each_class_says_what_to_write(tmp_path):
+    path = job(tmp_path, "Mine", "- lr: {values: [0.1]}", metrics="[accuracy, per_class_accuracy]")
+    path.write_text(path.read_text().replace("accuracy: descend", "per_class_accuracy: descend"))
+    [(code, _)] = errors_of(ianvs.validate, path)
+    assert code == "unknown-column"
+    path.write_text(path.read_text().replace("per_class_accuracy: d", "'per_class_accuracy[3]': d"))
+    ianvs.validate(path)

@@ -28,6 +28,16 @@ class MetricColumn:
         return self.metric.level == "score" or (self.metric.level == "matrix" and self.spec.url is not None)
 
 
+def part_column(score: str, part: str) -> str:
+    """Return the column of one part of a score that yields several numbers: `recalls[cat]`."""
+    return f"{score}[{part}]"
+
+
+def whole_of(column: str) -> str:
+    """Return the score that `column` shows a part of; "" if it shows none."""
+    return column.partition("[")[0] if column.endswith("]") else ""
+
+
 def column_names(exams: Sequence[Sequence[tuple[MetricSpec, str]]]) -> list[list[tuple[str, str]]]:
     """For the metrics of each exam of a job, given with their levels: (name of the column, of which score it is or "").
 
@@ -68,7 +78,8 @@ def metric_columns(exams: Iterable[Sequence[tuple[MetricSpec, Metric, str]]]) ->
 def columns_named(name: str, columns: Iterable[str]) -> list[str]:
     """The columns that a user means by `name`: that of this name, else all of the metric, of whatever score.
 
-    "BWT of accuracy" is also the column "BWT" where accuracy is the first score, as earlier versions named it.
+    "BWT of accuracy" is also the column "BWT" where accuracy is the first score, as earlier versions named it. A score
+    that yields several numbers stands for the columns of its parts.
     """
     columns, (base, score_given, _) = list(columns), name.partition(_OF)
     if name in columns:
@@ -76,5 +87,5 @@ def columns_named(name: str, columns: Iterable[str]) -> list[str]:
     return (
         [base]
         if score_given and base in columns
-        else [column for column in columns if column.partition(_OF)[0] == name]
+        else [column for column in columns if name in (column.partition(_OF)[0], whole_of(column))]
     )

@@ -12,6 +12,7 @@ from ianvs.config.contracts import contracts
 from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import PublishedSpec
 from ianvs.exam.metrics.metric import Metric
+from ianvs.exam.metrics.metric_columns import whole_of
 from ianvs.results.report.gather import RowCases
 from ianvs.results.report.leaderboard_row import COSTS, LeaderboardRow
 from ianvs.results.report.values import decimals_for, shown_number, signed_number
@@ -28,6 +29,7 @@ class Column:
     """One column. `key` names what it shows: a metric's column, a module type, a hyperparameter or a cost.
 
     full: of a hyperparameter its name with the type of its module, as in "basemodel-lr".
+    csv_alone: all_rank.csv shows it, and no other report.
     """
 
     title: str
@@ -37,6 +39,7 @@ class Column:
     higher_is_better: bool | None = None  # None: neither
     metric: Metric | None = field(default=None, compare=False, repr=False)  # only for a column of kind "metric"
     full: str = ""
+    csv_alone: bool = False
 
 
 _RANK = (
@@ -96,7 +99,10 @@ def make_columns(
     published = {name for row in rows for name in row.published}
     for name, metric in metrics:
         title = title_of(metric.name) if metric.level == "system" and metric.name in COSTS else name
-        yield Column(title, "metric", name, metric.summary or name, metric.direction, metric)
+        meaning = metric.summary or name
+        if score := whole_of(name):
+            meaning = f"{name.removeprefix(score).strip('[]')} of {score}: {meaning}"
+        yield Column(title, "metric", name, meaning, metric.direction, metric)
         yield Column(f"{title}_std", "metric_std", name, f"sample standard deviation of {title} over seeds")
         if name in published:
             yield Column(f"{title}_published", "published", name, f"{title} as others published it", metric.direction)

@@ -15,7 +15,7 @@ from ianvs.results.report.leaderboard_row import FailedCase
 from ianvs.results.report.values import Value
 
 TableKind = Literal["ranking", "exam ranking", "how sure", "search", "over exams", "test sets", "numbers"]
-HowToRead = Literal["leader", "ranked by", "statement", "seeds", "published", "definition"]
+HowToRead = Literal["leader", "parts", "ranked by", "statement", "seeds", "published", "definition"]
 ToKnow = Literal[
     "settings", "version", "partial", "limit", "bound", "gate", "row", "remark", "failed", "data", "metric"
 ]  # fmt: skip
@@ -23,7 +23,7 @@ NoteKind = HowToRead | ToKnow
 FIRST: tuple[NoteKind, ...] = ("settings", "version", "partial")
 """Notes without which a ranking is misread: they stand above it."""
 
-BELOW: tuple[NoteKind, ...] = ("ranked by", "statement", "limit", "bound", "gate", "row", "data", "metric")
+BELOW: tuple[NoteKind, ...] = ("parts", "ranked by", "statement", "limit", "bound", "gate", "row", "data", "metric")
 """Those that stand below it as they are."""
 
 TO_KNOW: tuple[NoteKind, ...] = get_args(ToKnow)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import shown_path
 from ianvs.base.types import CaseResult, Doubt, Failure, Measure, TestCase
+from ianvs.exam.metrics.metric_columns import whole_of
 from ianvs.exam.metrics.system import measured, measured_by_paradigm
 from ianvs.results.report.leaderboard_row import COSTS, FailedCase, LeaderboardRow
 from ianvs.results.report.values import Value, shown_hyperparameters
@@ -30,6 +31,7 @@ class RowCases:
     seen: set[str] = field(default_factory=set)  # ids
     seeds: list[int] = field(default_factory=list)  # seeds of finished cases
     metrics: dict[str, list[float | None]] = field(default_factory=dict)
+    parts: dict[str, dict[int, dict[str, float | None]]] = field(default_factory=dict)  # by score and case: by column
     samples: dict[str, list[NDArray[np.float64] | None]] = field(default_factory=dict)  # CaseResult.samples
     test_samples: int = 0  # asked after the last round
     texts: dict[str, dict[str, None]] = field(default_factory=dict)  # values of metrics that are not numbers
@@ -78,12 +80,23 @@ class RowCases:
             for name in metrics:
                 self.metrics.setdefault(name, []).append(result.metrics.get(name))
                 self.samples.setdefault(name, []).append(result.samples.get(name))
+                if parts := {column: n for column, n in result.metrics.items() if whole_of(column) == name}:
+                    self.parts.setdefault(name, {})[len(self.seeds) - 1] = parts
                 if name in result.texts:
                     self.texts.setdefault(name, {})[result.texts[name]] = None
             self.measures |= result.measures
             for key, cost in case_costs(result).items():
                 self.costs.setdefault(key, []).append(cost)
             self._add_tests(result)
+
+    def add_parts(self) -> None:
+        """Make a metric of each part of a score that yields several numbers; without a number, the score is none."""
+        for score, by_case in self.parts.items():
+            if not any(value is not None for value in self.metrics[score]):
+                del self.metrics[score]
+            for column in dict.fromkeys(column for parts in by_case.values() for column in parts):
+                values = [by_case.get(place, {}).get(column) for place in range(len(self.seeds))]
+                self.metrics[column], self.samples[column] = values, [None] * len(values)
 
     def _add_tests(self, result: CaseResult) -> None:
         matrix = next(iter(result.matrices.values()), None)
@@ -105,6 +118,8 @@ def gather(results: Iterable[CaseResult], metrics: Sequence[str], root: Path | N
         if key not in rows:
             rows[key] = RowCases(result.case, result.dataset)
         rows[key].add(result, metrics, root)
+    for row in rows.values():
+        row.add_parts()
     return list(rows.values())
 
 

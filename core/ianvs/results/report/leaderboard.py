@@ -13,11 +13,12 @@ from ianvs.base.types import CaseResult
 from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import PublishedSpec, RankSpec
 from ianvs.exam.metrics.metric import Metric
-from ianvs.exam.metrics.metric_columns import columns_named
+from ianvs.exam.metrics.metric_columns import columns_named, whole_of
 from ianvs.results.report.columns import Column, Kind, agreement, make_columns, with_distinct_titles
 from ianvs.results.report.document import Note
 from ianvs.results.report.gather import gather, row_of
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow, RowKey
+from ianvs.results.report.part_columns import csv_alone, part_notes, with_part_columns
 from ianvs.results.report.ranking import (
     ExamSignificance,
     MethodsOverExams,
@@ -168,22 +169,22 @@ def build_leaderboard(
 
     results: in the order of the plan, which fixes the order of columns and of rows that tie.
     metrics, metric_columns: the testenv's metrics in order, and the name of each one's column. A metric that yields
-    several numbers (per class) has no column. seeds: how many cases belong to a row.
+    several numbers (per class) has a column for each, in place of its own. seeds: how many cases belong to a row.
     root: paths of logs are shown relative to it, so that a report reads the same wherever it is written from.
     published: what others published, by algorithm and metric. overlaps: what its weights had seen of its exam, by row.
     chosen: what `results` were chosen from.
     contract: of the plugins.
     Raises ValueError when `rank.sort_by` names no metric column, or when a case comes twice.
     """
-    shown = [(name, m) for name, m in zip(metric_columns, metrics, strict=True) if not m.mapping]
-    sort_by = _sort_keys(rank, shown)
+    everything = gather(results, metric_columns, root)
+    shown, parts = with_part_columns(list(zip(metric_columns, metrics, strict=True)), everything)
+    sort_by = _sort_keys(rank, shown, parts, metric_columns)
     names = [name for name, _ in shown]
     # Where a metric does not say which is better, who sorts by it does; in Ianvs any word but ascend is descend.
     given = dict(sort_by) if contract == NATIVE else {}
     for place, (name, metric) in enumerate(shown):
         if metric.direction is None and name in given:
             shown[place] = name, replace(metric, higher_is_better=given[name], direction_known=True)
-    everything = gather(results, names, root)
     groups = [group for group in everything if not group.case.role]
     listed = []
     for group in groups:
@@ -199,11 +200,16 @@ def build_leaderboard(
         texts.append(noise_statement(rows, repeated, sort_by[0][0]))
     of_data = dict.fromkeys(note for group in groups for note in group.notes)
     notes = [Note("data", note, about="testenv") for note in of_data]
+    notes += part_notes(parts, rank)
     if damaged := tuple(dict.fromkeys(path for group in everything for path in group.damaged)):
         text = f"Gone, or changed after they were stored, and therefore not believed: {one_line(damaged)}."
         notes.append(Note("data", text, remedy="Run the job again to have them made anew."))
+    hidden = csv_alone(parts, rank)
     return Leaderboard(
-        with_distinct_titles(make_columns(shown, groups, rows, chosen=chosen is not None)),
+        tuple(
+            replace(column, csv_alone=True) if column.kind == "metric" and column.key in hidden else column
+            for column in with_distinct_titles(make_columns(shown, groups, rows, chosen=chosen is not None))
+        ),
         rows,
         sort_by,
         seeds,
@@ -224,13 +230,22 @@ def _as_chosen(row: LeaderboardRow, chosen: Chosen) -> LeaderboardRow:
     )
 
 
-def _sort_keys(spec: RankSpec, metrics: Sequence[tuple[str, Metric]]) -> tuple[tuple[str, bool], ...]:
+def _sort_keys(
+    spec: RankSpec, metrics: Sequence[tuple[str, Metric]], parts: Mapping[str, Sequence[str]], scores: Sequence[str]
+) -> tuple[tuple[str, bool], ...]:
+    """Return the columns to rank by. A score of several numbers is none; nor is a part that no case has.
+
+    scores: the columns of all metrics, those of several numbers too.
+    """
     names = [name for name, _ in metrics]
     keys: list[tuple[str, bool]] = []
     for name, falls in spec.sort_by:
+        if name not in names and (name in parts or whole_of(name) in scores):
+            continue  # `part_notes` says so
         keys += [(column, falls) for column in columns_named(name, names)]
         if not columns_named(name, names):
             listed = ", ".join(names) or "none"
             hint = closest(name, names)
             raise ValueError(f"sort_by: '{name}' is not a metric column.{hint} The columns are: {listed}.")
-    return tuple(keys) or tuple((name, metric.higher_is_better) for name, metric in metrics[:1])
+    one_number = [(name, metric) for name, metric in metrics if not whole_of(name)] or metrics
+    return tuple(keys) or tuple((name, metric.higher_is_better) for name, metric in one_number[:1])

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ianvs.exam.metrics.metric_columns import whole_of
 from ianvs.results.report.columns import AGREES
 from ianvs.results.report.document import FailureGroup, Note
 from ianvs.results.report.leaderboard import Leaderboard
@@ -213,7 +214,11 @@ def _definitions(leaderboard: Leaderboard) -> Iterator[Note]:
     """Return the definition of each metric column, and notes on published numbers."""
     from ianvs.exam.metrics.table import legend
 
-    metrics = [(column.key, column.metric) for column in leaderboard.columns if column.metric is not None]
+    metrics = [
+        (whole_of(column.key) or column.key, column.metric)
+        for column in leaderboard.columns
+        if column.metric is not None
+    ]
     yield from (Note("definition", line) for line in legend(metrics))
     if any(row.published for row in leaderboard.rows):
         yield Note("definition", AGREES, "agrees")

@@ -47,7 +47,7 @@ def ranking_table(
     sorting = [name for name, _ in leaderboard.sort_by]
     columns = []
     for column in leaderboard.columns:
-        if column.kind in _ELSEWHERE:
+        if column.kind in _ELSEWHERE or column.csv_alone:
             continue
         cells = _cells(leaderboard, column)
         numeric = all(isinstance(cell.value, int | float | None) for cell in cells)

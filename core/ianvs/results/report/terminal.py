@@ -72,7 +72,7 @@ def show(document: Document, console: Console | None = None, *, explain: bool = 
     say("", "")
     for note in _leaders(document):
         say(note, "green")
-    for note in document.texts(*FIRST):
+    for note in document.texts(*FIRST, *(() if explain else ("parts",))):
         say(note, "yellow")
     for note in () if explain else _weighty(document):
         say(note, "yellow")

@@ -12,7 +12,7 @@ from ianvs.base.types import POOLED_TEST_SET, CaseResult, Doubt, Measure, RoundR
 from ianvs.config.spec import BudgetSpec
 from ianvs.exam.data_types import LONGEST_ANSWER
 from ianvs.exam.metrics.metric import Metric
-from ianvs.exam.metrics.metric_columns import MetricColumn
+from ianvs.exam.metrics.metric_columns import MetricColumn, part_column
 from ianvs.exam.metrics.stream_record import StreamRecord
 from ianvs.exam.metrics.system import measured
 from ianvs.exam.scenarios.budget import over_budget, unmeasured_budget_text
@@ -164,6 +164,11 @@ def read_case(
                 stored_of = left_out.get(column.score if metric.level == "matrix" else name)
                 if stored_of is not None and (groups := _said_by_groups(column, matrices, stored_of, some)) is not None:
                     samples[name] = groups
+        of_parts = [c for c in columns if c.metric.level == "matrix" and has_parts_alone(c.score, details)]
+        blank += [
+            f"{c.name} is blank: {c.score} yields several numbers, and `of` names another score" for c in of_parts
+        ]
+        numbers = with_parts(numbers, details)
     file = folder / "result.json"
     unscored = [_unasked(round_.unscored) for round_ in rounds if round_.unscored]
     if cut := sum(round_.cut_answers for round_ in rounds):
@@ -231,6 +236,35 @@ def _number(column: MetricColumn, matrices: Mapping[str, ScoreMatrix], some: boo
         return None
     value = metric.function(matrix)
     return None if isinstance(value, Mapping) else finite(value)
+
+
+def has_parts_alone(score: str, details: Mapping[str, Any]) -> bool:
+    """Whether a score yields several numbers and none of its own, by the `details` of a case."""
+    return score in details and not any(score in (parts or {}) for parts in details[score][-1])
+
+
+def with_parts(numbers: Mapping[str, float | None], details: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return `numbers` with the parts of scores that yield several numbers in place of the scores.
+
+    Args:
+        numbers: By column. A score with a number of its own keeps it, and its parts stay in `details`.
+        details: By score the parts of each test set, for each round, as in `CaseResult`.
+
+    Returns:
+        The numbers. A part is the mean over the test sets that have it after the last round, each counting the same.
+    """
+    with_parts = dict(numbers)
+    for score, rounds in details.items():
+        if with_parts.get(score) is not None or not has_parts_alone(score, details):
+            continue
+        with_parts.pop(score, None)
+        values: dict[str, list[float]] = {}
+        for parts in rounds[-1]:
+            for part, value in (parts or {}).items():
+                values.setdefault(part, []).extend(() if value is None else (value,))
+        for part, of_tests in values.items():
+            with_parts[part_column(score, part)] = finite(np.mean(of_tests)) if of_tests else None
+    return with_parts
 
 
 def _of_stream(metric: Metric, record: StreamRecord | None) -> float | None:

@@ -151,14 +151,15 @@ class Results:
     @cached_property
     def _seen(self) -> tuple[Leaderboard, PassedScores]:
         shown = {column.name: column.metric for columns in self.metrics.values() for column in columns}
-        shown_columns = [shown[name] for name in self.columns]
+        names = [*self.columns, *(name for name, metric in shown.items() if metric.mapping)]
+        shown_columns = [shown[name] for name in names]
         seeds = self.seeds if self._selected is None else self._selected.seeds
         passed = PassedScores(seeds)
         board = build_leaderboard(
             passed.watch(_under_columns(self.reported, self.rank.columns)),
             self.rank,
             shown_columns,
-            self.columns,
+            names,
             seeds,
             self.workspace,
             published=self.published,

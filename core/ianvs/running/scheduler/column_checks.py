@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from ianvs.base.errors import Location, ValidationError, closest
 from ianvs.config.spec import Range, SelectSpec, TestEnvSpec
-from ianvs.exam.metrics.metric_columns import columns_named
+from ianvs.exam.metrics.metric_columns import columns_named, whole_of
 from ianvs.exam.metrics.registry import find, metric_header
 from ianvs.running.planning.cases import grid_size
 from ianvs.running.planning.references import ROLES
@@ -19,10 +19,12 @@ def sort_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check `sort_by`."""
     job = preflight.job
     names = [name for name, _ in job.rank.sort_by]
-    wrong = [(problem, name) for name in names if (problem := _wrong_column(preflight, "sort_by names", name))]
+    of_parts = [name for name in names if preflight.levels.get(whole_of(name)) in ("score", "mapping")]
+    others = [name for name in names if name not in of_parts]
+    wrong = [(problem, name) for name in others if (problem := _wrong_column(preflight, "sort_by names", name))]
     for problem, name in wrong:
         yield ValidationError(problem, job.rank.places.get(name) or Location(job.file), code="unknown-column")
-    for exam in [] if wrong else _exams_without(preflight, names)[:1]:
+    for exam in [] if wrong or of_parts else _exams_without(preflight, names)[:1]:
         message = f"nothing ranks this exam: sort_by names {', '.join(sorted(set(names)))}. Add one to its metrics."
         yield ValidationError(message, exam.places.get("metrics", exam.place), code="unknown-column")
 
@@ -60,6 +62,8 @@ def _wrong_column(preflight: Preflight, subject: str, name: str, otherwise: str 
         listed = f"The testenv's metrics are: {', '.join(shown)}." if shown else "The testenv has no metrics."
         same = [column for column in shown if _same_metric(name, column)]
         hint = f" It is the column '{same[0]}' here." if same else closest(name, shown)
+        if preflight.levels.get(name) == "mapping":
+            hint = f" It yields several numbers: write one of them, as '{name}[part]', with a class for `part`."
         return f"{subject} '{name}', which {otherwise}.{hint} {listed}"
     several = next((columns for columns in matches if len(columns) > 1), ())
     listed = " or ".join(f"'{column}'" for column in several)
@@ -94,7 +98,11 @@ def _exams_without(preflight: Preflight, names: Sequence[str]) -> list[TestEnvSp
 def rank_select_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check `select` of the leaderboard."""
     if (select := preflight.job.rank.select) is not None:
-        yield from select_problems(preflight, select, preflight.job.rank.sort_by[0][0])
+        name = preflight.job.rank.sort_by[0][0]
+        if preflight.levels.get(whole_of(name)) in ("score", "mapping"):
+            message = f"`select` chooses by a score, and '{name}' is a part of one. Sort by a score first."
+            yield ValidationError(message, select.places.get("by", select.place), code="invalid-selection")
+        yield from select_problems(preflight, select, name)
 
 
 def select_problems(preflight: Preflight, select: SelectSpec | None, metric: str) -> Iterator[ValidationError]:
