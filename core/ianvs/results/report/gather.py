@@ -80,10 +80,12 @@ class RowCases:
             for name in metrics:
                 self.metrics.setdefault(name, []).append(result.metrics.get(name))
                 self.samples.setdefault(name, []).append(result.samples.get(name))
-                if parts := {column: n for column, n in result.metrics.items() if whole_of(column) == name}:
-                    self.parts.setdefault(name, {})[len(self.seeds) - 1] = parts
                 if name in result.texts:
                     self.texts.setdefault(name, {})[result.texts[name]] = None
+            for column in result.metrics:
+                if (score := whole_of(column)) in self.metrics:
+                    of_case = self.parts.setdefault(score, {}).setdefault(len(self.seeds) - 1, {})
+                    of_case[column] = result.metrics[column]
             self.measures |= result.measures
             for key, cost in case_costs(result).items():
                 self.costs.setdefault(key, []).append(cost)
