@@ -13,7 +13,7 @@ from ianvs.base.package import job_path
 from ianvs.config.load import read_job
 from ianvs.config.spec import JobSpec
 from ianvs.exam.scenarios import Exam, open_exam
-from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
+from ianvs.exam.scenarios.per_seed_exam import seeds_of_case, with_seed
 from ianvs.results.comparing.comparison import Comparison, compare_sides
 from ianvs.results.comparing.merging import Merged, merge_workspaces
 from ianvs.results.comparing.sides import read_side, stored_results

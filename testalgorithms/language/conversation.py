@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ianvs.base.kept_pictures import Picture, Pictures
+from ianvs.base.lazy_images import Picture, Pictures
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ianvs.authoring.projection import flat_gradient
 from ianvs.base.errors import PluginError
-from ianvs.base.kept_pictures import Picture
+from ianvs.base.lazy_images import Picture
 from ianvs.testalgorithms.language.batches import split_by_tokens
 from ianvs.testalgorithms.language.conversation import Conversation, Encoded, texts_of
 from ianvs.testalgorithms.language.language_learner import LanguageLearner

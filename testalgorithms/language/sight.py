@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ianvs.base.errors import PluginError
-from ianvs.base.kept_pictures import MARK, Picture
+from ianvs.base.lazy_images import MARK, Picture
 
 WORDS = """
 What Which Where Who How many Is Are is are it this that there they in the a an of on or and with has lie Answer Choose

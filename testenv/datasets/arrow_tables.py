@@ -15,7 +15,7 @@ from ianvs.base.errors import DataError, Location, ValidationError, first_line, 
 from ianvs.base.tool_files import is_of_tool
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.conversations import holds_conversations, read_conversations
-from ianvs.exam.data.doors import FileFormat, Returned
+from ianvs.exam.data.file_formats import FileFormat, Returned
 from ianvs.exam.data.grids import DOMAIN_COLUMN, TEXT_COLUMN, Grid, domain_column, rows_of
 from ianvs.exam.data.listing import Listing, SourceError
 from ianvs.exam.data.records import Records

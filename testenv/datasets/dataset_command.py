@@ -83,7 +83,7 @@ def _add_prepared(parser: argparse.ArgumentParser, name: str) -> None:
 
 def _list(options: argparse.Namespace) -> int:
     from ianvs.base.entry_points import installed
-    from ianvs.exam.data.named import ENTRY_POINTS
+    from ianvs.exam.data.named_sources import ENTRY_POINTS
 
     print("By `dataset.name` in a testenv:")
     for name, source in installed(ENTRY_POINTS).items():

@@ -6,7 +6,7 @@ from pathlib import Path
 from ianvs.base.errors import Location, first_line
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import COLUMNS, held_listing
-from ianvs.exam.data.doors import FileFormat
+from ianvs.exam.data.file_formats import FileFormat
 from ianvs.exam.data.listing import Listing, SourceError
 
 

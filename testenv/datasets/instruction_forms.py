@@ -32,10 +32,10 @@ from types import MappingProxyType
 from typing import Any
 
 from ianvs.base.errors import closest, one_line
-from ianvs.base.kept_pictures import MARK
+from ianvs.base.lazy_images import MARK
 from ianvs.config.strict_yaml import Steps
 from ianvs.exam.data.conversation_forms import Form, content_at, text_at
-from ianvs.exam.data.records import Slip, json_kind
+from ianvs.exam.data.records import RecordError, json_kind
 
 _ROLES = MappingProxyType(
     {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
@@ -60,12 +60,14 @@ def _system(record: Mapping[str, Any]) -> str | None:
 def _items(record: Mapping[str, Any], field: str, keys: str) -> list[Mapping[str, Any]]:
     items = record[field]
     if not isinstance(items, list):
-        raise Slip(f"'{field}' is {json_kind(items)}; expected an array.", field)
+        raise RecordError(f"'{field}' is {json_kind(items)}; expected an array.", field)
     if not items:
-        raise Slip(f"'{field}' is empty; expected what user and assistant say in turn.", field)
+        raise RecordError(f"'{field}' is empty; expected what user and assistant say in turn.", field)
     for position, item in enumerate(items):
         if not isinstance(item, dict):
-            raise Slip(f"{field}[{position}] is {json_kind(item)}; expected an object with {keys}.", field, position)
+            raise RecordError(
+                f"{field}[{position}] is {json_kind(item)}; expected an object with {keys}.", field, position
+            )
     return items
 
 
@@ -92,12 +94,14 @@ def _dialogue(
             problem = (
                 f"{role_key} '{written}' is not known.{closest(written, roles)} There are: {one_line(list(roles))}."
             )
-            raise Slip(problem, *where, role_key)
+            raise RecordError(problem, *where, role_key)
         calls = [] if role != "assistant" else message.get("tool_calls") or []
         text = "" if calls and not message.get(text_key) else content_at(message, text_key, where)
         if role == "tool":
             if before not in ("tool", "assistant"):
-                raise Slip("a tool's result follows the assistant's call of it; there is none before this one.", *where)
+                raise RecordError(
+                    "a tool's result follows the assistant's call of it; there is none before this one.", *where
+                )
             text = f"<tool_response>\n{text}\n</tool_response>"
             if before == "tool":
                 text = f"{user.pop()}\n{text}"
@@ -107,23 +111,25 @@ def _dialogue(
             before = "assistant" if role in ("assistant", "call") else role
         if role == "system":
             if number:
-                raise Slip("a system message stands first; this one comes later.", *where)
+                raise RecordError("a system message stands first; this one comes later.", *where)
             system = text or None
         elif role == "user":
             if len(user) > len(assistant):
-                raise Slip("two messages of the user follow each other; the assistant's reply is missing.", *where)
+                raise RecordError(
+                    "two messages of the user follow each other; the assistant's reply is missing.", *where
+                )
             user.append(text)
         else:
             if len(user) == len(assistant):
-                raise Slip("this reply of the assistant has no message of the user before it.", *where)
+                raise RecordError("this reply of the assistant has no message of the user before it.", *where)
             parts = [f"<tool_call>\n{text}\n</tool_call>"] if role == "call" else [text, *_calls(calls, where)]
             assistant.append("\n".join(filter(None, parts)))
     if not assistant:
         none = "is a conversation without an assistant turn: there is nothing to learn or to examine."
-        raise Slip(none, fields[-1])
+        raise RecordError(none, fields[-1])
     if len(user) > len(assistant):
         message_ = "ends with a message of the user; every turn needs a reply. Add it, or take the message out."
-        raise Slip(message_, *messages[-1][1])
+        raise RecordError(message_, *messages[-1][1])
     return system, user, assistant
 
 
@@ -136,7 +142,7 @@ def _of_weight_0(
     for where, message in replies:
         if message.get("weight") not in (None, 0, 1):
             problem = f"'weight' is {message['weight']!r}; expected 1, or 0 for a reply that is not to be learnt."
-            raise Slip(problem, *where, "weight")
+            raise RecordError(problem, *where, "weight")
     return [turn for turn, (_, message) in enumerate(replies) if message.get("weight", 1) == 0]
 
 
@@ -146,7 +152,7 @@ def _calls(calls: Any, where: Steps) -> list[str]:
     for position, call in enumerate(calls if isinstance(calls, list) else [calls]):
         function = call.get("function", call) if isinstance(call, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-            raise Slip(f"tool_calls[{position}] names no function; expected an object with 'name'.", *where)
+            raise RecordError(f"tool_calls[{position}] names no function; expected an object with 'name'.", *where)
         arguments = function.get("arguments")
         with suppress(json.JSONDecodeError):
             arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
@@ -176,7 +182,7 @@ def _texts(record: Mapping[str, Any], fields: Sequence[str], needed: str) -> str
 
 def _dolly(record: Mapping[str, Any]) -> _Turns:
     if "output" in record:
-        raise Slip("has 'response' and 'output', which both are a reply. Keep one of them.", "output")
+        raise RecordError("has 'response' and 'output', which both are a reply. Keep one of them.", "output")
     return _turn(record, ("instruction", "context"), "response")
 
 
@@ -186,7 +192,7 @@ def _completion(record: Mapping[str, Any]) -> _Turns:
         return _dialogue(record, ("prompt", "completion"))
     if isinstance(prompt, list) != isinstance(completion, list):
         kind, other = json_kind(prompt), json_kind(completion)
-        raise Slip(
+        raise RecordError(
             f"'prompt' is {kind}, 'completion' {other}; both are texts, or both lists of messages.", "completion"
         )
     return _turn(record, ("prompt",), "completion")
@@ -198,7 +204,7 @@ def _instance(record: Mapping[str, Any]) -> _Turns:
         value if isinstance(value, list) else [value] for value in (record["Definition"], record["output"])
     )
     if not replies:
-        raise Slip("'output' is empty; expected the right replies, of which the first is taken.", "output")
+        raise RecordError("'output' is empty; expected the right replies, of which the first is taken.", "output")
     definition = "\n".join(text_at({"Definition": part}, "Definition", ()) for part in parts)
     fields = {"system": None, "Definition": definition, "output": replies[0]}
     return _turn({**record, **fields}, ("Definition", "input"), "output")
@@ -212,10 +218,10 @@ def _history(record: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """Turns before the last one: [[what the user said, the reply], ...]."""
     turns = record.get("history") or []
     if not isinstance(turns, list):
-        raise Slip(f"'history' is {json_kind(turns)}; expected an array of [question, reply] pairs.", "history")
+        raise RecordError(f"'history' is {json_kind(turns)}; expected an array of [question, reply] pairs.", "history")
     for position, turn in enumerate(turns):
         if not (isinstance(turn, list) and len(turn) == 2 and all(isinstance(text, str) for text in turn)):
-            raise Slip(f"history[{position}] is no pair of texts, [question, reply].", "history", position)
+            raise RecordError(f"history[{position}] is no pair of texts, [question, reply].", "history", position)
     return [turn[0] for turn in turns], [turn[1] for turn in turns]
 
 
@@ -234,9 +240,11 @@ def _choice(record: Mapping[str, Any]) -> _Turns:
     labels = choices.get("label") if isinstance(choices, dict) else None
     texts = choices.get("text") if isinstance(choices, dict) else choices
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
-        raise Slip("'choices' is no array of texts, and no object with the arrays 'text' and 'label'.", "choices")
+        raise RecordError(
+            "'choices' is no array of texts, and no object with the arrays 'text' and 'label'.", "choices"
+        )
     if len(texts) > len(_LETTERS) or (labels is not None and len(labels) != len(texts)):
-        raise Slip(f"'choices' has {len(texts)} texts, and not as many letters.", "choices")
+        raise RecordError(f"'choices' has {len(texts)} texts, and not as many letters.", "choices")
     letters = list(_LETTERS[: len(texts)]) if labels is None else [str(label) for label in labels]
     right = record[key]
     if isinstance(right, int) and not isinstance(right, bool) and 0 <= right < len(texts):
@@ -245,7 +253,7 @@ def _choice(record: Mapping[str, Any]) -> _Turns:
         right = letters[texts.index(right)]
     if right not in letters:
         expected = f"one of the letters {', '.join(letters)}, a number from 0 on, or the text of a choice"
-        raise Slip(f"'{key}' is {right!r}; expected {expected}.", key)
+        raise RecordError(f"'{key}' is {right!r}; expected {expected}.", key)
     lines = [f"{letter}. {text}" for letter, text in zip(letters, texts, strict=True)]
     return _system(record), ["\n".join([_texts(record, *_QUESTION), *lines, "Answer:"])], [right]
 
@@ -254,7 +262,7 @@ def _answer(record: Mapping[str, Any]) -> _Turns:
     key = "answers" if "answers" in record else "answer"
     right = record[key].get("text") if isinstance(record[key], dict) else record[key]
     if isinstance(right, list) and not right:
-        raise Slip(f"'{key}' is empty; leave a question out that has no answer.", key)
+        raise RecordError(f"'{key}' is empty; leave a question out that has no answer.", key)
     reply = right[0] if isinstance(right, list) else right
     return _system(record), [_texts(record, *_QUESTION)], [text_at({key: reply}, key, ())]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from ianvs.base.kept_pictures import MARK, Picture
+from ianvs.base.lazy_images import MARK, Picture
 from ianvs.exam.data.conversation_forms import Conversation
 from ianvs.testenv.datasets.generated_talk import GeneratedTalk
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ianvs.base.errors import Location, first_line, one_line
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data.doors import FileFormat
+from ianvs.exam.data.file_formats import FileFormat
 from ianvs.exam.data.folders import ClassFolders, class_folders, packed_images
 from ianvs.exam.data.grids import Grid
 from ianvs.exam.data.index import PICTURE_SUFFIXES

@@ -57,7 +57,7 @@ class BlurredBoundary(ByClasses):
     batch: int | None = Field(None, ge=1)
     eval_every: int | None = Field(None, ge=1)
 
-    def slips(self) -> Iterator[tuple[str, str]]:
+    def option_errors(self) -> Iterator[tuple[str, str]]:
         for option in _TUNING:
             if option in self.model_fields_set and option not in _OF_KIND[self.kind]:
                 kinds = " or ".join(f"`kind: {kind}`" for kind, options in _OF_KIND.items() if option in options)

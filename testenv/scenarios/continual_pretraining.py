@@ -40,7 +40,7 @@ class ContinualPretraining(ByClasses):
     def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
         return ("using", len(using)) if using and self.stages == "domains" else super().listed(using)
 
-    def slips(self) -> Iterator[tuple[str, str]]:
+    def option_errors(self) -> Iterator[tuple[str, str]]:
         if self.stages == "domains":
             for option in _GROUPING:
                 if option in self.model_fields_set:

@@ -118,7 +118,7 @@ class DomainIncremental(Scenario):
             return "class_groups", self.class_groups
         return ("using", len(using) - self.streaming) if using and not self.permutation else None
 
-    def slips(self) -> Iterator[tuple[str, str]]:
+    def option_errors(self) -> Iterator[tuple[str, str]]:
         yield from stream_slips(self.batch, self.eval_every)
         if not self.shuffled and self.batch is None:
             yield "shuffled", "`shuffled` is for a stream; set `batch` too, the samples in a chunk."

@@ -17,7 +17,7 @@ class FromManifest(Scenario):
 
     file: str = ""
 
-    def slips(self) -> Iterator[tuple[str, str]]:
+    def option_errors(self) -> Iterator[tuple[str, str]]:
         if not self.file:
             yield "file", "a manifest needs `file`, its path."
         elif not Path(self.file).is_file():

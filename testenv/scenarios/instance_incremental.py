@@ -44,7 +44,7 @@ class InstanceIncremental(Scenario):
             )
         return self
 
-    def slips(self) -> Iterator[tuple[str, str]]:
+    def option_errors(self) -> Iterator[tuple[str, str]]:
         yield from stream_slips(self.batch, self.eval_every)
 
     def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:

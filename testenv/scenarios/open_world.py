@@ -55,11 +55,11 @@ class OpenWorld(ByClasses):
         domains = self._domains()[0]
         return super().listed(using) if domains is None else domains.listed(using)
 
-    def slips(self) -> Iterator[tuple[str, str]]:
+    def option_errors(self) -> Iterator[tuple[str, str]]:
         domains, wrong = self._domains()
         yield from (("domains", message) for message in wrong)
         if domains is not None:
-            yield from (("domains", message) for _, message in domains.slips())
+            yield from (("domains", message) for _, message in domains.option_errors())
 
     def build(self, request: ScenarioRequest) -> Exam:
         domains = self._domains()[0]

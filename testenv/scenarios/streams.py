@@ -29,7 +29,7 @@ class TaskFree(ByClasses):
     batch: int = Field(10, ge=1)
     eval_every: int | None = Field(None, ge=1)
 
-    def slips(self) -> Iterator[tuple[str, str]]:
+    def option_errors(self) -> Iterator[tuple[str, str]]:
         yield from too_often(self.batch, self.eval_every)
 
     def build(self, request: ScenarioRequest) -> Exam:

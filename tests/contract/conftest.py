@@ -18,7 +18,7 @@ def functions_in_forks(monkeypatch: pytest.MonkeyPatch) -> None:
     Large tables are read here, not in a process that ends.
     """
     monkeypatch.setattr("ianvs.exam.data.IsolatedCaller", InThisProcess)
-    monkeypatch.setattr(sys.modules["ianvs.exam.data.authored"], "ask_isolated", _ask_fork)
+    monkeypatch.setattr(sys.modules["ianvs.exam.data.user_dataset"], "ask_isolated", _ask_fork)
 
 
 def _ask_fork(function: str, question: object, seconds: float) -> object:

@@ -14,15 +14,17 @@ from torch import nn
 
 from ianvs import api, authoring
 from ianvs.authoring import Anchor, ExemplarLearner
+from ianvs.base import types
 from ianvs.base.types import RoundResult, ScoreMatrix
 from ianvs.cli.command_line import command_line
 from ianvs.cli.parser import subparsers_of
 from ianvs.cli.schema import file_schema
 from ianvs.config import load_job
 from ianvs.config.spec import MetricSpec
+from ianvs.exam.data import file_formats
 from ianvs.exam.data_types import DataType
 from ianvs.exam.questions import Question
-from ianvs.exam.scenarios import Rules, load_manifest, manifest
+from ianvs.exam.scenarios import Exam, Rules, Scenario, ScenarioRequest, feedback_view, load_manifest, manifest
 from ianvs.results.comparing.merging import Merged
 from ianvs.store.checksummed_json import as_record
 from ianvs.store.job_store import Study
@@ -100,6 +102,12 @@ def test_commands() -> None:
 
 SCORES = np.eye(2)
 STUDY = Study("k", "A", "", {}, "accuracy", True, "", (0,), (1,), 1, ())
+
+
+def exam() -> Exam:
+    return Exam(None, (), (), Rules("mine", True, False, "all"))  # type: ignore[arg-type]
+
+
 ATTRIBUTES: dict[str, tuple[Callable[[], object], object]] = {
     "ScoreMatrix.of": (lambda: ScoreMatrix.of(SCORES).R.tolist(), SCORES.tolist()),  # type: ignore[attr-defined]
     "Anchor.of": (lambda: Anchor.of(nn.Linear(1, 1), torch.ones(2)).theta.shape, (2,)),  # type: ignore[attr-defined]
@@ -108,6 +116,9 @@ ATTRIBUTES: dict[str, tuple[Callable[[], object], object]] = {
     "MetricSpec(of=)": (lambda: MetricSpec("BWT", of="f1").score, "f1"),  # type: ignore[call-arg]
     "Rules(asked=)": (lambda: Rules("mine", True, False, "all", asked="future").test_sets, "future"),  # type: ignore[call-arg]
     "replace(asked=)": (lambda: replace(Rules("mine", True, False, "all"), asked="future").test_sets, "future"),  # type: ignore[call-arg]
+    "Exam.sheets": (lambda: exam().sheets, exam().evaluation_batches),  # type: ignore[attr-defined]
+    "types.Asked": (lambda: types.Asked, types.PredictionKey),  # type: ignore[attr-defined]
+    "feedback_view.Told": (lambda: feedback_view.Told, feedback_view.FeedbackView),  # type: ignore[attr-defined]
     "Merged.said": (lambda: Merged(None, {}, ("left out",)).said, ("left out",)),  # type: ignore
     "Study.said": (lambda: replace(STUDY, note="no more").said, "no more"),  # type: ignore[attr-defined]
 }
@@ -145,6 +156,28 @@ def test_a_method_that_an_author_overrides_by_its_former_name_is_called() -> Non
                 return {"many": answers}
 
     assert HowMany().stored_answers(np.ones(1), None)["many"] == 1  # type: ignore[arg-type]
+
+
+def test_a_scenario_with_the_former_method_for_errors_of_options_is_asked() -> None:
+    with pytest.warns(DeprecationWarning, match="option_errors"):
+
+        class Mine(Scenario):
+            def slips(self) -> Iterator[tuple[str, str]]:
+                yield "rounds", "too few"
+
+            def build(self, request: ScenarioRequest) -> Exam:
+                raise NotImplementedError
+
+    assert list(Mine(rounds=2).option_errors()) == [("rounds", "too few")]
+
+
+def test_the_former_module_of_file_formats_works_with_a_warning() -> None:
+    from ianvs.exam.data import doors
+
+    with pytest.warns(DeprecationWarning, match="file_formats.FileFormat"):
+        assert doors.Door is file_formats.FileFormat
+    with pytest.warns(DeprecationWarning):
+        assert doors.source_files is file_formats.source_files
 
 
 def test_a_method_for_exemplars_reads_and_sets_its_classes_by_the_former_name() -> None:

@@ -1,12 +1,13 @@
 """Former names of attributes, methods and arguments: they keep working for one release, with a DeprecationWarning."""
 
 import functools
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from typing import Any, TypeVar
 
-__all__ = ["former_names", "names_of_today"]
+__all__ = ["former_module_names", "former_names", "names_of_today"]
 
 T = TypeVar("T")
 _NAMES = "__former_names__"
@@ -52,6 +53,18 @@ def former_names(**names: str) -> Callable[[type[T]], type[T]]:
     return decorate
 
 
+def former_module_names(module: str, **names: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module with renamed members, given as Former="Name"."""
+
+    def find(former: str) -> Any:
+        if former not in names:
+            raise AttributeError(f"module {module!r} has no attribute {former!r}")
+        _warn_former(f"{module}.{former}", names[former], 3)
+        return getattr(sys.modules[module], names[former])
+
+    return find
+
+
 def names_of_today(cls: type) -> Mapping[str, str]:
     """Return the mapping from former to present names of a class's attributes."""
     names: Mapping[str, str] = getattr(cls, _NAMES, {})
@@ -83,5 +96,9 @@ def _accept_former_overrides(cls: Any, names: Mapping[str, str]) -> None:
 
 
 def _warn(cls: type, former: str, name: str, level: int) -> None:
-    message = f"{cls.__name__}.{former} is now called {name}; the former name will be removed in the next release."
+    _warn_former(f"{cls.__name__}.{former}", name, level + 1)
+
+
+def _warn_former(former: str, name: str, level: int) -> None:
+    message = f"{former} is now called {name}; the former name will be removed in the next release."
     warnings.warn(message, DeprecationWarning, stacklevel=level)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import InvalidValue, shortened
-from ianvs.base.former_names import former_names
+from ianvs.base.former_names import former_module_names, former_names
+
+if not TYPE_CHECKING:
+    __getattr__ = former_module_names(__name__, Asked="PredictionKey")
 
 Status = Literal["finished", "failed", "unfinished"]
 FailureKind = Literal["exception", "killed", "timeout", "memory", "interrupted", "lost"]
@@ -43,8 +46,8 @@ class TestCase:
         return name if name.startswith(tuple(f"{kind}-" for kind in others)) else f"{first}-{name}"
 
 
-class Asked(NamedTuple):
-    """Which test set was predicted, and when.
+class PredictionKey(NamedTuple):
+    """Names the predictions of one test set or evaluation batch.
 
     Attributes:
         test: Position of the test set.

@@ -135,7 +135,7 @@ def _prepare(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from ianvs.running.planning.kept_models import planned_models_text
+    from ianvs.running.planning.model_storage import planned_models_text
     from ianvs.running.progress import SaidOfData, describe
     from ianvs.running.scheduler.searching import outline
 

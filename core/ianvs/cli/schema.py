@@ -13,9 +13,9 @@ from ianvs.base.entry_points import installed
 from ianvs.config.models import FILE_KINDS
 from ianvs.config.models.samples import DatasetSpec
 from ianvs.config.models.section import NamedSpec, Spec
-from ianvs.exam.data.named import Source
+from ianvs.exam.data.named_sources import Source
 from ianvs.exam.paradigms import GROUP, PARADIGMS
-from ianvs.exam.scenarios.drawn import SEEDS
+from ianvs.exam.scenarios.per_seed_exam import SEEDS
 from ianvs.exam.scenarios.request import Scenario
 
 Schema = dict[str, Any]

@@ -45,8 +45,8 @@ def load_job(
     if jobs is not None or device is not None:
         reading.problems += _override_problems(jobs, device)
     if overrides and document is not None:
-        reading.overrides, slips = assign_to_files(overrides, document)
-        reading.problems += slips
+        reading.overrides, override_problems = assign_to_files(overrides, document)
+        reading.problems += override_problems
         document = reading.overridden(document, "benchmarkingjob")
     job = reading.validated(document, "benchmarkingjob", JobFile)
     testenvs, algorithms = _linked(reading, document)

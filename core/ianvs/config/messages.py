@@ -14,7 +14,7 @@ from ianvs.base.error_codes import ErrorCode
 from ianvs.base.errors import ValidationError, closest, code_of, one_line
 from ianvs.base.secrets import is_secret
 from ianvs.config.models import FILE_KINDS
-from ianvs.config.models.base import Slip, at, described
+from ianvs.config.models.base import ConfigProblem, at, described
 from ianvs.config.models.section import ByYamlType, Spec
 from ianvs.config.strict_yaml import Document, Steps
 
@@ -67,14 +67,14 @@ def problems_of(
         # In a tuple, pydantic counts entries that are right.
         counted = details["type"] == "too_short" and len(details["input"]) >= details["ctx"]["min_length"]
         if not (beside or counted):  # else it is a problem already, that of a key at the top or those of the entries
-            for slip in _slips(details, path, model, section, kind):
-                yield slip_problem(slip, document, kind)
+            for problem in _problems_of(details, path, model, section, kind):
+                yield to_validation_error(problem, document, kind)
 
 
-def slip_problem(slip: Slip, document: Document, kind: str) -> ValidationError:
-    path = (kind, *slip.path)
-    location = document.key_place(path) if slip.key else document.value_place(path)
-    return ValidationError(slip.message, location, code=slip.code)
+def to_validation_error(problem: ConfigProblem, document: Document, kind: str) -> ValidationError:
+    path = (kind, *problem.path)
+    location = document.key_place(path) if problem.key else document.value_place(path)
+    return ValidationError(problem.message, location, code=problem.code)
 
 
 def _existing(loc: Steps, data: object) -> Steps:
@@ -87,19 +87,21 @@ def _existing(loc: Steps, data: object) -> Steps:
     return path
 
 
-def _slips(details: ErrorDetails, path: Steps, model: type[Spec], data: object, kind: str) -> Iterator[Slip]:
+def _problems_of(
+    details: ErrorDetails, path: Steps, model: type[Spec], data: object, kind: str
+) -> Iterator[ConfigProblem]:
     if details["type"] == "unexpected_keyword_argument":
         yield _unknown_key(path, model, kind)
     elif details["type"] == "missing":
         yield from _missing(str(details["loc"][-1]), path, model, data, kind)
     elif details["type"] == "value_error":
         error = details["ctx"]["error"]
-        yield Slip(str(error), path, key=False, code=code_of(error, "invalid-value"))
+        yield ConfigProblem(str(error), path, key=False, code=code_of(error, "invalid-value"))
     else:
-        yield Slip(f"{label((kind, *path))} {_mismatch(details, path)}", path, key=False, code=_code(details))
+        yield ConfigProblem(f"{label((kind, *path))} {_mismatch(details, path)}", path, key=False, code=_code(details))
 
 
-def _unknown_key(path: Steps, model: type[Spec], kind: str) -> Slip:
+def _unknown_key(path: Steps, model: type[Spec], kind: str) -> ConfigProblem:
     key = str(path[-1])
     known_keys = [name for section in sections_at(model, path[:-1]) for name in section.known_keys()]
     near = closest(key, known_keys) if f"{key}s" in known_keys else ""
@@ -110,10 +112,10 @@ def _unknown_key(path: Steps, model: type[Spec], kind: str) -> Slip:
         or f" Known keys: {one_line(list(dict.fromkeys(known_keys)))}."
     )
     where = label(tuple(step for step in (kind, *path[:-1]) if isinstance(step, str) or "hyperparameters" in path))
-    return Slip(f"unknown key '{key}' in {where}.{hint}", path, code="unknown-key")
+    return ConfigProblem(f"unknown key '{key}' in {where}.{hint}", path, code="unknown-key")
 
 
-def _missing(key: str, path: Steps, model: type[Spec], data: object, kind: str) -> Iterator[Slip]:
+def _missing(key: str, path: Steps, model: type[Spec], data: object, kind: str) -> Iterator[ConfigProblem]:
     sections = [section for section in sections_at(model, path) if key in section.known_keys()]
     known_keys = {name for section in sections for name in section.known_keys()}
     given = at(data, *path) or {}
@@ -122,11 +124,11 @@ def _missing(key: str, path: Steps, model: type[Spec], data: object, kind: str) 
         description = sections[0].known_keys()[key].description if sections else ""
         meaning = f" It is {description}." if description else ""
         where = f" of {label((kind, *path))}" if "hyperparameters" in path else f" in {_section_name(kind, path)}"
-        yield Slip(f"key '{key}' is missing{where}.{meaning}", path, code="missing-key")
+        yield ConfigProblem(f"key '{key}' is missing{where}.{meaning}", path, code="missing-key")
     elif any(section.options_in(given) for section in sections):  # else it is reported as an unknown key
         for name in misspelt:
             message = f"unknown key '{name}' in {_section_name(kind, path)}.{closest(name, [key])}"
-            yield Slip(message, (*path, name), code="unknown-key")
+            yield ConfigProblem(message, (*path, name), code="unknown-key")
 
 
 def _code(details: ErrorDetails) -> ErrorCode:

@@ -8,7 +8,7 @@ from typing import TypeVar
 import pydantic
 
 from ianvs.base.errors import ConfigError, Location, ValidationError, closest
-from ianvs.config.messages import home_of, problems_of, slip_problem
+from ianvs.config.messages import home_of, problems_of, to_validation_error
 from ianvs.config.models import FILE_KINDS, AlgorithmSpec, TestEnvSpec
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from ianvs.config.models.base import at, described, entries
@@ -113,7 +113,7 @@ class Reading:
             return None
         section = document.data[kind]
         before = len(self.problems)
-        self.problems += [slip_problem(slip, document, kind) for slip in model.conflicts(section)]
+        self.problems += [to_validation_error(problem, document, kind) for problem in model.conflicts(section)]
         try:
             validated = model.adapter().validate_python(section, context=self.lookup_of(document))
         except pydantic.ValidationError as error:
@@ -121,7 +121,7 @@ class Reading:
             return None
         if len(self.problems) != before:
             return None
-        self.warnings += [slip_problem(slip, document, kind) for slip in validated.remarks(section)]
+        self.warnings += [to_validation_error(problem, document, kind) for problem in validated.remarks(section)]
         return validated.placed(document, (kind,))
 
     def testenv(self, document: Document, link: Location) -> TestEnvSpec | None:

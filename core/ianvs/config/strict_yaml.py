@@ -209,7 +209,7 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
         if self.check_event(yaml.AliasEvent):
             mark = self._mark()
             if (node := copy.copy(super().compose_node(parent, index))) is not None:
-                node.start_mark = mark  # a slip in an alias is looked for where the alias stands
+                node.start_mark = mark  # a problem in an alias is looked for where the alias stands
             return node
         if self._depth >= MAX_DEPTH:
             raise self._refused(f"nested more than {MAX_DEPTH} levels deep. Configurations are flat.")

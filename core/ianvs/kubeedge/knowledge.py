@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ianvs.base.errors import PluginError
 from ianvs.kubeedge.calls import Estimator, accepts, offer
+from ianvs.kubeedge.case_storage import take_place
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.artifact import Model, Task, TaskGroup
 from ianvs.kubeedge.provided.datasources import BaseDataSource, as_array
-from ianvs.kubeedge.storing import take_place
 from ianvs.store.files import write_atomic
 
 _MIN_SAMPLES = 10

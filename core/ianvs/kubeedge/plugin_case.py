@@ -10,10 +10,10 @@ from typing import Any
 from ianvs.base.errors import PluginError, shown_path
 from ianvs.kubeedge import datafiles
 from ianvs.kubeedge.calls import accepts, during, positionals
+from ianvs.kubeedge.case_storage import Snapshot
 from ianvs.kubeedge.domain_lines import domain_lines
 from ianvs.kubeedge.loading import load_metric, registered
 from ianvs.kubeedge.provided.datasources import BaseDataSource
-from ianvs.kubeedge.storing import Snapshot
 from ianvs.kubeedge.work import Module, Work
 from ianvs.processes.proc import cpu_seconds
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from ianvs.base.errors import PluginError
 from ianvs.config.spec import MetricSpec
+from ianvs.kubeedge.case_storage import Snapshot, begin_anew, read_outcome, seed_everything, write_outcome
 from ianvs.kubeedge.loading import import_file, import_modules, load_metric, prepare, registered
 from ianvs.kubeedge.paradigms import PARADIGMS
 from ianvs.kubeedge.paradigms.mining_free import lacking_methods
 from ianvs.kubeedge.plugin_case import Case, Report
-from ianvs.kubeedge.storing import Snapshot, begin_anew, read_outcome, seed_everything, write_outcome
 from ianvs.kubeedge.work import Module, Work
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_METRICS
 from ianvs.kubeedge.yaml.settings import ModelMetric

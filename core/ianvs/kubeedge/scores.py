@@ -12,11 +12,11 @@ from ianvs.config.contracts import ContractResult
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics import find
 from ianvs.kubeedge.calls import during
+from ianvs.kubeedge.case_storage import read_outcome, read_pickle
 from ianvs.kubeedge.datafiles import true_labels
 from ianvs.kubeedge.exact_tables import remember, transfer
 from ianvs.kubeedge.loading import import_modules, load_metric, prepare
 from ianvs.kubeedge.outcome import number, numbers_of
-from ianvs.kubeedge.storing import read_outcome, read_pickle
 from ianvs.kubeedge.work import Work, trains
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_METRICS
 

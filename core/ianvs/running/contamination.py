@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ianvs.base.errors import PluginError
 from ianvs.config.spec import AlgorithmSpec, DatasetSpec, TestEnvSpec
-from ianvs.exam.data.named import ENTRY_POINTS
+from ianvs.exam.data.named_sources import ENTRY_POINTS
 from ianvs.plugins.loader import load
 from ianvs.running.planning.plan import Plan
 

@@ -11,7 +11,7 @@ from ianvs.config.spec import JobSpec
 from ianvs.exam import data
 from ianvs.exam.data.data_warnings import SHARED
 from ianvs.exam.metrics.registry import find, metric_header
-from ianvs.exam.scenarios.drawn import CASE, seeds_of_case
+from ianvs.exam.scenarios.per_seed_exam import CASE, seeds_of_case
 from ianvs.results.report.document import Note
 from ianvs.results.stored import Results
 from ianvs.running.planning.cases import PlannedAlgorithm

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from ianvs.base.errors import ExamRuleError, PluginError, ReplyServerError
-from ianvs.base.types import Asked, Predictions, RoundResult
+from ianvs.base.types import PredictionKey, Predictions, RoundResult
 from ianvs.processes.interpreters.wire import error_kind, error_text
 from ianvs.store import RoundFolder, StoredModule
 
-PredictionsByTest = Mapping[Asked, Predictions]
+PredictionsByTest = Mapping[PredictionKey, Predictions]
 T = TypeVar("T")
 Phase = Literal["all", "train", "evaluate"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import IanvsError, PluginError, ValidationError, one_line
-from ianvs.base.types import POOLED_TEST_SET, Asked, Predictions, RoundResult, ScoreMatrix
+from ianvs.base.types import POOLED_TEST_SET, PredictionKey, Predictions, RoundResult, ScoreMatrix
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.data_types import DataType, data_type
 from ianvs.exam.metrics.label_pictures import LabelPictures, lacks_pictures
@@ -226,16 +226,16 @@ def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord |
 
 
 def _every_truth(request: CaseRequest, kind: DataType) -> list[LabelPictures | None]:
-    """[i] all true labels of sheet i, read from the data where the store does not keep them."""
+    """Return all true labels by evaluation batch, read from the data; None where the store keeps them."""
     exam = request.exam()
-    return [kind.every_truth(exam.dataset.test, sheet.union.test) for sheet in exam.sheets]
+    return [kind.every_truth(exam.dataset.test, batch.union.test) for batch in exam.evaluation_batches]
 
 
 @dataclass(frozen=True)
 class _Known:
     """What is known of an exam.
 
-    truth, every, columns: of each sheet. rows: of each test set that is not all of its sheet.
+    truth, every, columns: by evaluation batch. rows: positions of a test set in its batch, unless it is all of it.
     """
 
     record: ExamRecord
@@ -245,10 +245,12 @@ class _Known:
     rows: Mapping[int, NDArray[np.int64]]
     columns: Sequence[Mapping[str, Any]]
 
-    def seen(self, stored: Mapping[Asked, Predictions], key: Asked, rounds: int) -> EvaluationRecord | None:
+    def seen(
+        self, stored: Mapping[PredictionKey, Predictions], key: PredictionKey, rounds: int
+    ) -> EvaluationRecord | None:
         """What is known of a test set after so many `rounds`; None where it was not asked."""
-        record, j, sheet = self.record, key.test, self.record.batch(key.test)
-        predictions = stored.get(Asked(sheet, key.samples))
+        record, j, batch = self.record, key.test, self.record.batch(key.test)
+        predictions = stored.get(PredictionKey(batch, key.samples))
         if predictions is None:
             return None
         about = EvaluationRecord(
@@ -256,16 +258,16 @@ class _Known:
             labels=record.test_classes[j],
             earlier=record.test_earlier[j],
             extras={name: values for name, values in predictions.extras.items() if name not in self.kind.own_extras},
-            unseen=_unseen(record, j, self.truth[sheet], rounds),
+            unseen=_unseen(record, j, self.truth[batch], rounds),
             seen=_taught(record, rounds),
             seen_before=_taught(record, max(rounds - 1, 0)),
             seen_first=_taught(record, 1),
             test=record.tests[j],
             tests=record.tests,
-            columns=self.columns[sheet],
+            columns=self.columns[batch],
         )
-        whole = None if self.every is None else self.every[sheet]
-        seen_record = self.kind.record(about, self.truth[sheet] if whole is None else whole, predictions)
+        whole = None if self.every is None else self.every[batch]
+        seen_record = self.kind.record(about, self.truth[batch] if whole is None else whole, predictions)
         if len(record.batches) > 1 and not any(record.batches) and (count := _size(seen_record)):
             seen_record = replace(seen_record, positions=np.arange(count))
         return PartialRecord.select(seen_record, self.rows[j]) if j in self.rows else seen_record
@@ -282,7 +284,7 @@ def _rows(
     for round_ in rounds:
         stored = cases.predictions(request.case.id, round_.index)
         for samples in (None, *(arrived for arrived, _, _ in round_.examined[:-1])):
-            yield samples, [exam.seen(stored, Asked(j, samples), round_.index) for j in tests]
+            yield samples, [exam.seen(stored, PredictionKey(j, samples), round_.index) for j in tests]
 
 
 def _unseen(record: ExamRecord, j: int, truth: NDArray[Any], rounds: int) -> NDArray[np.bool_] | None:

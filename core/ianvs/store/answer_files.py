@@ -17,9 +17,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.types import Asked, Predictions
+from ianvs.base.types import PredictionKey, Predictions
 
-Entries = list[tuple[Asked, str, NDArray[Any]]]  # of an array: what was asked, its name, "" of labels
+Entries = list[tuple[PredictionKey, str, NDArray[Any]]]  # of an array: what was asked, its name, "" of labels
 
 
 _STREAM = "stream "
@@ -27,7 +27,7 @@ _STREAM = "stream "
 
 def write_predictions(
     path: Path | IO[bytes],
-    predictions: Mapping[Asked, Predictions],
+    predictions: Mapping[PredictionKey, Predictions],
     stream: Mapping[str, NDArray[Any]] | None = None,
 ) -> None:
     """stream: (n,) each, by name, of the chunks of a round that were answered before they were told."""
@@ -46,12 +46,12 @@ def write_predictions(
     np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
 
 
-def read_predictions(path: Path | IO[bytes]) -> dict[Asked, Predictions]:
+def read_predictions(path: Path | IO[bytes]) -> dict[PredictionKey, Predictions]:
     with np.load(path, allow_pickle=False) as stored:
         alone = ((*_asked_of(name), values) for name, values in stored.items())
         entries = _unpacked(stored) if "asked" in stored.files else list(alone)
     labels = {key: values for key, extra, values in entries if not extra}
-    extras: dict[Asked, dict[str, NDArray[Any]]] = {key: {} for key in labels}
+    extras: dict[PredictionKey, dict[str, NDArray[Any]]] = {key: {} for key in labels}
     for key, extra, values in entries:
         if extra:
             extras[key][extra] = values
@@ -72,7 +72,7 @@ def read_extras(path: Path | IO[bytes]) -> set[str]:
 
 
 def _unpacked(stored: Mapping[str, NDArray[Any]]) -> Entries:
-    keys = [Asked(test, None if samples < 0 else samples) for test, samples in _sums(stored["asked"])]
+    keys = [PredictionKey(test, None if samples < 0 else samples) for test, samples in _sums(stored["asked"])]
     parts: list[tuple[int, str, NDArray[Any]]] = []
     for name, extra in enumerate(stored["extras"].tolist()):
         values, start = stored[f"{name}"], 0
@@ -82,10 +82,10 @@ def _unpacked(stored: Mapping[str, NDArray[Any]]) -> Entries:
     return [(keys[number], extra, values) for number, extra, values in sorted(parts, key=lambda part: part[0])]
 
 
-def _asked_of(name: str) -> tuple[Asked, str]:
+def _asked_of(name: str) -> tuple[PredictionKey, str]:
     key, _, extra = name.partition(" ")
     test, _, samples = key.partition("@")
-    return Asked(int(test), int(samples) if samples else None), extra
+    return PredictionKey(int(test), int(samples) if samples else None), extra
 
 
 def _steps(pairs: list[tuple[int, int]]) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.digests import checksum, checksummed_text
 from ianvs.base.secrets import Redactor
-from ianvs.base.types import Asked, Predictions, RoundResult
+from ianvs.base.types import PredictionKey, Predictions, RoundResult
 from ianvs.store.answer_files import write_predictions
 from ianvs.store.checksummed_json import as_record
 
@@ -78,7 +78,7 @@ class RoundFolder:
     def write_evaluated(
         self,
         result: RoundResult,
-        predictions: Mapping[Asked, Predictions],
+        predictions: Mapping[PredictionKey, Predictions],
         modules: Iterable[StoredModule] = (),
         stream: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:

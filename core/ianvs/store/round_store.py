@@ -24,7 +24,7 @@ from ianvs.base.digests import (
 )
 from ianvs.base.errors import DamagedError
 from ianvs.base.secrets import Redactor
-from ianvs.base.types import Asked, Predictions, RoundResult
+from ianvs.base.types import PredictionKey, Predictions, RoundResult
 from ianvs.store import earlier
 from ianvs.store.answer_files import read_extras, read_predictions, read_stream, write_predictions
 from ianvs.store.checksummed_json import remove, write_checksummed
@@ -98,7 +98,7 @@ class RoundStore:
         case_id: str,
         index: int,
         result: RoundResult,
-        predictions: Mapping[Asked, Predictions],
+        predictions: Mapping[PredictionKey, Predictions],
         stream: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
         """Complete a round that is trained and not evaluated (RoundFolder.write_trained). Raises DamagedError.
@@ -173,7 +173,7 @@ class RoundStore:
         folder = self.model_folder(case_id, index)
         return () if record is None else tuple(StoredModule.from_json(module, folder) for module in record["modules"])
 
-    def predictions(self, case_id: str, index: int) -> dict[Asked, Predictions]:
+    def predictions(self, case_id: str, index: int) -> dict[PredictionKey, Predictions]:
         """Predictions in and after round `index`; a test set that was not predicted is missing. Raises DamagedError."""
         with self._open_predictions(case_id, index) as file:
             return read_predictions(file)
@@ -192,7 +192,7 @@ class RoundStore:
         """Return a digest of the predictions of all rounds."""
         return digest([record["predictions"] for record in self._complete(case_id)])
 
-    def similarities(self, case_id: str) -> dict[Asked, NDArray[np.float64]] | None:
+    def similarities(self, case_id: str) -> dict[PredictionKey, NDArray[np.float64]] | None:
         """Return the result of `keep_similarities`; None if it is missing or damaged."""
         try:
             stored = read_predictions(self.folder(case_id) / SIMILARITIES)
@@ -200,7 +200,7 @@ class RoundStore:
             return None
         return {key: predictions.labels for key, predictions in stored.items()}
 
-    def keep_similarities(self, case_id: str, similarities: Mapping[Asked, NDArray[np.float64]]) -> None:
+    def keep_similarities(self, case_id: str, similarities: Mapping[PredictionKey, NDArray[np.float64]]) -> None:
         """Store similarities of replies to the expected ones by (test set, round), if the folder is writable."""
         stream = io.BytesIO()
         write_predictions(stream, {key: Predictions(rows) for key, rows in similarities.items()})

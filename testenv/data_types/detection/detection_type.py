@@ -20,7 +20,7 @@ from ianvs.testenv.data_types.detection.box_overlaps import ANSWER, TRUTH, Boxes
 from ianvs.testenv.data_types.detection.box_places import box_warnings
 from ianvs.testenv.data_types.detection.box_scenes import with_boxes
 
-SHOWN = 3  # images of each sheet that reports draw
+SHOWN = 3  # images of each test set that reports draw
 
 
 class Detection(DataType):

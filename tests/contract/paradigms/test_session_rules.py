@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import ianvs
-from ianvs.base.types import Asked, CaseResult
+from ianvs.base.types import CaseResult, PredictionKey
 from ianvs.store import CaseStore
 from tests.edits import edited
 from tests.errors import errors_of, printed
@@ -118,7 +118,7 @@ PREDICT = """
 
 def test_extras_are_stored_beside_the_labels(tmp_path: Path) -> None:
     found = run(tmp_path, PLAIN + edited(PREDICT, "EXTRA", "data.x.reshape(len(data), -1).sum(axis=1)"))
-    stored = CaseStore(tmp_path / "ws").predictions(found.case.id, 5)[Asked(2)]
+    stored = CaseStore(tmp_path / "ws").predictions(found.case.id, 5)[PredictionKey(2)]
     [exam] = ianvs.api.exams(tmp_path / "benchmarkingjob.yaml").values()
     samples = exam.dataset.test.x[exam.tests[2].test]
     assert stored.extras["sure"].tolist() == samples.reshape(len(samples), -1).sum(axis=1).tolist()

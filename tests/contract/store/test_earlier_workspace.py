@@ -11,7 +11,7 @@ from zipfile import ZipFile
 import pytest
 
 import ianvs
-from ianvs.base.types import Asked
+from ianvs.base.types import PredictionKey
 from ianvs.store import CaseStore
 
 ACCURACY = 0.3333333333333333
@@ -38,7 +38,7 @@ def test_a_report_shows_the_numbers_of_then(workspace: Path) -> None:
     }
     for case_id in (first, second):
         assert store.is_earlier(case_id)
-        assert store.predictions(case_id, 3)[Asked(0)].labels.tolist() == [0] * 20
+        assert store.predictions(case_id, 3)[PredictionKey(0)].labels.tolist() == [0] * 20
         modules = store.modules(case_id, 3)
         assert modules is not None and modules[0].path is not None and modules[0].path.exists()
 

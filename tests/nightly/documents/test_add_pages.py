@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ianvs
-from ianvs.base.types import Asked
+from ianvs.base.types import PredictionKey
 from ianvs.exam.metrics import EvaluationRecord, find
 from ianvs.store import CaseStore, ExamStore
 from tests.documents import blocks
@@ -68,7 +68,7 @@ def test_a_metric_over_rounds(tmp_path: Path) -> None:
     cases, exams = CaseStore(tmp_path / "ws"), ExamStore(tmp_path / "ws")
     expected = np.zeros((3, 2))
     for j, truth in enumerate(exams.truth(cases.exam_id(found.case.id))):
-        right = [cases.predictions(found.case.id, k)[Asked(j)].labels == truth for k in range(3)]
+        right = [cases.predictions(found.case.id, k)[PredictionKey(j)].labels == truth for k in range(3)]
         lost = [0.0, *(np.mean(before & ~now) for before, now in itertools.pairwise(right))]
         expected[:, j] = np.cumsum(lost)
     np.testing.assert_allclose(found.matrices["ForgettingEvents"].values, expected)

@@ -9,9 +9,9 @@ from typing import Any
 
 from ianvs.config.contracts import ContractResult
 from ianvs.config.spec import MetricSpec
+from ianvs.kubeedge.case_storage import read_outcome, read_pickle
 from ianvs.kubeedge.run import run
 from ianvs.kubeedge.scores import score
-from ianvs.kubeedge.storing import read_outcome, read_pickle
 from ianvs.kubeedge.work import Work
 from tests.nightly.kubeedge.children import in_child
 

@@ -247,7 +247,7 @@ def test_two_modules_with_one_basename_are_two(tmp_path):
 
     def ran() -> tuple[str, str]:
         run(work)
-        from ianvs.kubeedge.storing import read_pickle
+        from ianvs.kubeedge.case_storage import read_pickle
 
         file, instance, again = read_pickle(work.folder, "result")
         return file, type(instance).__module__, again

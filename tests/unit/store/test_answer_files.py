@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ianvs.base.types import Asked, Predictions
+from ianvs.base.types import PredictionKey, Predictions
 from ianvs.exam.metrics.packed_replies import Replies
 from ianvs.store.answer_files import read_extras, read_predictions, write_predictions
 
-ASKED = st.builds(Asked, st.integers(0, 5), st.none() | st.integers(0, 300))
+ASKED = st.builds(PredictionKey, st.integers(0, 5), st.none() | st.integers(0, 300))
 ARRAYS = st.sampled_from(
     [
         np.arange(3, dtype=np.uint8),
@@ -35,7 +35,7 @@ def same(first: Predictions, second: Predictions) -> bool:
 
 
 @given(answers=st.dictionaries(ASKED, SAID, max_size=6))
-def test_what_is_read_is_what_was_written(tmp_path_factory, answers: dict[Asked, Predictions]) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_read_is_what_was_written(tmp_path_factory, answers: dict[PredictionKey, Predictions]) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path_factory.mktemp("round") / "predictions.npz"
     write_predictions(path, answers)
     found = read_predictions(path)
@@ -46,7 +46,7 @@ def test_what_is_read_is_what_was_written(tmp_path_factory, answers: dict[Asked,
 
 def test_a_thousand_small_test_sets_take_little_more_than_their_labels(tmp_path: Path) -> None:
     draw = np.random.default_rng(0)
-    answers = {Asked(j): Predictions(draw.integers(0, 256, 4).astype(np.uint8)) for j in range(1000)}
+    answers = {PredictionKey(j): Predictions(draw.integers(0, 256, 4).astype(np.uint8)) for j in range(1000)}
     write_predictions(tmp_path / "predictions.npz", answers)
     assert (tmp_path / "predictions.npz").stat().st_size < 4000 + 1500
 
@@ -55,8 +55,8 @@ def test_answers_that_an_earlier_version_stored_are_read(tmp_path: Path) -> None
     arrays = {"3": np.array([1, 2]), "3 probe": np.array([2, 2]), "3@120": np.array([0, 2])}
     np.savez(tmp_path / "predictions.npz", **arrays)  # type: ignore[arg-type]
     found = read_predictions(tmp_path / "predictions.npz")
-    assert same(found[Asked(3)], Predictions(arrays["3"], {"probe": arrays["3 probe"]}))
-    assert same(found[Asked(3, 120)], Predictions(arrays["3@120"]))
+    assert same(found[PredictionKey(3)], Predictions(arrays["3"], {"probe": arrays["3 probe"]}))
+    assert same(found[PredictionKey(3, 120)], Predictions(arrays["3@120"]))
     assert read_extras(tmp_path / "predictions.npz") == {"probe"}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ianvs.base.errors import DamagedError
-from ianvs.base.types import Asked, Failure, Predictions, RoundResult, TestCase
+from ianvs.base.types import Failure, PredictionKey, Predictions, RoundResult, TestCase
 from ianvs.store import CaseStore, StoredModule
 from ianvs.store.stored_score import score_record
 from tests.marks import slow
@@ -44,7 +44,9 @@ def keep_round(store: CaseStore, index: int, label: int = 1) -> None:
         said = Predictions(np.full(3, label), {"sure": np.ones(3)})
         modules = [StoredModule("basemodel", "", folder.model / "model.pt", index, (0, 1), (1,))]
         folder.write_evaluated(
-            result, {Asked(0): said, Asked(0, 120): said, Asked(1): Predictions(np.zeros(2))}, modules
+            result,
+            {PredictionKey(0): said, PredictionKey(0, 120): said, PredictionKey(1): Predictions(np.zeros(2))},
+            modules,
         )
 
 
@@ -81,10 +83,10 @@ def test_rounds_come_back_in_order_and_only_the_last_model_is_kept(store: CaseSt
         (2, (0.25, 0.5)),
     ]
     stored = store.predictions("c1", 1)
-    assert stored.keys() == {Asked(0), Asked(0, 120), Asked(1)}
-    assert stored[Asked(0)].labels.tolist() == stored[Asked(0, 120)].labels.tolist() == [1, 1, 1]
-    assert stored[Asked(0)].extras["sure"].tolist() == [1, 1, 1]
-    assert stored[Asked(1)].extras == {}
+    assert stored.keys() == {PredictionKey(0), PredictionKey(0, 120), PredictionKey(1)}
+    assert stored[PredictionKey(0)].labels.tolist() == stored[PredictionKey(0, 120)].labels.tolist() == [1, 1, 1]
+    assert stored[PredictionKey(0)].extras["sure"].tolist() == [1, 1, 1]
+    assert stored[PredictionKey(1)].extras == {}
     assert store.extras("c1", 1) == {"sure"}
     assert (store.modules("c1", 0), store.modules("c1", 1)) == (None, None)
     last = store.modules("c1", 2)
@@ -241,9 +243,9 @@ def test_a_round_can_be_trained_first_and_evaluated_later(store: CaseStore) -> N
         modules = store.modules("c1", index)
         assert modules is not None and modules[0].path is not None
         assert modules[0].path.read_text() == f"weights {index}"  # the model of every round that is not evaluated
-        said = {Asked(0): Predictions(np.full(3, index))}
+        said = {PredictionKey(0): Predictions(np.full(3, index))}
         store.add_predictions("c1", index, RoundResult(index, f"round {index}"), said)
-        assert store.predictions("c1", index)[Asked(0)].labels.tolist() == [index] * 3
+        assert store.predictions("c1", index)[PredictionKey(0)].labels.tolist() == [index] * 3
     assert [found.index for found in store.complete_rounds("c1", thoroughly=True)] == [0, 1, 2]
     assert (len(store.trained_rounds("c1")), store.modules("c1", 1)) == (3, None)
     assert store.modules("c1", 2) is not None
@@ -333,7 +335,7 @@ def test_any_byte_of_the_predictions_that_changes_unnoticed_is_found_when_they_a
         assert store.state("c1", thoroughly=True).damaged == ("predictions.zip",)
         for index in range(3):
             try:
-                labels = store.predictions("c1", index)[Asked(0)].labels
+                labels = store.predictions("c1", index)[PredictionKey(0)].labels
             except DamagedError:
                 continue
             assert labels.tolist() == [1, 1, 1]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ianvs.exam.data.parts import column_in_memory
-from ianvs.exam.scenarios.feedback_view import Told
+from ianvs.exam.scenarios.feedback_view import FeedbackView
 from ianvs.exam.scenarios.views import TestView
 
 
@@ -21,4 +21,4 @@ def told(questions, answers, feedback, kind="label"):
         "answers": column_in_memory(texts(*answers)),
         "told": column_in_memory(np.array(feedback)),
     }
-    return Told(columns, kind=kind, name="questions", episodes=np.arange(len(questions)))
+    return FeedbackView(columns, kind=kind, name="questions", episodes=np.arange(len(questions)))

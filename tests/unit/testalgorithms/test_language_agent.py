@@ -42,7 +42,7 @@ def folder(tmp_path_factory):
 
 
 def pairs(*known):
-    """Told: questions with their right answers."""
+    """Feedback: questions with their right answers."""
     questions, answers = zip(*known, strict=True)
     return told(questions, [""] * len(known), texts(*answers))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from ianvs.base.kept_pictures import Picture, Pictures
+from ianvs.base.lazy_images import Picture, Pictures
 from ianvs.testalgorithms.language import Conversation, Encoded, LanguageLearner, VisionLanguageLearner
 from ianvs.testalgorithms.language.agem.basemodel import AGEM
 from ianvs.testalgorithms.language.cia.basemodel import CIA

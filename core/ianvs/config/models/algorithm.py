@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from ianvs.base.errors import InvalidValue, Location, closest
 from ianvs.base.method_names import built_in
-from ianvs.config.models.base import Name, Slip, at, entries, lookup_of, one_key, path_text, repeated, repeats
+from ianvs.config.models.base import ConfigProblem, Name, at, entries, lookup_of, one_key, path_text, repeated, repeats
 from ianvs.config.models.contract_name import NATIVE, ContractName
 from ianvs.config.models.interpreter import EnvironmentSpec, Interpreter
 from ianvs.config.models.samples import Collections
@@ -274,10 +274,10 @@ class AlgorithmSpec(PlacedSpec):
         return replace(made, places=places, paradigm=paradigm)
 
     @staticmethod
-    def conflicts(data: object) -> Iterator[Slip]:
+    def conflicts(data: object) -> Iterator[ConfigProblem]:
         """Find keys that exclude each other."""
         if at(data, "python") and at(data, "environment"):
-            yield Slip(
+            yield ConfigProblem(
                 "'python' and 'environment' both name an interpreter. Leave one out.",
                 ("python",),
                 code="conflicting-keys",
@@ -307,12 +307,12 @@ def _value_paths(data: object, path: Steps, values: Sequence[object]) -> Iterato
         yield (*path, "values", index) if kind == "values" else (*path, kind)
 
 
-def equal_values(data: object, path: Steps, grid: object) -> Iterator[Slip]:
+def equal_values(data: object, path: Steps, grid: object) -> Iterator[ConfigProblem]:
     """Find values that the grid at `path` lists twice: they would be the same case."""
     list_keys = [key for key in ("values", "choice") if isinstance(at(grid, key), list)]
     values = (entry for key in list_keys[:1] for entry in entries(data, *path, key))
     for where in repeats((where, _comparable(value)) for where, value in values):
-        yield Slip(
+        yield ConfigProblem(
             "this value is in the list already (1e-3 and 0.001 are the same number). Remove one.",
             where,
             code="duplicate-entry",

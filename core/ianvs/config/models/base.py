@@ -15,7 +15,7 @@ from ianvs.config.strict_yaml import Step, Steps
 
 
 @dataclass(frozen=True)
-class Slip:
+class ConfigProblem:
     """A mistake in a section, before the file that it is in is known.
 
     Attributes:
@@ -131,7 +131,9 @@ def repeats(pairs: Iterable[tuple[T, Hashable]]) -> Iterator[T]:
         seen.add(value)
 
 
-def repeated(noun: str, named: Iterable[tuple[Steps, object]], remedy: str, key: bool = False) -> Iterator[Slip]:
-    """A slip for each (path, name) whose name came before."""
+def repeated(
+    noun: str, named: Iterable[tuple[Steps, object]], remedy: str, key: bool = False
+) -> Iterator[ConfigProblem]:
+    """A problem for each (path, name) whose name came before."""
     for path, name in repeats(((path, name), name) for path, name in named if isinstance(name, str)):
-        yield Slip(f"{noun} '{name}' is given twice. {remedy}", path, key, code="duplicate-entry")
+        yield ConfigProblem(f"{noun} '{name}' is given twice. {remedy}", path, key, code="duplicate-entry")

@@ -10,10 +10,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from ianvs.base.errors import InvalidValue, Location, closest, one_line
 from ianvs.config.models.base import (
+    ConfigProblem,
     FilePath,
     FolderPath,
     Name,
-    Slip,
     at,
     entries,
     lookup_of,
@@ -22,7 +22,7 @@ from ianvs.config.models.base import (
     repeated,
     repeats,
 )
-from ianvs.config.models.search import SearchSpec, SelectSpec, search_slips, select_slips
+from ianvs.config.models.search import SearchSpec, SelectSpec, search_problems, select_problems
 from ianvs.config.models.section import ByYamlType, NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, Several, Spec
 from ianvs.config.strict_yaml import Document, Steps
 
@@ -298,36 +298,36 @@ class JobFile(JobSettings, _Links):
     # Of algorithms under `contract: ianvs`: where their processes work; None: told by the paths in this file.
     working_directory: FolderPath = None
 
-    def remarks(self, given: Mapping[str, object]) -> Iterator[Slip]:
+    def remarks(self, given: Mapping[str, object]) -> Iterator[ConfigProblem]:
         """Find settings without effect."""
         yield from super().remarks(given)
         if "sealing" in given and self.sealing not in ("off", "strict"):
             message = f"`sealing: {self.sealing}` has no effect any more, and means `off` (docs/trust.md). Take it out."
-            yield Slip(message, ("sealing",), key=False, code="no-effect")
+            yield ConfigProblem(message, ("sealing",), key=False, code="no-effect")
 
         if "examine" in given and not self.sandboxed:
             message = "'examine' has no effect without `sealing: strict`. Take it out."
-            yield Slip(message, ("examine",), code="no-effect")
+            yield ConfigProblem(message, ("examine",), code="no-effect")
 
     @staticmethod
-    def conflicts(data: object) -> Iterator[Slip]:
+    def conflicts(data: object) -> Iterator[ConfigProblem]:
         """Find keys that exclude each other."""
         algorithms = list(entries(data, "test_object", "algorithms"))
         named = (((*path, "name"), at(link, "name")) for path, link in algorithms)
         yield from repeated("algorithm", named, "Give each its own name.")
         seeds = (((path, seed), seed) for path, seed in entries(data, "seeds") if isinstance(seed, int))
         for path, seed in repeats(seeds):
-            yield Slip(
+            yield ConfigProblem(
                 f"seed {seed} is given twice, and would repeat the same result. Keep one.", path, code="duplicate-entry"
             )
         names = [name for _, link in algorithms if isinstance(name := at(link, "name"), str)]
         baseline = at(data, "rank", "baseline")
         if isinstance(baseline, str) and names and baseline not in names:
             hint = f"{closest(baseline, names)} They are: {one_line(names)}."
-            yield Slip(
+            yield ConfigProblem(
                 f"'{baseline}' is not an algorithm of the job.{hint}", ("rank", "baseline"), code="unknown-reference"
             )
-        yield from select_slips(at(data, "rank", "select"), ("rank", "select"))
-        yield from search_slips(data)
+        yield from select_problems(at(data, "rank", "select"), ("rank", "select"))
+        yield from search_problems(data)
         columns = (where for path, _ in entries(data, "rank", "sort_by") for where, _ in entries(data, *path))
         yield from repeated("metric", ((where, where[-1]) for where in columns), "Sort by it once.", key=True)

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 
 from ianvs.base.errors import closest, one_line
-from ianvs.config.models.base import Slip, at, entries, repeated
+from ianvs.config.models.base import ConfigProblem, at, entries, repeated
 from ianvs.config.models.image_keys import class_name
 from ianvs.config.models.samples import SOURCE_FORMS, DatasetSpec, split_words
 from ianvs.config.strict_yaml import Steps
 
 
-def conflicting_sources(testenv: object) -> Iterator[Slip]:
+def conflicting_sources(testenv: object) -> Iterator[ConfigProblem]:
     """Find keys of `dataset` that exclude each other."""
     dataset = at(testenv, "dataset")
     if not isinstance(dataset, dict):
@@ -20,23 +20,27 @@ def conflicting_sources(testenv: object) -> Iterator[Slip]:
     )
     for given in (train, test):
         for key in given[1:]:
-            yield Slip(f"{given[0]} and {key} are both given. Keep one.", ("dataset", key), code="conflicting-keys")
+            yield ConfigProblem(
+                f"{given[0]} and {key} are both given. Keep one.", ("dataset", key), code="conflicting-keys"
+            )
     for key in test[:1] if dataset.get("test_share") is not None else ():
-        yield Slip(
+        yield ConfigProblem(
             f"test_share and {key} are both given. Keep one.", ("dataset", "test_share"), code="conflicting-keys"
         )
     if dataset.get("name") is not None:
         for key in train[:1] + test[:1]:
             message = f"dataset has a name, which brings its own data, and {key}. Keep one of them."
-            yield Slip(message, ("dataset", key), code="conflicting-keys")
+            yield ConfigProblem(message, ("dataset", key), code="conflicting-keys")
     elif dataset.get("url") is not None:
-        yield Slip(
+        yield ConfigProblem(
             "url is given and no name. Add the name of what that file defines.", ("dataset", "url"), code="missing-key"
         )
-    elif not any(closest(key, known_keys) for key in dataset.keys() - known_keys.keys()):  # else the slip is that key
+    elif not any(
+        closest(key, known_keys) for key in dataset.keys() - known_keys.keys()
+    ):  # else the problem is that key
         yield from _missing(dataset, train, test)
     if dataset.get("using") and at(testenv, "using"):
-        yield Slip("using is given in dataset and in testenv. Keep one.", ("using",), code="conflicting-keys")
+        yield ConfigProblem("using is given in dataset and in testenv. Keep one.", ("using",), code="conflicting-keys")
     for path in (("dataset", "using"), ("using",)):
         yield from _using(testenv, path, train)
     classes: Steps = ("dataset", "classes")
@@ -46,11 +50,11 @@ def conflicting_sources(testenv: object) -> Iterator[Slip]:
         yield from repeated("class", names, "Keep one.")
 
 
-def _missing(dataset: Mapping[str, object], train: list[str], test: list[str]) -> Iterator[Slip]:
+def _missing(dataset: Mapping[str, object], train: list[str], test: list[str]) -> Iterator[ConfigProblem]:
     if not train and not test:
         message = "dataset names no data. Give the name of a built-in source, or train_index and test_index"
         if not dataset.get("root"):  # else they are looked for there
-            yield Slip(
+            yield ConfigProblem(
                 f"{message} (train_data and test_data for files that hold the samples).",
                 ("dataset",),
                 code="missing-data",
@@ -61,16 +65,16 @@ def _missing(dataset: Mapping[str, object], train: list[str], test: list[str]) -
                 f"{train[0]} is given and no test data. Add test_index or test_data, or `test_share: 0.2`. If the data "
                 "say of which part each sample is (a column split, folders train and test), name them as test_data too."
             )
-            yield Slip(message, ("dataset", train[0]), code="missing-data")
+            yield ConfigProblem(message, ("dataset", train[0]), code="missing-data")
     elif not train:
-        yield Slip(
+        yield ConfigProblem(
             f"{test[0]} is given and no training data. Add train_index or train_data.",
             ("dataset", test[0]),
             code="missing-data",
         )
 
 
-def _using(testenv: object, path: Steps, train: list[str]) -> Iterator[Slip]:
+def _using(testenv: object, path: Steps, train: list[str]) -> Iterator[ConfigProblem]:
     """Slips in the domains named at `path`; `train` are the keys of the training data."""
     text = at(testenv, *path)
     words: list[tuple[Steps, object]] = list(entries(testenv, *path))
@@ -84,4 +88,4 @@ def _using(testenv: object, path: Steps, train: list[str]) -> Iterator[Slip]:
         names = at(testenv, "dataset", key)
         if isinstance(names, dict) and word not in names:
             hint = closest(word, names) or f" {listed}: {one_line(list(names))}."
-            yield Slip(f"domain '{word}' {lack}.{hint}", where, key=False, code="unknown-domain")
+            yield ConfigProblem(f"domain '{word}' {lack}.{hint}", where, key=False, code="unknown-domain")

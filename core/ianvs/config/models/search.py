@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from ianvs.base.errors import InvalidValue
-from ianvs.config.models.base import Name, Slip, at
+from ianvs.config.models.base import ConfigProblem, Name, at
 from ianvs.config.models.section import PlacedSpec, Spec
 from ianvs.config.strict_yaml import Steps
 
@@ -148,43 +148,43 @@ class SearchSpec(PlacedSpec):
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0  # of the drawing
 
 
-def select_slips(select: object, path: Steps) -> Iterator[Slip]:
+def select_problems(select: object, path: Steps) -> Iterator[ConfigProblem]:
     """Find keys of the `select` at `path` that its `by` does not use, and those that it needs."""
     by = at(select, "by")
     for key, reader in (("rounds", "first_rounds"), ("share", "validation"), ("exam", "exam")):
         if by == reader and at(select, key) is None and key != "share":
-            yield Slip(f"`by: {by}` needs the key '{key}'. Add it.", (*path, "by"), code="missing-key")
+            yield ConfigProblem(f"`by: {by}` needs the key '{key}'. Add it.", (*path, "by"), code="missing-key")
         elif isinstance(by, str) and by != reader and at(select, key) is not None:
-            yield Slip(
+            yield ConfigProblem(
                 f"'{key}' has no effect: it is of `by: {reader}`. Take it out.", (*path, key), code="conflicting-keys"
             )
 
 
-def search_slips(job: object) -> Iterator[Slip]:
+def search_problems(job: object) -> Iterator[ConfigProblem]:
     """Find keys of a job's `search` that exclude each other."""
     search = at(job, "search")
     select: object = at(search, "select")
     if at(search, "name") in ("random", "tpe"):
         for key in ("sampler", "first_rung", "reduction"):
             if at(search, key) is not None:
-                yield Slip(
+                yield ConfigProblem(
                     f"'{key}' has no effect: it is of `name: asha`. Take it out.",
                     ("search", key),
                     code="conflicting-keys",
                 )
     if at(select, "by") == "exam":
         message = "a search chooses in each exam for itself, not on another one"
-        yield Slip(
+        yield ConfigProblem(
             f"{message}. Choose by first_rounds, validation or seeds.",
             ("search", "select", "by"),
             code="invalid-choice",
         )
     else:
-        yield from select_slips(select, ("search", "select"))
+        yield from select_problems(select, ("search", "select"))
     rounds = at(select, "rounds")
     if at(select, "by") == "first_rounds" and rounds == 1:
         message = "after round 1 nothing can be forgotten yet. Choose on 2 rounds or more."
-        yield Slip(message, ("search", "select", "rounds"), code="out-of-range")
+        yield ConfigProblem(message, ("search", "select", "rounds"), code="out-of-range")
     if search is not None and at(job, "rank", "select") is not None:
         message = "`search` and `rank.select` both choose a configuration. Write `select` below `search`."
-        yield Slip(message, ("rank", "select"), code="conflicting-keys")
+        yield ConfigProblem(message, ("rank", "select"), code="conflicting-keys")

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from ianvs.base.errors import Location
-from ianvs.config.models.base import Name, Slip, at, leaves
+from ianvs.config.models.base import ConfigProblem, Name, at, leaves
 from ianvs.config.strict_yaml import Document, Steps
 
 # What pydantic shall not take from a file goes by names that no file uses.
@@ -93,15 +93,17 @@ class Spec:
     has_options: ClassVar[bool] = False  # whether keys that it does not know are options
 
     @staticmethod
-    def conflicts(data: object) -> Iterable[Slip]:
+    def conflicts(data: object) -> Iterable[ConfigProblem]:
         """Find keys that exclude each other, in `data` of any shape."""
         return ()
 
-    def remarks(self, given: Mapping[str, object]) -> Iterator[Slip]:
+    def remarks(self, given: Mapping[str, object]) -> Iterator[ConfigProblem]:
         """Find settings that have no effect, or another one than it seems."""
         for key, remark in self.without_effect.items():
             if key in given:
-                yield Slip(f"'{key}' has no effect{f': {remark}' if remark else ' yet'}.", (key,), code="no-effect")
+                yield ConfigProblem(
+                    f"'{key}' has no effect{f': {remark}' if remark else ' yet'}.", (key,), code="no-effect"
+                )
 
     @classmethod
     @cache

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from ianvs.base.errors import closest
 from ianvs.base.former_names import former_names
-from ianvs.config.models.base import FilePath, Name, Slip, at, entries, leaves, repeated
+from ianvs.config.models.base import ConfigProblem, FilePath, Name, at, entries, leaves, repeated
 from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.models.sample_rules import conflicting_sources
 from ianvs.config.models.samples import DatasetSpec, Words
@@ -245,36 +245,38 @@ class TestEnvSpec(PlacedSpec):
         moved = {"using": made.places["using"]} if at(document.data, *path, "using") else {}
         return replace(made, dataset=replace(made.dataset, places={**made.dataset.places, **moved}))
 
-    def remarks(self, given: Mapping[str, object]) -> Iterator[Slip]:
+    def remarks(self, given: Mapping[str, object]) -> Iterator[ConfigProblem]:
         """Find settings without effect."""
         yield from super().remarks(given)
         if isinstance(given["metrics"], dict):
-            yield Slip(
+            yield ConfigProblem(
                 "metrics in groups are read as one list; the groups have no effect.", ("metrics",), code="no-effect"
             )
         for part, sources in (("train", self.dataset.train), ("test", self.dataset.test)):
             if self.dataset.name is None and at(given, "dataset", f"{part}_url"):
                 read_as = " and ".join(f"{part}_{form}" for form in sorted({source.form for source in sources}))
                 message = f"'{part}_url' is an old name, read as {read_as} by its suffix. Write {read_as}."
-                yield Slip(message, ("dataset", f"{part}_url"), code="renamed-key")
+                yield ConfigProblem(message, ("dataset", f"{part}_url"), code="renamed-key")
         if self.dataset.name is None and at(given, "dataset", "download") is not None:
-            yield Slip(
+            yield ConfigProblem(
                 "'download' has no effect: only a built-in source ('name') downloads.",
                 ("dataset", "download"),
                 code="no-effect",
             )
         mode: Steps = ("model_eval", "model_metric", "mode")
         if (message := at(given, *mode)) not in (None, "none", "no-inference"):
-            yield Slip(f"mode '{message}' has no effect yet; the metric is computed as ever.", mode, code="no-effect")
+            yield ConfigProblem(
+                f"mode '{message}' has no effect yet; the metric is computed as ever.", mode, code="no-effect"
+            )
 
     @staticmethod
-    def conflicts(data: object) -> Iterator[Slip]:
+    def conflicts(data: object) -> Iterator[ConfigProblem]:
         """Find keys that exclude each other."""
         yield from conflicting_sources(data)
         if at(data, "prequential") not in (None, False):
             for key in ("model_eval", "linear_probe"):
                 if at(data, key) not in (None, False):
-                    yield Slip(
+                    yield ConfigProblem(
                         f"'{key}' looks at a round's data before they are answered, and `prequential` asks first. Keep "
                         "one of them.",
                         (key,),
@@ -295,4 +297,4 @@ class TestEnvSpec(PlacedSpec):
             absent = [key for key in ("url", "of") if key not in given]
             for key in given.keys() - MetricSpec.known_keys().keys():
                 if hint := closest(key, absent):
-                    yield Slip(f"unknown key '{key}' in metrics.{hint}", given[key], code="unknown-key")
+                    yield ConfigProblem(f"unknown key '{key}' in metrics.{hint}", given[key], code="unknown-key")

@@ -10,10 +10,9 @@ from typing import Any
 
 from ianvs.base.errors import DataError, Location, ValidationError
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data.authored import authored
 from ianvs.exam.data.backbone_features import check_backbone, encoded, encoded_fingerprint
 from ianvs.exam.data.cache import Progress, slice_of
-from ianvs.exam.data.contents import Say
+from ianvs.exam.data.content_digests import Say
 from ianvs.exam.data.data_warnings import data_warnings_of, find_data_warnings
 from ianvs.exam.data.dataset import Dataset, Samples
 from ianvs.exam.data.encoded_pictures import try_pictures
@@ -29,8 +28,9 @@ from ianvs.exam.data.large_tables import (
 )
 from ianvs.exam.data.listing import SourceError
 from ianvs.exam.data.load_listing import check_listed, load_listed, warnings_of
-from ianvs.exam.data.named import Source, check_named, named_source
+from ianvs.exam.data.named_sources import Source, check_named, named_source
 from ianvs.exam.data.sources import read_parts
+from ianvs.exam.data.user_dataset import authored
 from ianvs.processes.isolated import IsolatedCaller, IsolatedCallError
 
 __all__ = [

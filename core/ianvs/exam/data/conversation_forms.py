@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ianvs.base.errors import closest, one_line
-from ianvs.base.kept_pictures import MARK, Picture
+from ianvs.base.lazy_images import MARK, Picture
 from ianvs.config.strict_yaml import Steps
 from ianvs.exam.data.conversation_pictures import MARKS, PARTS, PictureFiles, has_parts, names_in
-from ianvs.exam.data.records import Slip, json_kind
+from ianvs.exam.data.records import RecordError, json_kind
 from ianvs.plugins.loader import brought
 
 GROUP = "ianvs.conversation_forms"
@@ -65,14 +65,14 @@ class Form:
     unlearnt: Callable[[Mapping[str, Any]], list[int]] = lambda record: []
 
     def read(self, record: Mapping[str, Any], files: PictureFiles | None = None) -> Conversation:
-        """files: where its images are; None leaves them out. Raises Slip."""
+        """files: where its images are; None leaves them out. Raises RecordError."""
         system, user, assistant, *pictures = self.turns(record)
         unlearnt = self.unlearnt(record)
         if assistant and len(unlearnt) == len(assistant):
-            raise Slip("no reply of it is to be learnt: all have the weight 0. Leave it out.")
+            raise RecordError("no reply of it is to be learnt: all have the weight 0. Leave it out.")
         for turn, reply in enumerate(assistant, start=1):
             if not reply.strip():
-                raise Slip(f"the assistant's reply of turn {turn} is empty; nothing can be learnt from it.")
+                raise RecordError(f"the assistant's reply of turn {turn} is empty; nothing can be learnt from it.")
         names = [(name, ()) for name in pictures[0]] if pictures else names_in(record)
         pictured = bool(names) or has_parts(record)
         heard = [MARKS.sub("", text) for text in user] if pictured and files is None else user
@@ -92,13 +92,13 @@ class Form:
 
 
 def _further(right: Any, field: str) -> tuple[str, ...]:
-    """Return the distinct replies after the first one. Raises Slip."""
+    """Return the distinct replies after the first one. Raises RecordError."""
     listed = right.get("text") if isinstance(right, dict) else right
     if not isinstance(listed, list):
         return ()
     for reply in listed:
         if not isinstance(reply, str):
-            raise Slip(f"'{field}' holds {json_kind(reply)}; expected an array of texts.", field)
+            raise RecordError(f"'{field}' holds {json_kind(reply)}; expected an array of texts.", field)
     return tuple(list(dict.fromkeys(listed))[1:])
 
 
@@ -131,17 +131,19 @@ class Forms:
 
 
 def text_at(record: Mapping[str, Any], field: str, where: Steps) -> str:
-    """Return a required string field. Raises Slip."""
+    """Return a required string field. Raises RecordError."""
     if field not in record:
-        raise Slip(f"has no '{field}'.{closest(field, record)} It has: {one_line(list(record)) or 'nothing'}.", *where)
+        raise RecordError(
+            f"has no '{field}'.{closest(field, record)} It has: {one_line(list(record)) or 'nothing'}.", *where
+        )
     value = record[field]
     if not isinstance(value, str):
-        raise Slip(f"'{field}' is {json_kind(value)}; expected a text.", *where, field)
+        raise RecordError(f"'{field}' is {json_kind(value)}; expected a text.", *where, field)
     return value
 
 
 def content_at(message: Mapping[str, Any], field: str, where: Steps) -> str:
-    """Return the text of a message, with the parts concatenated and marks for images. Raises Slip."""
+    """Return the text of a message, with the parts concatenated and marks for images. Raises RecordError."""
     parts = message.get(field)
     if not isinstance(parts, list):
         return text_at(message, field, where)
@@ -149,7 +151,9 @@ def content_at(message: Mapping[str, Any], field: str, where: Steps) -> str:
     for position, part in enumerate(parts):
         place = (*where, field, position)
         if not isinstance(part, dict):
-            raise Slip(f"{field}[{position}] is {json_kind(part)}; expected an object with 'type' and 'text'.", *place)
+            raise RecordError(
+                f"{field}[{position}] is {json_kind(part)}; expected an object with 'type' and 'text'.", *place
+            )
         kind = text_at(part, "type", place)
         if kind == _TEXT_PART:
             texts.append(text_at(part, "text", place))
@@ -158,5 +162,5 @@ def content_at(message: Mapping[str, Any], field: str, where: Steps) -> str:
         else:
             types = (_TEXT_PART, *PARTS)
             message_text = f"a part of type '{kind}' can't be read.{closest(kind, types)} There are: {one_line(types)}."
-            raise Slip(message_text, *place, "type")
+            raise RecordError(message_text, *place, "type")
     return "".join(texts)

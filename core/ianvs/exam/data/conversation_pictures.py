@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import DataError
-from ianvs.base.kept_pictures import MARK, Picture
+from ianvs.base.lazy_images import MARK, Picture
 from ianvs.config.strict_yaml import Steps
-from ianvs.exam.data.contents import Say, contents
-from ianvs.exam.data.records import Slip
+from ianvs.exam.data.content_digests import Say, contents
+from ianvs.exam.data.records import RecordError
 
 MARKS = re.compile(rf"{MARK}\n?")
 PARTS = ("image", "image_url")  # types of a message's parts, of Hugging Face and OpenAI
@@ -24,7 +24,7 @@ _DATA_URL = re.compile(r"data:[\w/+.-]*(;[^,]*)?;base64,")
 def names_in(record: Mapping[str, Any]) -> list[tuple[str, Steps]]:
     """Return (image as written, path in the record): those of fields, then those of message parts.
 
-    Parts that say no name stand for those of the fields. Raises Slip.
+    Parts that say no name stand for those of the fields. Raises RecordError.
     """
     field = next((name for name in _FIELDS if record.get(name)), "")
     given = record.get(field) or []
@@ -35,7 +35,7 @@ def names_in(record: Mapping[str, Any]) -> list[tuple[str, Steps]]:
     sources += [(source, steps) for source, steps in _parts(record) if source is not None]
     for source_name, steps in sources:
         if not isinstance(source_name, str) or not source_name:
-            raise Slip("a picture is given by the name of its file, or a data: URL.", *steps)
+            raise RecordError("a picture is given by the name of its file, or a data: URL.", *steps)
     return [(str(source_name), steps) for source_name, steps in sources]
 
 
@@ -66,12 +66,12 @@ class PictureFiles:
     opened: dict[str, Picture] = field(default_factory=dict)
 
     def pictures(self, user: Sequence[str], names: Sequence[tuple[str, Steps]]) -> tuple[Picture, ...]:
-        """Return an image for each mark in the user's turns. Raises Slip."""
+        """Return an image for each mark in the user's turns. Raises RecordError."""
         marks = sum(turn.count(MARK) for turn in user)
         if marks != len(names):
             counts = f"has {len(names)} picture{'s' * (len(names) != 1)} and {marks} mark{'s' * (marks != 1)} {MARK}"
             remedy = f"Each picture has a mark of its own in what the user says; `pictures: {IGNORE}` in the dataset"
-            raise Slip(
+            raise RecordError(
                 f"{counts} for them. {remedy} leaves all out.",
                 *(names[0][1][:1] if names else ()),
                 code="mismatched-data",
@@ -87,15 +87,15 @@ class PictureFiles:
             try:
                 picture = Picture(base64.b64decode(name[begin.end() if begin else 0 :], validate=True))
             except (binascii.Error, ValueError) as error:
-                raise Slip(f"the picture is a data: URL that can't be decoded ({error}).", *steps) from None
+                raise RecordError(f"the picture is a data: URL that can't be decoded ({error}).", *steps) from None
         elif "://" in name:
             where = "on the network, from where nothing is read. Fetch it, and name the file."
-            raise Slip(f"the picture '{name[:80]}' is {where}", *steps, code="invalid-path")
+            raise RecordError(f"the picture '{name[:80]}' is {where}", *steps, code="invalid-path")
         else:
             picture = Picture(None, self.folder / name)
         if picture.file is not None and not picture.file.is_file():
             remedy = f"Pictures are looked for in {self.folder}; `pictures: DIR` in the dataset says where they are"
-            raise Slip(
+            raise RecordError(
                 f"there is no picture '{name}'. {remedy}, `pictures: {IGNORE}` leaves them out.",
                 *steps,
                 code="missing-file",
@@ -103,7 +103,7 @@ class PictureFiles:
         try:
             picture.size  # noqa: B018 - it reads the head of the image
         except DataError as error:
-            raise Slip(f"{error} Replace it, or take it out.", *steps, code="unreadable-data") from None
+            raise RecordError(f"{error} Replace it, or take it out.", *steps, code="unreadable-data") from None
         return picture
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import Location, ValidationError, closest, one_line
-from ianvs.base.kept_pictures import Pictures
+from ianvs.base.lazy_images import Pictures
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.conversation_forms import Conversation, Forms, text_at
 from ianvs.exam.data.conversation_pictures import IGNORE, PictureFiles
@@ -20,7 +20,7 @@ from ianvs.exam.data.dataset import Table
 from ianvs.exam.data.grids import ABOUT, DOMAIN_COLUMN, LABEL_COLUMNS, SAMPLE_COLUMNS, TEXT_COLUMN
 from ianvs.exam.data.index import rows_listing
 from ianvs.exam.data.listing import Listing, SourceError, column, summary
-from ianvs.exam.data.records import Records, Slip
+from ianvs.exam.data.records import RecordError, Records
 
 
 def holds_conversations(records: Records, spec: DatasetSpec) -> bool:
@@ -71,12 +71,12 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
             if (before := first.setdefault(_record_name(record), index)) != index and _record_name(record):
                 where = f" on line {lines[before]}" if lines[before] else ""
                 told_twice = f"the id {_record_name(record)!r} occurs twice, first{where}."
-                raise Slip(
+                raise RecordError(
                     f"{told_twice} Take one of the two out, or give each an id of its own.",
                     "id",
                     code="duplicate-entry",
                 )
-        except Slip as slip:
+        except RecordError as slip:
             problems.append(records.problem(index, slip))
         else:
             conversations.append(conversation)
@@ -92,13 +92,13 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
 
 
 def _renamed(record: Any, columns: Mapping[Any, str], domain: str | None) -> Any:
-    """Return a record whose fields in `columns` are renamed to prompt and completion. Raises Slip."""
+    """Return a record whose fields in `columns` are renamed to prompt and completion. Raises RecordError."""
     if not isinstance(record, dict):
         return record
     for name in columns.values():
         if name not in record:
             hint = f"{closest(name, record)} It has: {one_line(list(record)) or 'nothing'}."
-            raise Slip(f"has no '{name}', which `columns` names.{hint}")
+            raise RecordError(f"has no '{name}', which `columns` names.{hint}")
     beside = ("id", "topic", "image", "images", "fact", "feedback", DOMAIN_COLUMN, domain)
     further = {name: value for name, value in record.items() if name in beside}
     fields = {"prompt": "prompt", "reply": "completion", "system": "system", "topic": "topic"}
@@ -231,13 +231,13 @@ def notes_of(conversations: Sequence[Conversation], part: str) -> tuple[str, ...
 
 
 def conversation_of(record: object, forms: Forms, files: PictureFiles | None = None) -> Conversation:
-    """Read a record in any of the `forms`. Raises Slip with the path to the error."""
+    """Read a record in any of the `forms`. Raises RecordError with the path to the error."""
     if not isinstance(record, dict):
-        raise Slip(f"expected a record like {{...}}, found {type(record).__name__}.")
+        raise RecordError(f"expected a record like {{...}}, found {type(record).__name__}.")
     matches = forms.matching(record)
     if len(matches) > 1:
         names = " and ".join(" with ".join(f"'{field}'" for field in form.fields) for form in matches)
-        raise Slip(
+        raise RecordError(
             f"has {names}, which are two forms of a conversation. Keep one of them.",
             matches[1].fields[-1],
             code="ambiguous-data",
@@ -249,7 +249,7 @@ def conversation_of(record: object, forms: Forms, files: PictureFiles | None = N
         has += "" if fields & record.keys() or not record else " None of these fields is known."
         which = one_line([" with ".join(form.fields) for form in forms.installed], len(forms.installed))
         other = "Other data: name their columns by `input` and `label` in the dataset."
-        raise Slip(f"is no conversation.{hint} It has: {has} A conversation has one of: {which}. {other}")
+        raise RecordError(f"is no conversation.{hint} It has: {has} A conversation has one of: {which}. {other}")
     return matches[0].read(record, files)
 
 

@@ -15,7 +15,7 @@ from ianvs.base.errors import one_line
 from ianvs.exam.data.dataset import Dataset, Table
 from ianvs.exam.data.encoded_pictures import encoded_in
 from ianvs.exam.data.fingerprint import digest_of, read_memo, write_memo
-from ianvs.exam.data.mask_doubts import mask_doubts
+from ianvs.exam.data.mask_warnings import mask_doubts
 
 FOLDER = "doubts"  # of the cache
 SHARED = "shared samples"  # the name of the doubt that a scenario may mean to have

@@ -23,7 +23,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from ianvs.base.deep_images import ValueRange
 from ianvs.base.errors import Location
-from ianvs.exam.data.contents import Contents
+from ianvs.exam.data.content_digests import Contents
 from ianvs.exam.data.dataset import Dataset
 from ianvs.exam.data.decode import decode_labels, decode_picture, require_one_shape
 from ianvs.exam.data.labels import Numbering

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from ianvs.base.digests import checksummed_text, parse_checksummed
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import PACKED
-from ianvs.exam.data.contents import Say, contents
+from ianvs.exam.data.content_digests import Say, contents
 from ianvs.exam.data.conversation_pictures import picture_digests
-from ianvs.exam.data.doors import source_files
+from ianvs.exam.data.file_formats import source_files
 from ianvs.exam.data.listing import Listing, column
 from ianvs.exam.data.sources import PARTS, read_parts, sources_of
 from ianvs.exam.data.typed_labels import type_facts

@@ -57,7 +57,7 @@ class Grid:
     def place(self, row: int) -> Location:
         return Location.of_line(self.path, 0 if self.lines is None else self.lines[row])
 
-    def slip(self, row: int, message: str) -> ValidationError:
+    def row_error(self, row: int, message: str) -> ValidationError:
         """What is wrong in a row, with its line, or its number."""
         return ValidationError(
             message if self.lines is not None else f"row {row + 1}: {message}", self.place(row), code="invalid-record"
@@ -225,7 +225,7 @@ def no_number(grid: Grid, row: int, name: str, cell: object, features: Sequence[
     more = f" ({len(others)} rows are so)" if len(others) > 1 else ""
     text = str(cell).strip() if isinstance(cell, str) else "" if cell is None else repr(cell)
     holds = f"holds {text!r}, which is not a number" if text else "is empty"
-    return grid.slip(
+    return grid.row_error(
         row,
         f"the column '{name}' {holds}{more}; a feature has a number in each row. Fill it, take the row out, or list "
         "the columns that are features by `input: [...]` in the dataset.",

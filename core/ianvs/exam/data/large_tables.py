@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import PACKED
 from ianvs.exam.data.cache import Progress, entry, invalidate, is_whole
-from ianvs.exam.data.contents import Say, known_contents
+from ianvs.exam.data.content_digests import Say, known_contents
 from ianvs.exam.data.dataset import Dataset, Table
-from ianvs.exam.data.doors import door_of, source_files
 from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in, write_names
+from ianvs.exam.data.file_formats import find_format, source_files
 from ianvs.exam.data.fingerprint import digest_of, file_digests, files_fingerprint
 from ianvs.exam.data.index import LISTS, WITH_FIELDS, suffix_of
 from ianvs.exam.data.labels import only_numbers
@@ -47,7 +47,7 @@ def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
         size = sum(path.stat().st_size for path in paths)
         packed = any(map(_holds_more, paths))
         if (size < WORTH_CACHING and not packed) or any(
-            (door := door_of(path)) is None or not door[0].suffixes for path in paths
+            (match := find_format(path)) is None or not match[0].suffixes for path in paths
         ):
             return None
         digests = file_digests([str(path) for path in paths], cache_dir)
@@ -66,8 +66,8 @@ def is_large(spec: DatasetSpec) -> bool:
 
 def _holds_more(path: Path) -> bool:
     """Whether the file may hold a large table although it is small."""
-    door = door_of(path)
-    return door is not None and door[0].large
+    match = find_format(path)
+    return match is not None and match[0].large
 
 
 def cache_listing(

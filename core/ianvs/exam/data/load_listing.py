@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ianvs.base.errors import Location, ValidationError
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.cache import Progress, cached_arrays, cached_labels, cached_pictures, entry, slice_of
-from ianvs.exam.data.contents import known_contents, paths_digest
+from ianvs.exam.data.content_digests import known_contents, paths_digest
 from ianvs.exam.data.conversation_pictures import picture_digests
 from ianvs.exam.data.conversations import extra_columns, notes_of, user_turns
 from ianvs.exam.data.dataset import Dataset, Table

@@ -23,7 +23,7 @@ _BLANKS = " \t\n\r"
 _KINDS = {dict: "an object", list: "an array", str: "a text", bool: "true or false", type(None): "null"}
 
 
-class Slip(Exception):  # noqa: N818 - it becomes a ValidationError with a location
+class RecordError(Exception):
     """What is wrong with a record, the steps to it, and the kind of mistake."""
 
     def __init__(self, message: str, *steps: Step, code: ErrorCode = "invalid-record") -> None:
@@ -63,7 +63,7 @@ class Records:
             position = child
         return Location.in_text(self.path, self.text, position)
 
-    def problem(self, index: int, slip: Slip) -> ValidationError:
+    def problem(self, index: int, slip: RecordError) -> ValidationError:
         """What is wrong with record `index`."""
         called = self.called.format(index=index, number=index + 1)
         return ValidationError(f"{called}{slip.message}", self.place(index, *slip.steps), code=slip.code)

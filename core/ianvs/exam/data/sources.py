@@ -13,7 +13,7 @@ from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam.data.conversations import require_domains_of_prompts, with_system_prompts
 from ianvs.exam.data.dataset import Positions
 from ianvs.exam.data.domains import assign_domains, select_domains
-from ianvs.exam.data.doors import door_of, read_source
+from ianvs.exam.data.file_formats import find_format, read_source
 from ianvs.exam.data.index import WITH_FIELDS
 from ianvs.exam.data.listing import Listing, SourceError, all_different, doubt, join
 from ianvs.exam.data.row_numbers import aligned, without_row_numbers
@@ -145,7 +145,7 @@ def _require_no_contradiction(source: SourceSpec, spec: DatasetSpec) -> None:
     if source.domain is not None:
         message = f"`domain` names a field, but {source.path.name} is given for the domain '{source.domain}'. Keep one."
         raise SourceError.single(message, place, "conflicting-keys")
-    if source.path.is_file() and (door := door_of(source.path)) is not None and not door[0].fields:
+    if source.path.is_file() and (match := find_format(source.path)) is not None and not match[0].fields:
         message = f"`domain` names a column of {one_line(WITH_FIELDS)}; {source.path.name} has none. Take it out."
         raise SourceError.single(message, place, "unfit-key")
 

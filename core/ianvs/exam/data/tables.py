@@ -111,7 +111,7 @@ def table_rows(grid: Grid, spec: DatasetSpec, split: str | None = None) -> Rows:
     def arrays() -> Iterator[NDArray[Any]]:
         nonlocal count
         for block in grid.blocks(wanted):
-            at = _At(grid, count)
+            at = _BlockRows(grid, count)
             held["labels"] += _labels(block, labels, spec, at, texts=kind == "text")
             held["domains"] += _names(block[domain], domain, grid) if domain else []
             for name in about:
@@ -132,7 +132,7 @@ def table_rows(grid: Grid, spec: DatasetSpec, split: str | None = None) -> Rows:
     several = isinstance(spec.label, tuple)
     if spec.data_type is None and "" in held["labels"]:
         empty = [row for row, label in enumerate(held["labels"]) if not label]
-        raise SourceError(summary([grid.slip(row, f"the column '{labels[0]}' is empty.") for row in empty]))
+        raise SourceError(summary([grid.row_error(row, f"the column '{labels[0]}' is empty.") for row in empty]))
     return Rows(
         form=kind if x is None else "arrays",
         x=held["texts"] if x is None else x,
@@ -148,14 +148,14 @@ def table_rows(grid: Grid, spec: DatasetSpec, split: str | None = None) -> Rows:
 
 
 @dataclass(frozen=True)
-class _At:
+class _BlockRows:
     """The rows of a block, of which the first is row `start` of the table."""
 
     grid: Grid
     start: int
 
-    def slip(self, row: int, message: str) -> SourceError:
-        return SourceError([self.grid.slip(self.start + row, message)])
+    def row_error(self, row: int, message: str) -> SourceError:
+        return SourceError([self.grid.row_error(self.start + row, message)])
 
     def numbers(self, cells: Cells, name: str) -> NDArray[np.float64]:
         if isinstance(cells, np.ndarray):
@@ -171,7 +171,7 @@ class _At:
     def texts(self, cells: Cells, name: str) -> list[str]:
         for row, cell in enumerate(cells):
             if cell is None:
-                raise self.slip(row, f"the column '{name}' is empty.")
+                raise self.row_error(row, f"the column '{name}' is empty.")
         return [cell if isinstance(cell, str) else text_of(cell) for cell in cells]
 
     def arrays(self, cells: Cells, name: str, spec: DatasetSpec) -> NDArray[Any]:
@@ -182,7 +182,7 @@ class _At:
         for row, cell in enumerate(cells):
             arrays.append(self._array(cell, name, row, spec))
             if arrays[-1].shape != arrays[0].shape:
-                raise self.slip(row, _shape_error(name, arrays[-1], arrays[0]))
+                raise self.row_error(row, _shape_error(name, arrays[-1], arrays[0]))
         return np.stack(arrays)
 
     def _array(self, cell: object, name: str, row: int, spec: DatasetSpec) -> NDArray[Any]:
@@ -190,13 +190,13 @@ class _At:
             try:
                 return decode_picture(str(self.grid.path), spec.image_size, cell, spec.value_range)
             except SourceError as broken:
-                raise self.slip(row, f"the picture in '{name}' {broken.problems[0].message}") from None
+                raise self.row_error(row, f"the picture in '{name}' {broken.problems[0].message}") from None
         try:
             return np.array(cell if isinstance(cell, list) else None, np.float64).astype(np.float32)
         except (TypeError, ValueError):
             description = "is empty" if cell is None else f"is a {type(cell).__name__}"
             message = f"'{name}' {description}; expected a number, a list as long as the others, or a picture."
-            raise self.slip(row, message) from None
+            raise self.row_error(row, message) from None
 
 
 def _shape_error(name: str, actual: NDArray[Any], first: NDArray[Any]) -> str:
@@ -207,7 +207,7 @@ def _shape_error(name: str, actual: NDArray[Any], first: NDArray[Any]) -> str:
 
 
 def _labels(
-    block: Mapping[str, Cells], columns: Sequence[str], spec: DatasetSpec, at: _At, *, texts: bool
+    block: Mapping[str, Cells], columns: Sequence[str], spec: DatasetSpec, at: _BlockRows, *, texts: bool
 ) -> list[Any]:
     """Of each row, "" where it is empty. texts: labels are what is answered, and no classes."""
     if isinstance(spec.label, tuple):
@@ -220,19 +220,19 @@ def _labels(
     try:
         return list(map(text_of, cells)) if texts else classes_of(cells).tolist()
     except CellError as error:
-        raise at.slip(error.row, f"'{name}' {error.message}.") from None
+        raise at.row_error(error.row, f"'{name}' {error.message}.") from None
     except ValueError as error:
-        raise at.slip(0, f"'{name}' {error}.") from None
+        raise at.row_error(0, f"'{name}' {error}.") from None
 
 
-def _truths(cells: Cells, name: str, at: _At) -> NDArray[np.float64]:
+def _truths(cells: Cells, name: str, at: _BlockRows) -> NDArray[np.float64]:
     truths, problems = np.zeros(len(cells)), []
     for row, cell in enumerate(listed(cells)):
         try:
             truths[row] = truth_of(cell)
         except (TypeError, ValueError):
             message = f"the column '{name}' of `label` holds {str(cell).strip()!r}; expected a number, such as 0 or 1."
-            problems.append(at.grid.slip(at.start + row, message))
+            problems.append(at.grid.row_error(at.start + row, message))
     if problems:
         raise SourceError(summary(problems))
     return truths
@@ -271,7 +271,9 @@ def _mapped(blocks: Iterator[NDArray[Any]], grid: Grid) -> NDArray[Any] | None:
                 message = (
                     f"the sample is {actual[0]} {actual[1]}, in row 1 it is {kind[0]} {kind[1]}. Make them the same,"
                 )
-                raise SourceError([grid.slip(count, f"{message} or pictures so by `image_size: [height, width]`.")])
+                raise SourceError(
+                    [grid.row_error(count, f"{message} or pictures so by `image_size: [height, width]`.")]
+                )
             block.tofile(file)
             count += len(block)
         file.flush()

@@ -183,7 +183,7 @@ class Paradigm(Protocol):
         measures: Numbers that it reports besides scores; each is a column.
         as_one: The exam has a single round with one test set per domain, or one in all.
         reference: Other cases are compared with it; limits on passes, budget and gate do not apply.
-        hears_feedback: In a prequential stream `feed` yields `Told` instead of training data.
+        hears_feedback: In a prequential stream `feed` yields `FeedbackView` instead of training data.
         stateless: Its modules are reset before each sample, and get no labels.
         pictures: Charts in reports, the most informative first: "how sure", "learning", "training" (numbers that
             learners report), "stability", "costs", "matrices", and "against NAME", a metric.

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 from ianvs.base.errors import PluginError
 from ianvs.base.types import Predictions
 from ianvs.exam.paradigms.paradigm import Context, Paradigm, Session
-from ianvs.exam.scenarios.feedback_view import Told
+from ianvs.exam.scenarios.feedback_view import FeedbackView
 from ianvs.exam.scenarios.views import TestView
 
 
@@ -35,7 +35,7 @@ class System(Protocol):
 class Memory(Protocol):
     """A memory of feedback, apart from the system (module type `memory`). Optional: `reset`, `save`, `load`."""
 
-    def write(self, feedback: Told, **context: Any) -> None:
+    def write(self, feedback: FeedbackView, **context: Any) -> None:
         """Store what may help later."""
 
     def read(self, data: TestView, **context: Any) -> Any:

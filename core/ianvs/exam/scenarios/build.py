@@ -13,9 +13,9 @@ from ianvs.exam import data
 from ianvs.exam.data.dataset import Dataset
 from ianvs.exam.data.options import check_options
 from ianvs.exam.data.split import stratified_deal
-from ianvs.exam.scenarios.drawn import drawn_by, seeds_of_case
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.exam.scenarios.modifiers import Modifiers, apply_modifiers, modifiers_of
+from ianvs.exam.scenarios.per_seed_exam import drawn_by, seeds_of_case
 from ianvs.exam.scenarios.request import (
     Scenario,
     ScenarioRequest,
@@ -165,11 +165,11 @@ def _open_scenario(spec: ScenarioSpec) -> _Opened:
     if scenario is not None:
         problems = [
             ValidationError(message, spec.places.get(option, spec.place), code="invalid-scenario")
-            for option, message in scenario.slips()
+            for option, message in scenario.option_errors()
         ]
         if scenario.modifiers is not None:
-            modifiers, slips = modifiers_of(scenario.modifiers, spec.places.get("modifiers", spec.place))
-            problems += slips
+            modifiers, modifier_problems = modifiers_of(scenario.modifiers, spec.places.get("modifiers", spec.place))
+            problems += modifier_problems
     if scenario is None or problems:
         raise ConfigError(problems)
     return _Opened(spec, scenario, around, modifiers)

@@ -93,7 +93,7 @@ class TestSet:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class EvaluationBatch:
     """Samples that are predicted together, each once, and the test sets that they belong to.
 
     Attributes:
@@ -122,6 +122,7 @@ class Stream:
     shuffled: bool = True
 
 
+@former_names(sheets="evaluation_batches")
 @dataclass(frozen=True)
 class Exam:
     """Rounds and test sets.
@@ -144,25 +145,25 @@ class Exam:
     stream: Stream | None = None  # without it, a round is handed over whole
 
     @cached_property
-    def sheets(self) -> tuple[Sheet, ...]:
+    def evaluation_batches(self) -> tuple[EvaluationBatch, ...]:
         """The test sets in groups that are predicted together: those that share samples, if the task is hidden."""
         groups: dict[object, list[int]] = {}
         for j, test in enumerate(self.tests):
             alone = self.rules.task_in_testing or test.adapt is not None
             groups.setdefault(("alone", j) if alone else id(test.transform), []).append(j)
-        sheets = []
+        batches = []
         for group in groups.values():
             union, counts = np.unique(np.concatenate([self.tests[j].test for j in group]), return_counts=True)
             if len(group) == 1 or (counts == 1).all():
-                sheets += [Sheet(self.tests[j], (j,)) for j in group]
+                batches += [EvaluationBatch(self.tests[j], (j,)) for j in group]
                 continue
             tests = [self.tests[j] for j in group]
             classes = tuple(sorted({index for test in tests for index in test.classes}))
             together = replace(tests[0], name="the test sets", test=union, classes=classes)
             where = [np.searchsorted(union, test.test) for test in tests]
             rows = tuple(None if np.array_equal(positions, np.arange(len(union))) else positions for positions in where)
-            sheets.append(Sheet(together, tuple(group), rows))
-        return tuple(sorted(sheets, key=lambda sheet: sheet.tests))
+            batches.append(EvaluationBatch(together, tuple(group), rows))
+        return tuple(sorted(batches, key=lambda batch: batch.tests))
 
     def taught_before(self, test: int) -> tuple[int, ...] | None:
         """Return the class indices taught before the round of `tests[test]`; None if it belongs to no round."""

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import HiddenError
+from ianvs.base.former_names import former_module_names
 from ianvs.exam.data.parts import Column
 from ianvs.exam.scenarios.views import View, class_indices_of
+
+if not TYPE_CHECKING:
+    __getattr__ = former_module_names(__name__, Told="FeedbackView")
 
 _IN_WORDS = {
     "label": "the right answer (`.labels`)",
     "correctness": "whether an answer was right (`.correct`)",
     "score": "what an answer is worth (`.scores`)",
-    "text": "what is said of an answer (`.texts`)",
+    "text": "a text about an answer (`.texts`)",
 }
 
 
-class Told(View):
+class FeedbackView(View):
     """Feedback to a learner's own predictions in a prequential exam.
 
     One of `labels`, `correct`, `scores` and `texts` is available, as `kind` says.
@@ -40,7 +44,7 @@ class Told(View):
         episodes: NDArray[np.int64],
         delay: int = 0,
     ) -> None:
-        """columns: "x", "answers", and "told", what the feedback is."""
+        """columns: "x", "answers", and "told", which holds the feedback."""
         super().__init__(f"the feedback to {name} is not available after the call; keep what you need.", columns)
         self.kind, self.episodes, self.delay = kind, episodes, delay
         self.whole = self

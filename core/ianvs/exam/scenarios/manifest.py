@@ -157,8 +157,8 @@ def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str =
         parsed = _Manifest.model_validate(content)
     except ValidationError as error:
         errors = [(d["loc"], d["msg"]) for d in error.errors(include_url=False, include_input=False)]
-        slips = [f"`{'.'.join(map(str, place))}` {detail[0].lower()}{detail[1:]}" for place, detail in errors]
-        raise DataError(f"{source} is not a manifest: {one_line(slips, 3)}.", code="invalid-value") from None
+        mistakes = [f"`{'.'.join(map(str, place))}` {detail[0].lower()}{detail[1:]}" for place, detail in errors]
+        raise DataError(f"{source} is not a manifest: {one_line(mistakes, 3)}.", code="invalid-value") from None
     if (parsed.stream is None) != parsed.rules.boundaries:
         message = "`rules.boundaries` is false where there is a `stream`, and true where there is none"
         raise DataError(f"{source} contradicts itself: {message}.", code="conflicting-keys")

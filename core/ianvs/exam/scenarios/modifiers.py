@@ -69,15 +69,15 @@ class Modifiers(Options):
 
 def modifiers_of(value: Mapping[str, object], place: Location | None) -> tuple[Modifiers | None, list[ValidationError]]:
     """What `modifiers` says: (modifiers, []), or (None, problems at `place`)."""
-    given, slips = dict(value), []
+    given, mistakes = dict(value), []
     parts: dict[str, type[_Part]] = {"few_shot": FewShot, "label_noise": LabelNoise}
     for name, part in parts.items():
         if (setting := value.get(name)) is not None:
             whole = setting if isinstance(setting, dict) else {part.main[0]: setting}
             given[name], problems = check_options(part, whole, name, place, {})
-            slips += problems
+            mistakes += problems
     modifiers, problems = check_options(Modifiers, given, "modifiers", place, {})
-    problems += slips
+    problems += mistakes
     return None if problems else modifiers, problems
 
 

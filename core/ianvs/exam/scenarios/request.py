@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ianvs.base.errors import ConfigError, ValidationError, one_line
+from ianvs.base.former_names import former_names
 from ianvs.base.seeding import generator
 from ianvs.config.spec import DataTypeSpec, ScenarioSpec
 from ianvs.exam.data.dataset import Dataset, Positions, Samples
@@ -44,6 +45,7 @@ class ScenarioRequest:
         return data_type(self.dataset.kind, self.type_spec)
 
 
+@former_names(slips="option_errors")
 class Scenario(Options, ABC):
     """A way in which data arrive: a class whose fields are its options.
 
@@ -65,7 +67,7 @@ class Scenario(Options, ABC):
         """Return (key, number of rounds) if another option, or `using`, has an entry for each round."""
         return None
 
-    def slips(self) -> Iterator[tuple[str, str]]:
+    def option_errors(self) -> Iterator[tuple[str, str]]:
         """Find errors in the options that can be found without the data, as (option, message)."""
         return iter(())
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from ianvs.base.errors import PluginError
 from ianvs.kubeedge.calls import Estimator, during
+from ianvs.kubeedge.case_storage import take_place
 from ianvs.kubeedge.datafiles import true_labels
 from ianvs.kubeedge.outcome import Outcome, number
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.datasources import BaseDataSource
-from ianvs.kubeedge.storing import take_place
 from ianvs.store.files import write_atomic
 
 _KINDS = ("model_inference", "model_evaluation")

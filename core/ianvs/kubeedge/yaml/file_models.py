@@ -20,7 +20,7 @@ from ianvs.config.models.algorithm import (
     ParadigmSpec,
     SplitSpec,
 )
-from ianvs.config.models.base import Name, Slip, at, leaves, repeated
+from ianvs.config.models.base import ConfigProblem, Name, at, leaves, repeated
 from ianvs.config.models.samples import DatasetSpec, SourceSpec, Words
 from ianvs.config.models.section import PlacedSpec, Several, absent_is
 from ianvs.config.models.testenv import MetricSpec, TestEnvSpec
@@ -152,14 +152,14 @@ class KubeEdgeTestEnv(ExamSettings):
     name: Annotated[Name, absent_is("")] = ""
 
     @staticmethod
-    def conflicts(data: object) -> Iterator[Slip]:
+    def conflicts(data: object) -> Iterator[ConfigProblem]:
         dataset = at(data, "dataset")
         if isinstance(dataset, dict):
             for part in PARTS:
                 if not any(dataset.get(f"{part}_{ending}") for ending in ENDINGS):
                     keys = ", ".join(f"{part}_{ending}" for ending in ENDINGS[:-1])
                     message = f"the {part} data are missing: {keys} or {part}_data_info names their file."
-                    yield Slip(message, ("dataset",), code="missing-data")
+                    yield ConfigProblem(message, ("dataset",), code="missing-data")
         named = (((*path, "name"), at(metric, "name")) for path, metric in leaves(data, "metrics"))
         yield from repeated("metric", named, "Keep one.")
 

@@ -16,9 +16,9 @@ from ianvs.config.paths import Lookup
 from ianvs.config.reading import Reading
 from ianvs.config.strict_yaml import Document, read
 from ianvs.kubeedge.yaml.file_models import KubeEdgeAlgorithm, KubeEdgeTestEnv
-from ianvs.kubeedge.yaml.finding import FoundElsewhereError, KubeEdgeLookup, module_file, root_of
 from ianvs.kubeedge.yaml.forms import algorithm_form, job_form, testenv_form
 from ianvs.kubeedge.yaml.migration import migrated
+from ianvs.kubeedge.yaml.path_lookup import FoundElsewhereError, KubeEdgeLookup, module_file, root_of
 from ianvs.kubeedge.yaml.rewriting import Rewriting
 from ianvs.plugins.local_imports import imported_by
 

@@ -15,10 +15,13 @@ NEAR = 0.75  # of difflib's ratio: from here on a key is taken for a misspelt on
 
 @dataclass(frozen=True)
 class Change:
-    """What was changed. `message` says so to whoever wrote the file; `migrate` writes it beside what now stands there.
+    """A change that rewriting made.
 
-    path: of what it is about in the rewritten document. renamed: a path is about it that leads nowhere (`finding.py`);
-    a run is refused until the file is changed.
+    Attributes:
+        message: Explains it to the author of the file; `migrate` writes it beside the changed entry.
+        path: Of the changed entry in the rewritten document.
+        renamed: Whether it replaces a path that leads nowhere (`path_lookup.py`): a run is refused until the file is
+            changed.
     """
 
     message: str

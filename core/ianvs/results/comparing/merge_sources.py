@@ -10,7 +10,7 @@ from typing import Any
 
 from ianvs.base.errors import DamagedError, IanvsError, one_line
 from ianvs.base.types import TestCase
-from ianvs.exam.scenarios.drawn import CASE, SEEDS
+from ianvs.exam.scenarios.per_seed_exam import CASE, SEEDS
 from ianvs.results.comparing.sides import report_file, stored_results
 from ianvs.results.report.values import method_name
 from ianvs.results.stored import Results

@@ -9,7 +9,7 @@ import numpy as np
 
 from ianvs.base.types import CaseResult, RoundResult, ScoreMatrix, TestCase
 from ianvs.exam.metrics.metric_columns import MetricColumn
-from ianvs.results.report.gather import case_costs, case_facts, failure_facts, utc
+from ianvs.results.report.aggregate_cases import case_costs, case_facts, failure_facts, utc
 from ianvs.results.report.row_tables import to_frame
 from ianvs.results.report.values import Value, provenance_facts, slug
 from ianvs.results.stored import Results

@@ -16,7 +16,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.types import Asked, CaseResult
+from ianvs.base.types import CaseResult, PredictionKey
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.packed_replies import Replies
 from ianvs.exam.metrics.registry import find
@@ -138,7 +138,7 @@ class CaseReplies:
         """Round after round."""
         near = self._similarities() if self else {}
         for index, j, replies in self._stored_replies():
-            for samples, given, row in zip(self.tests[j], replies, near[Asked(j, index)], strict=True):
+            for samples, given, row in zip(self.tests[j], replies, near[PredictionKey(j, index)], strict=True):
                 for question, reply, value in zip(samples, given, row.tolist(), strict=False):
                     yield Reply(question, index, reply, value)
 
@@ -147,10 +147,12 @@ class CaseReplies:
         for index in range(self._rounds if self else 0):
             stored = self._cases.predictions(self._id, index)
             yield from (
-                (index, j, Replies(stored[Asked(j)].labels)) for j in range(len(self.tests)) if Asked(j) in stored
+                (index, j, Replies(stored[PredictionKey(j)].labels))
+                for j in range(len(self.tests))
+                if PredictionKey(j) in stored
             )
 
-    def _similarities(self) -> dict[Asked, NDArray[np.float64]]:
+    def _similarities(self) -> dict[PredictionKey, NDArray[np.float64]]:
         """(N, turns) of each test set after each round. They are computed once, and kept with the case."""
         if (stored := self._cases.similarities(self._id)) is not None:
             return stored
@@ -160,7 +162,7 @@ class CaseReplies:
         for index, j, replies in self._stored_replies():
             record = EvaluationRecord((), self.tests[j].truth, replies)
             metric.function(record)
-            similarities[Asked(j, index)] = record.rows[_SIMILARITY]
+            similarities[PredictionKey(j, index)] = record.rows[_SIMILARITY]
         self._cases.keep_similarities(self._id, similarities)
         return similarities
 

@@ -13,7 +13,7 @@ from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import PublishedSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import whole_of
-from ianvs.results.report.gather import RowCases
+from ianvs.results.report.aggregate_cases import RowCases
 from ianvs.results.report.leaderboard_row import COSTS, LeaderboardRow
 from ianvs.results.report.values import decimals_for, shown_number, signed_number
 from ianvs.results.stats import Agreement, Summary, compare

@@ -14,9 +14,9 @@ from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import PublishedSpec, RankSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import columns_named, whole_of
+from ianvs.results.report.aggregate_cases import gather, row_of
 from ianvs.results.report.columns import Column, Kind, agreement, make_columns, with_distinct_titles
 from ianvs.results.report.document import Note
-from ianvs.results.report.gather import gather, row_of
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow, RowKey
 from ianvs.results.report.part_columns import csv_alone, part_notes, with_part_columns
 from ianvs.results.report.ranking import (

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ianvs.base.errors import shown_path
 from ianvs.base.types import TestCase
+from ianvs.results.report.aggregate_cases import RowCases, row_of
 from ianvs.results.report.columns import Column, table_columns
 from ianvs.results.report.document import Note
-from ianvs.results.report.gather import RowCases, row_of
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.stats import summarise

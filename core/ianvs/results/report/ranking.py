@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ianvs.results.report.gather import RowCases
+from ianvs.results.report.aggregate_cases import RowCases
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
 from ianvs.results.report.values import differing_settings
 from ianvs.results.stats import Difference, OverExams, Pairs, RankInterval, Standings, over_exams, rank, standings

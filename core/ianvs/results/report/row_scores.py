@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.types import CaseResult, Curve, ScoreMatrix
-from ianvs.results.report.gather import common_name
+from ianvs.results.report.aggregate_cases import common_name
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
 from ianvs.results.report.training_curves import TrainingCurves

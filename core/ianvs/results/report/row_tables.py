@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ianvs.base.types import CaseResult
 from ianvs.exam.metrics import find
+from ianvs.results.report.aggregate_cases import case_costs, case_facts, failure_facts, shown_log
 from ianvs.results.report.columns import Column, table_columns
-from ianvs.results.report.gather import case_costs, case_facts, failure_facts, shown_log
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.values import Value, cell_text
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.types import Asked, CaseResult
+from ianvs.base.types import CaseResult, PredictionKey
 from ianvs.exam.data_types import DataType, data_type
 from ianvs.exam.metrics.label_pictures import FIRST
 from ianvs.exam.metrics.ragged import Ragged
@@ -56,13 +56,19 @@ def scene_sheet(result: CaseResult, most: int | None = None) -> SceneSheet | Non
     lines: list[tuple[str, Mapping[str, NDArray[np.uint8]]]] = []
     if record.shows == "boxes":
         predicted = [
-            {f"after {record.rounds[k - 1]}": made[Asked(j)].labels for k, made in stored.items() if Asked(j) in made}
+            {
+                f"after {record.rounds[k - 1]}": made[PredictionKey(j)].labels
+                for k, made in stored.items()
+                if PredictionKey(j) in made
+            }
             for j in range(len(truth))
         ]
         lines += list(_of_boxes(kind, record, pictures, truth, predicted, palette, used))[:most]
     names = record.tests if len(record.tests) == len(truth) else ["test"] * len(truth)
     for j, name in enumerate(names if record.shows == "label pictures" else ()):
-        extras = ((k, made[Asked(j)].extras.get(FIRST)) for k, made in stored.items() if Asked(j) in made)
+        extras = (
+            (k, made[PredictionKey(j)].extras.get(FIRST)) for k, made in stored.items() if PredictionKey(j) in made
+        )
         predictions = {f"after {record.rounds[k - 1]}": first[0] for k, first in extras if first is not None}
         if predictions and len(lines) != most:
             cells = {"input": _photo(pictures[j][0])}

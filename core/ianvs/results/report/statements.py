@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ianvs.results.report.gather import RowCases
+from ianvs.results.report.aggregate_cases import RowCases
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.ranking import ExamSignificance
 from ianvs.results.report.values import shown_hyperparameters

@@ -9,7 +9,7 @@ from typing import Any
 from ianvs.base.types import TestCase
 from ianvs.config.spec import AlgorithmSpec, GenerationSpec, MetricSpec, TestEnvSpec
 from ianvs.exam.scenarios import Exam, open_exam
-from ianvs.exam.scenarios.drawn import with_seed
+from ianvs.exam.scenarios.per_seed_exam import with_seed
 from ianvs.plugins.authors_files import imports_from
 from ianvs.processes.interpreters.lock import lock_of
 from ianvs.running.loop import Phase

@@ -14,7 +14,7 @@ from ianvs.base.package import find_gguf
 from ianvs.base.secrets import is_secret
 from ianvs.config.paths import neighbour
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
-from ianvs.exam.data.contents import SETTLED_NS
+from ianvs.exam.data.content_digests import SETTLED_NS
 from ianvs.exam.data.fingerprint import digest_of, read_memo, write_memo
 
 # "org/model", "resnet50.a1_in1k" and "torch.optim.SGD" are names of something else.

@@ -16,7 +16,7 @@ from ianvs.exam import data
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
 from ianvs.exam.metrics.registry import metric_header
-from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
+from ianvs.exam.scenarios.per_seed_exam import seeds_of_case, with_seed
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.case_conditions import alternatives, fits
 from ianvs.running.planning.cases import SEARCHED, PerSeedExam, PlannedAlgorithm, repetition_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ianvs.base.errors import ConfigError, ValidationError
 from ianvs.config.spec import AlgorithmSpec, JobSpec, TestEnvSpec
-from ianvs.exam.data.named import named_source
+from ianvs.exam.data.named_sources import named_source
 from ianvs.plugins.source import authors_sources
 from ianvs.processes.sandbox import Sandbox
 from ianvs.running.planning.identity import plugin_files_of, source_home

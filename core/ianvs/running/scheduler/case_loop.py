@@ -13,7 +13,7 @@ from ianvs.config.spec import JobSpec, LimitsSpec, ResourcesSpec
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine, Event, Files, Task
 from ianvs.running.planning.case_request import ANSWERED, RUN_CASE, TRAINED, UNANSWERED, UNWRITABLE, CaseRequest
 from ianvs.running.planning.plan import Plan, PlannedCase
-from ianvs.running.scheduler.killed import oom_kills, signal_name, why_killed
+from ianvs.running.scheduler.kill_reason import oom_kills, signal_name, why_killed
 from ianvs.running.scheduler.scorer import Scorer
 from ianvs.running.scheduler.slots import Sharing, Slot, Slots
 from ianvs.store import QUEUE_SECONDS, CaseStore, CodeStore, ExamStore, JobStore, Study

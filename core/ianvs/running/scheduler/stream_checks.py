@@ -10,7 +10,7 @@ from ianvs.running.scheduler.checks import Preflight
 _TOLD = {
     "correctness": "whether an answer was right",
     "score": "what an answer is worth",
-    "text": "in words what is said of an answer",
+    "text": "a text about an answer",
 }
 
 _ADD = "Add `prequential: true` to the testenv."

@@ -3,7 +3,7 @@
 case.py               from the request to complete predictions
 resume_check.py       which predictions are missing; scores complete ones
 scorer_process.py     the process that scores the cases of a run
-failing.py            what is stored of an exception, or of too much memory
+case_failure.py            what is stored of an exception, or of too much memory
 exams.py              builds an exam from its data, once for all its cases
 contract_case.py      a case that another contract runs by itself
 

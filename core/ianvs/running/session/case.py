@@ -22,10 +22,10 @@ from ianvs.processes.interpreters.wire import RemoteError, error_text
 from ianvs.processes.sandbox import missing_sandbox
 from ianvs.running.loop import Case, Interrupted, Model, Phase, run_rounds
 from ianvs.running.planning.case_request import ANSWERED, TRAINED, CaseRequest
+from ianvs.running.session.case_failure import failing, memory_meter
 from ianvs.running.session.case_learner import CaseLearner
 from ianvs.running.session.contract_case import run_contract_case
 from ianvs.running.session.examination import Examination
-from ianvs.running.session.failing import failing, memory_meter
 from ianvs.running.session.feed import DataFeed
 from ianvs.running.session.gate import HeldOutGate
 from ianvs.running.session.known_replies import Replies

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
-from ianvs.base.types import Asked, Predictions
+from ianvs.base.types import PredictionKey, Predictions
 from ianvs.config.spec import TestEnvSpec
 from ianvs.exam.data.parts import Part, columns_of
 from ianvs.exam.data_types import data_type
@@ -83,15 +83,20 @@ class Examination:
         model: Model,
         taught: int,
         samples: int | None = None,
-    ) -> dict[Asked, Predictions]:
-        """Answers to all sheets of the exam after round `taught`; within a stream, after so many `samples`, a second
-        object's. model: what the learner is now, as it was saved.
+    ) -> dict[PredictionKey, Predictions]:
+        """Return the predictions for all evaluation batches after round `taught`.
 
-        An exam that asks ahead leaves out the test sets of rounds that the model was taught.
+        Within a stream, `samples` have arrived and a second object predicts. An exam with `test_sets` "future" leaves
+        out the test sets of rounds that the model was taught.
+
+        Args:
+            model: The learner as it was saved.
+            taught: Rounds taught.
+            samples: Training samples so far, within a stream.
         """
         only_future = self._exam.rules.test_sets == "future"
-        chosen = [j for j in range(len(self._exam.sheets)) if not (only_future and j < taught)]
-        tests = {j: self._exam.sheets[j].union for j in chosen}
+        chosen = [j for j in range(len(self._exam.evaluation_batches)) if not (only_future and j < taught)]
+        tests = {j: self._exam.evaluation_batches[j].union for j in chosen}
         parts = {j: (Part(self._exam.dataset.test, test.test, test.transform),) for j, test in tests.items()}
         labels = self._call_plan(parts, f"{taught} {samples}")
         steps: list[tuple[Question | None, _CallPlan]] = [(None, labels)]
@@ -100,13 +105,13 @@ class Examination:
         calls = [call for _, arranged in steps for _, call in arranged]
         with self._learner.examined(model, apart=samples is not None):
             answers = iter(list(self._answers(calls, model, taught, when=f"{taught} {samples}")))
-        results: dict[Asked, Predictions] = {}
+        results: dict[PredictionKey, Predictions] = {}
         for question, arranged in steps:
             for which, call in arranged:
                 answer = next(answers)
                 if question is None:
                     for j, part, rows in zip(which, call.parts, _rows(call), strict=True):
-                        results[Asked(j, samples)] = self._stored(part, answer, rows)
+                        results[PredictionKey(j, samples)] = self._stored(part, answer, rows)
                     continue
                 values = _split(call, answer.labels)
                 for number, j in enumerate(which):
@@ -114,8 +119,8 @@ class Examination:
                     if question.fits:
                         fitted = call.parts[2 * number]
                         about = replace(about, fitted=next(values), labels=fitted.samples.y[fitted.positions])
-                    extras = {**results[Asked(j)].extras, **question.stored_answers(next(values), about)}
-                    results[Asked(j)] = replace(results[Asked(j)], extras=extras)
+                    extras = {**results[PredictionKey(j)].extras, **question.stored_answers(next(values), about)}
+                    results[PredictionKey(j)] = replace(results[PredictionKey(j)], extras=extras)
         return results
 
     def held_out(self, model: Model, index: int) -> EvaluationRecord:
@@ -160,12 +165,12 @@ class Examination:
         with self._learner.examined(model, apart=True):
             return [answer.labels for answer in self._answers(questions, model, taught, timed=False, is_trial=True)]
 
-    def constant_predictions_warning(self, predictions: Mapping[Asked, Predictions], taught: int) -> str:
+    def constant_predictions_warning(self, predictions: Mapping[PredictionKey, Predictions], taught: int) -> str:
         """Return a warning if all predictions are one class although round `taught` has several; else ""."""
         if not predictions or self._kind.name != "classification" or len(self._exam.rounds[taught - 1].classes) < 2:
             return ""
-        sheets = self._exam.sheets
-        labels = [np.unique(p.labels) for key, p in predictions.items() if len(sheets[key.test].union.classes) > 1]
+        batches = self._exam.evaluation_batches
+        labels = [np.unique(p.labels) for key, p in predictions.items() if len(batches[key.test].union.classes) > 1]
         if not self._exam.rules.task_in_testing and labels:
             labels = [np.unique(np.concatenate(labels))]
         if not labels or any(len(answers) != 1 or answers[0] < 0 for answers in labels):
@@ -183,7 +188,7 @@ class Examination:
         self, parts: Mapping[int, tuple[Part, ...]], when: str, question: Question | None = None
     ) -> _CallPlan:
         """Return (test sets, call): one call for all if the task is hidden, else one each. parts: by test set."""
-        tests = [sheet.union for sheet in self._exam.sheets]
+        tests = [batch.union for batch in self._exam.evaluation_batches]
         adapted = {j: tests[j] for j in parts if tests[j].adapt is not None and question is None}
         alone = [j for j in parts if j in adapted or self._exam.rules.task_in_testing]
         mixed = tuple(j for j in parts if j not in alone)
@@ -223,13 +228,13 @@ class Examination:
         """Evaluations that are skipped because the learner may lack the method, and why."""
         return self._learner.state.skipped_evaluations
 
-    def _probe_parts(self, question: Question, sheets: Sequence[int]) -> dict[int, Part]:
+    def _probe_parts(self, question: Question, batches: Sequence[int]) -> dict[int, Part]:
         """Return, by test set j, the training samples that are predicted with it."""
-        if len(self._exam.sheets) != len(self._exam.rounds) or not self._kind.probes:
+        if len(self._exam.evaluation_batches) != len(self._exam.rounds) or not self._kind.probes:
             raise PluginError(
                 f"`{question.name}: true` needs one test set of classes for each round.", code="unfit-exam"
             )
-        parts = {j: self._feed.probe_part(j + 1) for j in sheets}
+        parts = {j: self._feed.probe_part(j + 1) for j in batches}
         return {j: replace(part, positions=part.positions[:_MAX_PROBE_SAMPLES]) for j, part in parts.items()}
 
     def _order(self, parts: Sequence[Part], when: str) -> NDArray[np.int64]:
@@ -351,7 +356,7 @@ def _split(call: _Call, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
 def _secret(exam: Exam) -> str:
     """Return a digest of the true labels, hidden from the learner; it determines the order of samples."""
     sha = hashlib.blake2b(digest_size=16)
-    for test in (sheet.union for sheet in exam.sheets):
+    for test in (batch.union for batch in exam.evaluation_batches):
         labels = np.asarray(exam.dataset.test.y[test.test[: 4096 if exam.dataset.test.y.ndim == 1 else _TRY_SAMPLES]])
         sha.update(repr(labels.tolist()).encode() if labels.dtype == object else np.ascontiguousarray(labels).tobytes())
         sha.update(np.ascontiguousarray(test.test).tobytes())

@@ -55,7 +55,7 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Va
     data.find_data_warnings(exam.dataset, cache)
     if store.damaged_file(request.exam_id, thoroughly=True) is not None:
         kind, samples = data_type(exam.dataset.kind, request.testenv.dataset.data_type), exam.dataset.test
-        sheet_of = {j: number for number, sheet in enumerate(exam.sheets) for j in sheet.tests}
+        batch_of = {j: number for number, batch in enumerate(exam.evaluation_batches) for j in batch.tests}
         record = ExamRecord(
             dataset=exam.dataset.name,
             kind=exam.dataset.kind,
@@ -68,14 +68,14 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Va
             test_earlier=tuple(exam.taught_before(j) for j in range(len(exam.tests))),
             notes=tuple(exam.dataset.notes),
             shape=tuple(int(length) for length in exam.dataset.train.x.shape[1:]),
-            batches=tuple(sheet_of[j] for j in range(len(exam.tests))),
+            batches=tuple(batch_of[j] for j in range(len(exam.tests))),
             shows=kind.shows,
         )
-        tests = [sheet.union for sheet in exam.sheets]
+        tests = [batch.union for batch in exam.evaluation_batches]
         truth = [kind.truth(samples, test.test) for test in tests]
         shown = [kind.shown(Part(samples, test.test, test.transform)) for test in tests]
         pictures = [picture for picture in shown if picture is not None]
-        rows = {j: rows for sheet in exam.sheets for j, rows in zip(sheet.tests, sheet.rows, strict=False)}
+        rows = {j: rows for batch in exam.evaluation_batches for j, rows in zip(batch.tests, batch.rows, strict=False)}
         columns = [_columns(samples, test.test) for test in tests]
         store.write(request.exam_id, record, truth, manifest(exam), pictures, rows, columns)
     return []

@@ -20,7 +20,7 @@ from ianvs.exam.data.listing import column
 from ianvs.exam.data.parts import Column, Part, as_served, column_in_memory, columns_of
 from ianvs.exam.data_types import DataType
 from ianvs.exam.scenarios.exam import Exam
-from ianvs.exam.scenarios.feedback_view import Told
+from ianvs.exam.scenarios.feedback_view import FeedbackView
 from ianvs.exam.scenarios.views import TrainView
 from ianvs.running.session.feed import Chunk, DataFeed, joined
 from ianvs.running.session.stream_journal import Journal
@@ -47,7 +47,7 @@ class RevealedChunk:
     """A chunk with revealed labels or other feedback. classes: of its labels."""
 
     number: int
-    view: TrainView | Told
+    view: TrainView | FeedbackView
     classes: tuple[int, ...]
 
 
@@ -283,7 +283,7 @@ class PrequentialServer:
             "told": column_in_memory(copy.deepcopy(feedback[rows])),
         }
         episodes = np.asarray(self._starts[chunk] + rows, np.int64)
-        heard = Told(columns, kind=kind, name=view.name, episodes=episodes, delay=self._spec.delay)
+        heard = FeedbackView(columns, kind=kind, name=view.name, episodes=episodes, delay=self._spec.delay)
         return RevealedChunk(piece.number, heard, piece.classes if kind == "label" else ())
 
     def _feedback_on(self, chunk: int, labels: NDArray[Any], answers: Any) -> NDArray[Any]:

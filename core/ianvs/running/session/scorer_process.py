@@ -12,7 +12,7 @@ import numpy as np
 from ianvs.processes.engines.engine import Reporter
 from ianvs.processes.engines.forked import log_to
 from ianvs.running.planning.case_request import SCORED, SCORER_ADDRESS, SCORER_OUTPUT, UNANSWERED, CaseRequest
-from ianvs.running.session.failing import failing, memory_meter
+from ianvs.running.session.case_failure import failing, memory_meter
 from ianvs.running.session.resume_check import needs_evaluation, score_evaluated
 from ianvs.store import CaseStore
 from ianvs.store.files import write_note

@@ -20,7 +20,7 @@ from ianvs.exam.data.parts import as_served
 from ianvs.exam.data_types import DataType
 from ianvs.exam.paradigms.paradigm import Module, Paradigm
 from ianvs.exam.scenarios.exam import Exam, Rules
-from ianvs.exam.scenarios.feedback_view import Told
+from ianvs.exam.scenarios.feedback_view import FeedbackView
 from ianvs.exam.scenarios.views import TrainView
 from ianvs.plugins.signature import Late
 from ianvs.running.planning.case_request import CaseRequest
@@ -103,7 +103,7 @@ class Source(Protocol):
 class _ServedData:
     """A view of training data, with the context for the learner."""
 
-    view: TrainView | Told
+    view: TrainView | FeedbackView
     seed: (
         int | None
     )  # of the global generators, with the purpose "global"; None: not seeded, and passes are not counted
@@ -280,7 +280,7 @@ class CaseSession:
 
     def _served_data_of(self, argument: object) -> _ServedData | None:
         """Return the served data of an argument, if it is a view of training data or a part of one."""
-        if not isinstance(argument, TrainView | Told) or id(argument.whole) not in self._fed:
+        if not isinstance(argument, TrainView | FeedbackView) or id(argument.whole) not in self._fed:
             return None
         fed = self._fed[id(argument.whole)]
         if argument is argument.whole or (classes := argument.classes) is None:

@@ -12,7 +12,7 @@ from ianvs.base.types import RoundResult
 from ianvs.exam.data.fingerprint import read_memo, write_memo
 from ianvs.running.loop import Model, Phase, PredictionsByTest
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.planning.kept_models import mb_text, models_text
+from ianvs.running.planning.model_storage import mb_text, models_text
 from ianvs.running.session.measure import saved_bytes
 from ianvs.running.session.plugin_folder import restore_plugin_folder, store_plugin_folder
 from ianvs.running.session.reporting import RoundReporter

@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ianvs.base.errors import ExamRuleError, PluginError
-from ianvs.base.types import Asked, Predictions
+from ianvs.base.types import PredictionKey, Predictions
 from ianvs.config.spec import PrequentialSpec
 from ianvs.exam.data.parts import Part
 from ianvs.exam.data_types import data_type
@@ -57,7 +57,7 @@ class CaseTrainingSource:
         self._reference = learner.facts.reference and not learner.facts.stateless  # no rules on rounds and passes
         self.saw_past_rounds = False
         self.step = self.samples = 0
-        self.evaluated: dict[Asked, Predictions] = {}
+        self.evaluated: dict[PredictionKey, Predictions] = {}
         self.evaluation_times: list[tuple[int, int, int]] = []
         self.curves: dict[str, list[tuple[float, float]]] = {}
         spec = request.testenv.prequential

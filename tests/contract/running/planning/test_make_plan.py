@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ianvs
-from ianvs.base.types import Asked, Failure, Predictions, RoundResult
+from ianvs.base.types import Failure, PredictionKey, Predictions, RoundResult
 from ianvs.config import load_job
 from ianvs.config.spec import JobSpec
 from ianvs.running.inspector import Inspector
@@ -59,7 +59,9 @@ def keep(plan: Plan, planned: PlannedCase, rounds: int = 5, *, ends: bool = True
     store.begin(planned.case, planned.algorithm.identity_of(planned.case))
     for index in range(rounds + 1):
         with store.new_round(case_id, index) as folder:
-            folder.write_evaluated(RoundResult(index, f"round {index}"), {Asked(0): Predictions(np.array([index]))})
+            folder.write_evaluated(
+                RoundResult(index, f"round {index}"), {PredictionKey(0): Predictions(np.array([index]))}
+            )
     for _, key in plan.scores_of(planned.algorithm) if scores else ():
         store.write_score(case_id, key, score_record([[0.5]] * (rounds + 1)))
     if ends:

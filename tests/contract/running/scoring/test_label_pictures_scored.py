@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ianvs
-from ianvs.base.types import Asked
+from ianvs.base.types import PredictionKey
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.data.parts import Part
 from ianvs.exam.metrics.label_pictures import EVERY, FIRST, PackedPictures
@@ -185,17 +185,17 @@ def test_what_is_stored_is_counts_and_pictures_the_first_ones_at_hand(tmp_path):
     rows = naive(written)
     for k in range(4):
         stored = store.predictions(case.case.id, k)
-        assert set(stored) == {Asked(0), Asked(1), Asked(2)}
+        assert set(stored) == {PredictionKey(0), PredictionKey(1), PredictionKey(2)}
         for j in range(3):
             said, truth = rows[k][j]
-            counts = stored[Asked(j)].labels
+            counts = stored[PredictionKey(j)].labels
             assert counts.shape == (7, 8)
             assert counts.dtype == np.int64
             assert counts.sum() == sum(t is not None for t in truth.ravel())
-            assert set(stored[Asked(j)].extras) == {FIRST, EVERY}
-            every = np.asarray(PackedPictures(stored[Asked(j)].extras[EVERY]))
+            assert set(stored[PredictionKey(j)].extras) == {FIRST, EVERY}
+            every = np.asarray(PackedPictures(stored[PredictionKey(j)].extras[EVERY]))
             assert [None if i == 255 else UNION[i] for i in every.ravel().tolist()] == said.ravel().tolist()
-            shown = stored[Asked(j)].extras[FIRST]
+            shown = stored[PredictionKey(j)].extras[FIRST]
             assert (shown.dtype, shown.shape) == (np.uint8, (min(3, len(said)), 6, 5))
             named = [None if i == 255 else UNION[i] for i in shown.ravel().tolist()]
             assert named == said[:3].ravel().tolist()

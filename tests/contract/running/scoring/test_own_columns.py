@@ -10,7 +10,7 @@ import pytest
 
 import ianvs
 from ianvs.base.errors import ConfigError
-from ianvs.base.types import Asked
+from ianvs.base.types import PredictionKey
 from ianvs.store import CaseStore, ExamStore
 from tests.edits import edited
 from tests.errors import recorded
@@ -54,7 +54,8 @@ def test_the_example_scores_by_its_column(example: Path) -> None:
         truth, columns = exams.truth(exam_id), exams.columns(exam_id, 2)
         answers = store.predictions(result.case.id, 2)
         costs = [
-            (columns[j]["cost"] * (np.asarray(answers[Asked(j)].labels) != truth[j])).mean() for j in range(len(truth))
+            (columns[j]["cost"] * (np.asarray(answers[PredictionKey(j)].labels) != truth[j])).mean()
+            for j in range(len(truth))
         ]
         assert result.metrics["cost_of_errors"] == pytest.approx(np.mean(costs))
         assert min(costs) > 0

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import ianvs
-from ianvs.base.types import Asked
+from ianvs.base.types import PredictionKey
 from ianvs.store import CaseStore, ExamStore, Study
 from tests.contract.running.search.searched_job import searched_job, taught
 from tests.edits import edited
@@ -65,7 +65,7 @@ def test_a_trial_is_worth_what_it_answered_on_the_first_rounds(folder: Path) -> 
     for trial in study.trials:
         for rung, value in trial.values.items():
             answers = cases.predictions(ids[trial.drawn["noise"]], rung)
-            right = [np.mean(answers[Asked(j)].labels == truth[j]) for j in range(rung)]
+            right = [np.mean(answers[PredictionKey(j)].labels == truth[j]) for j in range(rung)]
             assert value == pytest.approx(np.mean(right))
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ianvs
-from ianvs.base.types import Asked
+from ianvs.base.types import PredictionKey
 from ianvs.exam.data.conversation_forms import Forms
 from ianvs.exam.data.conversations import conversation_of, samples_of
 from ianvs.exam.data.parts import Part, columns_of
@@ -118,7 +118,7 @@ def test_an_answer_that_is_too_long_is_cut_with_a_note(tmp_path):
     known = 'self.known.get(text, "?")'
     plugin.write_text(edited(plugin.read_text(), known, f'{known} + "é" * {LONGEST_ANSWER}'))
     case = case_of(path)
-    stored = CaseStore(tmp_path / "ws").predictions(case.case.id, 2)[Asked(0)]
+    stored = CaseStore(tmp_path / "ws").predictions(case.case.id, 2)[PredictionKey(0)]
     assert {len(reply) for turns in Replies(stored.labels) for reply in turns} == {LONGEST_ANSWER}
     assert case.rounds[2].cut_answers == 6
     [warning] = case.warnings

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ianvs.base.kept_pictures import Picture, Pictures
+from ianvs.base.lazy_images import Picture, Pictures
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
 from ianvs.exam.data.conversation_forms import Form

@@ -14,7 +14,7 @@ from PIL import Image
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
 from ianvs.exam.data.decode import decode_picture
-from ianvs.exam.data.returned import store_returned
+from ianvs.exam.data.normalize_user_data import store_returned
 from tests.errors import errors_of
 from tests.unit.exam.data.pictures import write_index, write_picture
 from tests.unit.exam.data.test_label_pictures import write_png_of_16_bits

@@ -14,7 +14,7 @@ import pytest
 
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
-from ianvs.exam.data.contents import contents
+from ianvs.exam.data.content_digests import contents
 from tests.edits import edited
 from tests.unit.exam.data.pictures import two_classes, write_picture
 

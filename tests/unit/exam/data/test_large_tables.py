@@ -187,7 +187,7 @@ def test_of_conversations_too_the_fingerprint_is_kept(record, tmp_path, monkeypa
     monkeypatch.setattr(large_tables, "WORTH_CACHING", 0)
     assert data.checked(spec, cache).problems == []
     with monkeypatch.context() as patch:
-        patch.setattr("ianvs.exam.data.doors.read_records", lambda path: pytest.fail("it was parsed again"))
+        patch.setattr("ianvs.exam.data.file_formats.read_records", lambda path: pytest.fail("it was parsed again"))
         assert data.checked(spec, cache).problems == []
         assert data.fingerprint(spec, cache) == fingerprint
     assert len(data.load(spec, cache).train) == 5
@@ -239,7 +239,7 @@ def test_questions_and_answers_are_parsed_once(tmp_path, monkeypatch):
     fresh = data.load(spec, tmp_path / "one")
     monkeypatch.setattr(large_tables, "WORTH_CACHING", 0)
     assert data.checked(spec, cache).problems == []
-    monkeypatch.setattr("ianvs.exam.data.doors.read_records", lambda path: pytest.fail("it was parsed again"))
+    monkeypatch.setattr("ianvs.exam.data.file_formats.read_records", lambda path: pytest.fail("it was parsed again"))
     kept = data.load(spec, cache)
     same(kept, fresh)
     assert kept.train.x.tolist() == said

@@ -11,7 +11,7 @@ from PIL import Image
 from ianvs.config import strict_yaml
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
-from ianvs.exam.data.returned import store_returned
+from ianvs.exam.data.normalize_user_data import store_returned
 from tests.errors import errors_of, recorded
 from tests.unit.exam.data.pictures import write_index, write_picture
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ianvs.base.errors import DamagedError, PluginError
-from ianvs.base.types import Asked, Predictions, RoundResult, ScoreMatrix, TestCase
+from ianvs.base.types import PredictionKey, Predictions, RoundResult, ScoreMatrix, TestCase
 from ianvs.config.spec import DatasetSpec, MetricSpec, TestEnvSpec
 from ianvs.exam.metrics.registry import resolve
 from ianvs.running.planning.case_request import CaseRequest
@@ -61,7 +61,7 @@ def exam(workspace: Path, truth: tuple[list[int], ...] = TRUTH, **rules: object)
 def case(
     workspace: Path,
     said: tuple[Mapping[int, list[int]], ...] = SAID,
-    between: Mapping[int, Mapping[Asked, list[int]]] | None = None,
+    between: Mapping[int, Mapping[PredictionKey, list[int]]] | None = None,
     **extras: list[int],
 ) -> None:
     """between: by round, what was answered within it, of a stream. extras: what else is said of each sample."""
@@ -69,7 +69,7 @@ def case(
     store.begin(CASE, {"exam_id": "e1"})
     for index, answers in enumerate(said):
         within = (between or {}).get(index, {})
-        asked = {**{Asked(j): labels for j, labels in answers.items()}, **within}
+        asked = {**{PredictionKey(j): labels for j, labels in answers.items()}, **within}
         when = (*sorted({(one.samples or 0, index, index - 1) for one in within}), (index * 100, index, index))
         with store.new_round(CASE.id, index) as folder:
             folder.write_evaluated(
@@ -248,7 +248,16 @@ def test_an_authors_metric_of_which_there_is_none_is_told(workspace: Path) -> No
 
 def test_examinations_within_a_round_stand_beside_the_rounds(tmp_path: Path) -> None:
     exam(tmp_path)
-    case(tmp_path, between={2: {Asked(0, 120): [0, 0, 1, 1], Asked(1, 120): [2, 0, 0, 0], Asked(1, 160): [2, 2, 3, 0]}})
+    case(
+        tmp_path,
+        between={
+            2: {
+                PredictionKey(0, 120): [0, 0, 1, 1],
+                PredictionKey(1, 120): [2, 0, 0, 0],
+                PredictionKey(1, 160): [2, 2, 3, 0],
+            }
+        },
+    )
     [found] = score(tmp_path, "accuracy")
     assert found.values.tolist() == ACCURACY
     assert found.between.keys() == {120, 160}

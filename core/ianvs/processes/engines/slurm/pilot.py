@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Event, Task, Workload
 from ianvs.processes.engines.local import LocalEngine
-from ianvs.processes.engines.slurm.pilot_door import connect_to_supervisor
+from ianvs.processes.engines.slurm.pilot_server import connect_to_supervisor
 
 LOCK = "lock"  # held by the supervisor while it runs
 _PATIENCE = 30.0  # seconds to connect to the supervisor

@@ -25,7 +25,7 @@ from ianvs.base.errors import IanvsError
 from ianvs.config.spec import ResourcesSpec
 from ianvs.processes.engines.engine import Engine, Event, Mailbox, Task, Workload, python_command
 from ianvs.processes.engines.slurm.pilot import LOCK, Cancel, Hello, Leave, Orders, is_locked
-from ianvs.processes.engines.slurm.pilot_door import PilotListener
+from ianvs.processes.engines.slurm.pilot_server import PilotListener
 from ianvs.processes.engines.slurm.slurm_commands import NEVER, Job, sbatch, sbatch_arguments, scancel, squeue
 
 _FOLDER = ".slurm"  # below the workspace

@@ -24,7 +24,7 @@ from ianvs.config.spec import DatasetSpec, ModuleSpec
 from ianvs.exam.data.fingerprint import digest_of
 from ianvs.exam.data.label_cells import split_labels
 from ianvs.exam.data.listing import SourceError
-from ianvs.exam.data.returned import store_returned
+from ianvs.exam.data.normalize_user_data import store_returned
 from ianvs.exam.data.typed_labels import ReadLabels, label_reader
 from ianvs.plugins.loader import cause, load
 from ianvs.plugins.signature import Parameters, constructor_parameters, misnamed

@@ -12,7 +12,7 @@ import pytest
 import ianvs
 from ianvs.config.spec import ScenarioSpec
 from ianvs.exam.data.parts import Part
-from ianvs.exam.scenarios.drawn import drawn_by, seeds_of_case
+from ianvs.exam.scenarios.per_seed_exam import drawn_by, seeds_of_case
 from ianvs.store import CaseStore, ExamStore
 from tests.edits import edited
 from tests.errors import errors_of, printed

@@ -16,7 +16,7 @@ from ianvs.exam.data.arrays import COLUMNS, plain_array
 from ianvs.exam.data.cells import CellError, classes_of
 from ianvs.exam.data.conversations import holds_conversations
 from ianvs.exam.data.decode import mask_array, rgb_of
-from ianvs.exam.data.doors import doors
+from ianvs.exam.data.file_formats import all_formats
 from ianvs.exam.data.grids import LABEL_COLUMNS, SAMPLE_COLUMNS, Grid, chosen_column, domain_column, label_column
 from ianvs.exam.data.records import Records
 from ianvs.exam.data.sources import PARTS, shared_out
@@ -75,7 +75,7 @@ def _parts(returned: object, owner: str, spec: DatasetSpec) -> Mapping[str, obje
     names = (*PARTS, "classes")
     share = spec.test_share is not None
     if isinstance(returned, Mapping) and not (share and "train" not in returned):
-        splits = (door.splits(returned) for door in doors() if door.splits is not None)
+        splits = (file_format.splits(returned) for file_format in all_formats() if file_format.splits is not None)
         given: Mapping[str, object] = next((split for split in splits if split is not None), returned)
     elif share and not isinstance(returned, tuple) and not hasattr(returned, "test"):
         given = {"train": returned}
@@ -126,7 +126,11 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
     else:
         given = {"x": value}
     x = given.pop("x")
-    tables = (door.given(x, part, spec) for door in doors() if door.given is not None) if not given else ()
+    tables = (
+        (file_format.given(x, part, spec) for file_format in all_formats() if file_format.given is not None)
+        if not given
+        else ()
+    )
     if (table := next(filter(None, tables), None)) is not None:
         _store(table[0], folder, part, DatasetSpec(), read)
         return table[1]

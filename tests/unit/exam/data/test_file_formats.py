@@ -13,7 +13,7 @@ from ianvs.config.spec import DatasetSpec, DataTypeSpec, SourceSpec
 from ianvs.exam import data
 from ianvs.exam.data.listing import SourceError
 from ianvs.exam.data.load_listing import check_listed, load_listed, warnings_of
-from ianvs.exam.data.returned import store_returned
+from ianvs.exam.data.normalize_user_data import store_returned
 from ianvs.exam.data.sources import read_parts
 from tests.errors import errors_of, located, recorded
 
@@ -45,7 +45,7 @@ def text_table(label):
 
 
 def save(folder, form, labels):
-    """The same samples and labels by one of the doors; the file."""
+    """The same samples and labels in one of the formats; the file."""
     x = np.arange(ROWS, dtype=np.float32)[:, None] + 0.5
     path = folder / f"t.{form}"
     if form == "csv":
@@ -414,7 +414,7 @@ def test_a_zip_of_something_else_is_refused(names, code, tmp_path):
     assert refusal(spec_of(path, path)) == [(code, "t.zip")]
 
 
-def test_what_no_door_reads_is_told_with_the_way_out(tmp_path):
+def test_an_unknown_format_is_told_with_the_way_out(tmp_path):
     (tmp_path / "t.mat").write_bytes(b"")
     with pytest.raises(SourceError) as caught:
         read_parts(spec_of(tmp_path / "t.mat", tmp_path / "t.mat"))

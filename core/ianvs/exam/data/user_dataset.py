@@ -1,7 +1,7 @@
 """Datasets of a user's file: a function that returns the samples.
 
-It is called once, in a process of its own (author_call.py). What it returned is kept in the cache until its source, its
-options or something that it read is another one.
+It is called once, in a separate process (user_dataset_process.py). The samples are cached until the function's source,
+its options or a file that it read changes.
 """
 
 import json
@@ -16,7 +16,6 @@ import numpy as np
 from ianvs.base.errors import Location, ValidationError, shown_path
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import COLUMNS, Layout, arrays_listing, require_aligned, tokens
-from ianvs.exam.data.author_call import SHAPING, Answer, Made, file_signature
 from ianvs.exam.data.cache import entry, is_whole
 from ianvs.exam.data.conversations import read_conversations
 from ianvs.exam.data.domains import assign_domains
@@ -24,11 +23,12 @@ from ianvs.exam.data.fingerprint import digest_of, listing_digest, read_memo, se
 from ianvs.exam.data.grids import TEXT_COLUMN, records_grid
 from ianvs.exam.data.index import files_listing
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names
+from ianvs.exam.data.normalize_user_data import CONVERSATIONS, LABELS, TENSORS, stored_columns
 from ianvs.exam.data.records import Records
-from ianvs.exam.data.returned import CONVERSATIONS, LABELS, TENSORS, stored_columns
 from ianvs.exam.data.sources import PARTS, domain_names, select
 from ianvs.exam.data.tables import table_listing
 from ianvs.exam.data.typed_labels import type_facts, type_name
+from ianvs.exam.data.user_dataset_process import SHAPING, Answer, Made, file_signature
 from ianvs.plugins.source import source_of
 from ianvs.processes.isolated import IsolatedCallError, ask_isolated
 
@@ -110,7 +110,9 @@ def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: flo
     folder.mkdir()
     calling = f"calling {name}() of {shown_path(url)}"
     try:
-        answer: Answer = ask_isolated("ianvs.exam.data.author_call:call_function", (spec, folder.resolve()), seconds)
+        answer: Answer = ask_isolated(
+            "ianvs.exam.data.user_dataset_process:call_function", (spec, folder.resolve()), seconds
+        )
         if answer["made"] is None:
             raise SourceError(
                 ValidationError(

@@ -16,7 +16,7 @@ from ianvs.base.errors import DataError, Location
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam import data
 from ianvs.exam.data.fingerprint import read_memo
-from ianvs.exam.data.returned import store_returned
+from ianvs.exam.data.normalize_user_data import store_returned
 from ianvs.processes.isolated import ask_isolated
 from tests.edits import edited
 from tests.errors import Found, errors_of, recorded
@@ -325,7 +325,7 @@ def test_an_error_of_the_function_is_told_with_its_line(tmp_path):
 
 @pytest.mark.slow
 def test_a_function_that_ends_its_process_or_never_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["ianvs.exam.data.authored"], "ask_isolated", ask_isolated)
+    monkeypatch.setattr(sys.modules["ianvs.exam.data.user_dataset"], "ask_isolated", ask_isolated)
     assert refusals(tmp_path, "import os\n\ndef mine():\n    os._exit(3)\n") == [("failed-plugin", "testenv.yaml:2:9")]
     errors = refusals(tmp_path, "def mine():\n    while True: pass\n", seconds=3)
     assert errors == [("failed-plugin", "testenv.yaml:2:9")]
@@ -333,7 +333,7 @@ def test_a_function_that_ends_its_process_or_never_ends(tmp_path, monkeypatch):
 
 
 def test_it_runs_in_another_process_and_may_print_and_import_what_lies_beside_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["ianvs.exam.data.authored"], "ask_isolated", ask_isolated)
+    monkeypatch.setattr(sys.modules["ianvs.exam.data.user_dataset"], "ask_isolated", ask_isolated)
     written(tmp_path, "import os\nLABEL = str(os.getpid())\n", "beside.py")
     source = """
         from beside import LABEL
