@@ -7,8 +7,8 @@ from ianvs.base.errors import one_line
 from ianvs.config.spec import RankSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import whole_of
+from ianvs.results.report.aggregate_cases import RowCases
 from ianvs.results.report.document import Note
-from ianvs.results.report.gather import RowCases
 
 FEW = 4
 """So many numbers of one score are columns of every report; more are columns of all_rank.csv alone."""
