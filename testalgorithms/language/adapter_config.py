@@ -17,7 +17,7 @@ MAMBAS = ("mamba", "mamba2", "falcon_mamba", "falcon_h1", "nemotron_h")
 
 
 def adapter_config(network: Any, options: ModelOptions) -> Any:
-    """The configuration that `peft` makes an adapter of, for this network."""
+    """Return the configuration that `peft` makes an adapter of, for this network."""
     from peft import LoraConfig
 
     modules = options.targets
@@ -40,7 +40,7 @@ def adapter_config(network: Any, options: ModelOptions) -> Any:
 
 
 def adapted(network: Any, options: ModelOptions) -> Any:
-    """The network with a new adapter. Raises PluginError where peft can't make it."""
+    """Return the network with a new adapter. Raises PluginError where peft can't make it."""
     from peft import get_peft_model
 
     require_targets(network, options)
@@ -61,7 +61,7 @@ def refused_by_peft(options: ModelOptions) -> Iterator[None]:
 
 
 def coverage(network: Any) -> tuple[int, int]:
-    """(weights that an adapter changes, all weights of the base model)."""
+    """Return (weights that an adapter changes, all weights of the base model)."""
     from peft.tuners.lora import LoraLayer, ParamWrapper
 
     under: dict[int, int] = {}
@@ -111,7 +111,7 @@ def _is_named(name: str, end: str) -> bool:
 
 
 def _stacked(network: Any) -> list[str]:
-    """Weights of several experts in one tensor, which no linear layer holds."""
+    """Return weights of several experts in one tensor, which no linear layer holds."""
     return [name for name, weight in network.named_parameters() if weight.ndim == 3 and ".experts." in name]
 
 
@@ -126,7 +126,7 @@ def _parameters(network: Any, options: ModelOptions) -> list[str] | None:
 
 
 def _excluded(network: Any, options: ModelOptions) -> str | None:
-    """A pattern of modules that get no adapter: what sees, and what peft refuses among all linear layers."""
+    """Return a pattern of modules that get no adapter: what sees, and what peft refuses among all linear layers."""
     if any(is_tower(name) for name, _ in network.named_parameters()):
         return SEEING  # the language part alone
     mamba = getattr(network.config, "model_type", None) in MAMBAS and options.targets == ALL_LINEAR

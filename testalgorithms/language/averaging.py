@@ -10,7 +10,8 @@ from ianvs.base.errors import PluginError, require_known
 
 
 def dynamic_ratio(moved: float, gradient: float, changed: float) -> float:
-    """(1 + |g_t|) / (|theta_t - theta*_{t-1}| |g_t - g_{t-1}|), L1 norms (arXiv 2410.10868, the formula for beta_t).
+    """Return (1 + |g_t|) / (|theta_t - theta*_{t-1}| |g_t - g_{t-1}|), L1 norms (arXiv 2410.10868, the formula for
+    beta_t).
 
     It minimises the loss of plasticity plus that of stability, with the second derivative taken from two successive
     gradients. Infinite where nothing moved or the gradient stayed the same.

@@ -49,7 +49,9 @@ class Batch:
         return self.tokens.flatten()[self.before + 1]
 
     def of_learnt(self, logits: Tensor) -> Tensor:
-        """(N, V) float32: the rows of (B, L or K, V) logits that predict `targets`, each from the tokens before it."""
+        """Return (N, V) float32: the rows of (B, L or K, V) logits that predict `targets`, each from the tokens before
+        it.
+        """
         whole = logits.shape[1] == self.tokens.shape[1]  # K is less: the last token has nothing to predict
         return logits.flatten(0, 1)[self.before if whole else self.within].float()
 
@@ -106,7 +108,7 @@ def grouped_by_length(lengths: Sequence[int], batch_size: int, draw: torch.Gener
 
 
 def split_by_tokens(conversations: Sequence[Encoded], tokens: int) -> Iterator[list[Encoded]]:
-    """The conversations in their order, in batches of at most `tokens` with their padding, of one at least."""
+    """Yield the conversations in their order, in batches of at most `tokens` with their padding, of one at least."""
     part: list[Encoded] = []
     for conversation in conversations:
         longest = max(map(len, [*part, conversation]))
@@ -132,5 +134,5 @@ class RoundOfTalk:
         return len(self.encoded)
 
     def generator(self, purpose: str) -> torch.Generator:
-        """The random stream of this seed, this round and `purpose`."""
+        """Return the random stream of this seed, this round and `purpose`."""
         return torch_generator(self.seed, self.round, purpose)

@@ -93,7 +93,7 @@ class ChatTemplate:
         self.pad = int(tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.stops[0])
 
     def learnable(self, conversation: Conversation) -> list[tuple[Conversation, Encoded]]:
-        """The conversation with its tokens; several, a turn each, where the template rewrites earlier turns."""
+        """Return the conversation with its tokens; several, a turn each, where the template rewrites earlier turns."""
         if not conversation.user:
             return [(conversation, self._of_text(conversation))]
         if (layout := self._layout(conversation)) is not None:
@@ -127,19 +127,19 @@ class ChatTemplate:
         return [*before.tokens, *self._ids(text[len(done.text) :], conversation.pictures[len(before.pictures) :])]
 
     def text(self, tokens: Sequence[int]) -> str:
-        """A generated reply as text, up to its first end mark."""
+        """Return a generated reply as text, up to its first end mark."""
         ended = next((i for i, token in enumerate(tokens) if token in self.stops), len(tokens))
         return self._decoded(tokens[:ended])
 
     def ended(self, tokens: Sequence[int]) -> list[int]:
-        """A generated reply with its first end mark, without what fills its row up to the length of others."""
+        """Return a generated reply with its first end mark, without what fills its row up to the length of others."""
         last = next((i for i, token in enumerate(tokens, start=1) if token in self.stops), len(tokens))
         return list(tokens[:last])
 
     # How a conversation is laid out.
 
     def _layout(self, conversation: Conversation) -> _Layout | None:
-        """The rendered conversation with its replies; None where a turn is not as it was before it went on."""
+        """Return the rendered conversation with its replies; None where a turn is not as it was before it went on."""
         turns = len(conversation.replies)
         if self._marks_replies:
             text, spans = self._marked(conversation.messages(turns))
@@ -159,7 +159,7 @@ class ChatTemplate:
         return _Layout(whole, bounds)
 
     def _of_turn(self, conversation: Conversation) -> _Layout:
-        """The last reply after the prompt that asks for it, with what the template puts behind a reply."""
+        """Return the last reply after the prompt that asks for it, with what the template puts behind a reply."""
         turn, replies = len(conversation.replies) - 1, conversation.replies
         prompt = self._render(conversation.messages(turn + 1, replies[:turn]), True)
         whole = self._render(conversation.messages(turn + 1), False)
@@ -174,7 +174,7 @@ class ChatTemplate:
         return _Layout(whole, [(len(prompt), len(whole))])
 
     def _wants_parts(self) -> bool:
-        """Whether the template of a model that sees takes lists of parts, with a mark for each image."""
+        """Return whether the template of a model that sees takes lists of parts, with a mark for each image."""
         if self.sight is None:
             return False
         self._in_parts = True
@@ -184,7 +184,7 @@ class ChatTemplate:
             return False
 
     def _is_steady(self, settings: dict[str, Any]) -> bool:
-        """Whether with these settings what was said stays as it is when the conversation goes on."""
+        """Return whether with these settings what was said stays as it is when the conversation goes on."""
         before, self._settings = self._settings, settings
         try:
             return self._layout(Conversation(("a", "b"), ("c", "d"))) is not None
@@ -192,7 +192,7 @@ class ChatTemplate:
             self._settings = before
 
     def _of_text(self, conversation: Conversation) -> Encoded:
-        """A plain text as it is, from the mark on that the template's texts begin with."""
+        """Return a plain text as it is, from the mark on that the template's texts begin with."""
         ids = [*self._ids("".join(conversation.replies)), self.stops[0]]
         start = self._start()
         return Encoded((*start, *ids), (False,) * len(start) + (True,) * len(ids))
@@ -223,7 +223,7 @@ class ChatTemplate:
         return self._with_pictures(tokens, learnt, conversation.pictures)
 
     def _with_pictures(self, tokens: list[int], learnt: list[bool], pictures: Sequence[Any]) -> Encoded:
-        """The first images, as many as have tokens. Raises PluginError where there are not so many."""
+        """Return the first images, as many as have tokens. Raises PluginError where there are not so many."""
         spans = () if self.sight is None else self.sight.spans(tokens, pictures)
         if len(spans) > len(pictures) or any(any(learnt[start:end]) for start, end in spans):
             raise PluginError(
@@ -242,7 +242,7 @@ class ChatTemplate:
         return rendered
 
     def _marked(self, messages: list[dict[str, Any]]) -> tuple[str, list[tuple[int, int]]]:
-        """The rendered conversation, and where its template says that the assistant speaks."""
+        """Return the rendered conversation, and where its template says that the assistant speaks."""
         from transformers.utils.chat_template_utils import render_jinja_template
 
         special = self.tokenizer.special_tokens_map
@@ -268,7 +268,7 @@ class ChatTemplate:
         return messages
 
     def _start(self) -> list[int]:
-        """The mark at the beginning of a text, of a tokenizer that has one and puts it there."""
+        """Return the mark at the beginning of a text, of a tokenizer that has one and puts it there."""
         mark = self.tokenizer.bos_token_id
         return [mark] if mark is not None and self.tokenizer("a")["input_ids"][:1] == [mark] else []
 
@@ -281,7 +281,7 @@ class ChatTemplate:
         return text.strip()
 
     def _shown(self, text: str, pictures: Sequence[Any]) -> str:
-        """The text with the tokens of an image in the place of each mark, as far as there are images."""
+        """Return the text with the tokens of an image in the place of each mark, as far as there are images."""
         if self.sight is None or self.sight.mark not in text:
             return text
         first, *others = text.split(self.sight.mark)
@@ -317,7 +317,7 @@ class ChatTemplate:
         return list(encoding.ids), placed
 
     def _spoken(self, ids: list[int], reply: str) -> int:
-        """How many of a reply's tokens are learnt: up to its end mark; all, if the template has none."""
+        """Return how many of a reply's tokens are learnt: up to its end mark; all, if the template has none."""
         marks = [i for i, token in enumerate(ids) if token in self.stops]
         whole = next((i for i in marks if self._decoded(ids[:i]) == reply.strip()), None) if marks[1:] else None
         return (marks[-1] if whole is None else whole) + 1 if marks else len(ids)
@@ -337,7 +337,7 @@ class ChatTemplate:
 
 
 def _shared(first: Sequence[Any], second: Sequence[Any]) -> int:
-    """How many items two sequences begin with in common."""
+    """Return how many items two sequences begin with in common."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((i for i, (item, other) in pairs if item != other), min(len(first), len(second)))
 

@@ -32,7 +32,7 @@ class Conversation:
         return replace(self, user=self.user[: turn + 1], replies=self.replies[: turn + 1], unlearnt=others)
 
     def messages(self, turns: int, replies: Sequence[str] | None = None) -> list[dict[str, str]]:
-        """The first `turns` user turns with the replies between them (and after them, if there are as many)."""
+        """Return the first `turns` user turns with the replies between them (and after them, if there are as many)."""
         given = self.replies if replies is None else replies
         messages = [] if self.system is None else [{"role": "system", "content": self.system}]
         for turn in range(turns):
@@ -43,7 +43,7 @@ class Conversation:
 
 
 def conversations_of(x: Sequence[Any], y: Sequence[Any] | None = None) -> list[Conversation]:
-    """Samples as the benchmark hands them: x[i] = {"system": text or None, "user": [...]}, y[i] = [reply, ...].
+    """Return samples as the benchmark hands them: x[i] = {"system": text or None, "user": [...]}, y[i] = [reply, ...].
 
     "unlearnt" in x[i] lists turns whose replies are not to be learnt, "pictures" those of its marks.
     """
@@ -65,7 +65,7 @@ def _pictures_of(pictures: Any) -> tuple[Picture, ...]:
 
 
 def texts_of(conversations: Sequence[Conversation]) -> list[str]:
-    """All that is said in them."""
+    """Return all that is said in them."""
     return [text for c in conversations for text in (c.system or "", *c.user, *c.replies)]
 
 
@@ -85,7 +85,9 @@ class Encoded:
         return len(self.tokens)
 
     def cut(self, length: int) -> Encoded:
-        """The first `length` tokens. Where that is within an image, those before it, and nothing is to be learnt."""
+        """Return the first `length` tokens. Where that is within an image, those before it, and nothing is to be
+        learnt.
+        """
         whole = sum(end <= length for _, end in self.spans)
         if whole < len(self.spans) and self.spans[whole][0] < length:
             length = self.spans[whole][0]

@@ -68,14 +68,15 @@ class ConversationMemory:
 
 
 def _apart(conversation: Conversation) -> Conversation:
-    """The same, whose images don't keep what else the round brought in memory."""
+    """Return the same, whose images don't keep what else the round brought in memory."""
     return replace(
         conversation, pictures=tuple(Picture.from_value(picture).apart() for picture in conversation.pictures)
     )
 
 
 def memory_gradient(learner: LanguageLearner, conversations: Sequence[Encoded]) -> Tensor:
-    """(P,) the gradient of the mean loss over all learnt tokens of `conversations`; `.grad` of weights is left alone.
+    """Return (P,) the gradient of the mean loss over all learnt tokens of `conversations`; `.grad` of weights is left
+    alone.
 
     However many conversations there are, no more tokens are computed at a time than a batch may have.
     """

@@ -50,7 +50,8 @@ class MoELoraLinear(Linear):
 
 
 def with_experts(config: LoraConfig, experts: int) -> LoraConfig:
-    """The same adapter with MoELoRA in every linear layer that it targets; also what `PeftModel.from_pretrained` needs.
+    """Return the same adapter with MoELoRA in every linear layer that it targets; also what `PeftModel.from_pretrained`
+    needs.
 
     Uses peft's way for layer types of one's own, https://huggingface.co/docs/peft/developer_guides/custom_models.
     """

@@ -89,7 +89,7 @@ def _column(task: str) -> str:
 
 
 def _task_of(file: str) -> str:
-    """The name in a yaml file of a task; its other values may have tags of lm-eval, which are left alone."""
+    """Return the name in a yaml file of a task; its other values may have tags of lm-eval, which are left alone."""
     path = Path(file).expanduser()
     if not path.is_file():
         relative = "" if path.is_absolute() else " A relative path counts from where ianvs was started."

@@ -54,7 +54,7 @@ class Replying:
         return (self.stop_strings,) if isinstance(self.stop_strings, str) else tuple(self.stop_strings)
 
     def until_stop(self, text: str) -> str:
-        """The part of a reply before the first of `stop_strings`."""
+        """Return the part of a reply before the first of `stop_strings`."""
         ends = [at for stop in self.stops if (at := text.find(stop)) >= 0]
         return text[: min(ends)].strip() if ends else text
 

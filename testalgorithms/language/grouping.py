@@ -50,13 +50,13 @@ class _Vectors:
         self.members = [frozenset(group) for group in groups]
 
     def vectors_of(self, strings: Sequence[str]) -> Any:
-        """(len(strings), words), sparse."""
+        """Return (len(strings), words), sparse."""
         from scipy.sparse import csr_array
 
         return csr_array(self.vectorizer.transform(strings))
 
     def cosines(self, strings: Sequence[str]) -> NDArray[Any]:
-        """(len(strings), groups) mean cosines of each string with the strings of each group."""
+        """Return (len(strings), groups) mean cosines of each string with the strings of each group."""
         vectors = self.vectors_of(strings)
         sums = vectors @ self.sums.T
         missing = 1.0 - vectors.multiply(vectors).sum(axis=1)  # of a string's cosine with itself
@@ -84,7 +84,7 @@ class _Pairs:
         self.groups = [self._counted(list(group)) for group in groups]
 
     def cosines(self, strings: Sequence[str]) -> NDArray[Any]:
-        """(len(strings), groups) mean cosines of each string with the strings of each group."""
+        """Return (len(strings), groups) mean cosines of each string with the strings of each group."""
         cosines = np.empty((len(strings), len(self.groups)))
         for number, group in enumerate(self.groups):
             step = max(1, _BLOCK // len(group.texts))
@@ -107,7 +107,7 @@ class _Counted(NamedTuple):
 
 
 def _cosines(new: _Counted, old: _Counted) -> NDArray[Any]:
-    """(len(new), len(old)) cosines. Strings of stop words alone are alike only if they are equal."""
+    """Return (len(new), len(old)) cosines. Strings of stop words alone are alike only if they are equal."""
     alone = (log(3 / 2) + 1) ** 2  # squared weight of a word that one of the two has
     lengths = []
     for counted, other in ((new, old), (old, new)):
@@ -143,7 +143,7 @@ class Codebook:
         self.groups = [list(group) for group in groups]
 
     def match(self, instructions: Sequence[str]) -> tuple[int | None, float]:
-        """(the nearest group, how near); None if there is no group."""
+        """Return (the nearest group, how near); None if there is no group."""
         new = list(dict.fromkeys(instructions))
         if not self.groups:
             return None, 0.0
@@ -156,7 +156,7 @@ class Codebook:
         return best, float(near[best])
 
     def assign(self, instructions: Sequence[str]) -> tuple[int, bool]:
-        """(group for a round's instructions, whether it was there before); new strings are added to it."""
+        """Return (group for a round's instructions, whether it was there before); new strings are added to it."""
         group, near = self.match(instructions)
         fits = group is not None and near >= self.threshold - ROUNDING
         if group is None or not fits:
@@ -167,7 +167,7 @@ class Codebook:
         return group, fits
 
     def route(self, instructions: Sequence[str], *, together: bool = False) -> list[int]:
-        """The group that answers each; in testing some weights have to, however far they are.
+        """Return the group that answers each; in testing some weights have to, however far they are.
 
         Args:
             instructions: One of each conversation.

@@ -140,7 +140,7 @@ class LanguageLearner(Steps):
     # What a method may override, beside the steps of `Steps`.
 
     def loss(self, batch: Batch) -> Tensor:
-        """The scalar that a step goes down; by itself, the mean over learnt tokens of -log p."""
+        """Return the scalar that a step goes down; by itself, the mean over learnt tokens of -log p."""
         return cross_entropy(self.logits(batch), batch.targets)
 
     # What the benchmark calls.
@@ -272,7 +272,7 @@ class LanguageLearner(Steps):
         return self.general.measures
 
     def measured(self, *, device: str = "cpu", seed: int = 0) -> dict[str, float]:
-        """Scores of `general_tasks` with the present weights; a tiny model that was not trained yet has none."""
+        """Return scores of `general_tasks` with the present weights; a tiny model that was not trained yet has none."""
         if not self.measures or (not self._built and self.options.tiny):
             return {}
         self._ready([], device, seed)
@@ -309,7 +309,9 @@ class LanguageLearner(Steps):
         return "; ".join(filter(None, (under, self.lengths.remark)))
 
     def held_out_loss(self) -> float | None:
-        """The mean of -log p over what the assistant says in the round's held-out conversations; None without any."""
+        """Return the mean of -log p over what the assistant says in the round's held-out conversations; None without
+        any.
+        """
         if not self._held_out:
             return None
         most = self.descent.batch_size * self.max_length
@@ -362,7 +364,7 @@ class LanguageLearner(Steps):
                 weight.copy_(values[name])
 
     def logits(self, batch: Batch, weights: Mapping[str, Tensor] | None = None) -> Tensor:
-        """(N, V) float32 scores of the next token where it is learnt, aligned with `batch.targets`.
+        """Return (N, V) float32 scores of the next token where it is learnt, aligned with `batch.targets`.
 
         weights: those of another model of the same kind, in evaluation mode and without a gradient.
         """

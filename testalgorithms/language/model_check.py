@@ -75,7 +75,7 @@ def _of_file(options: ModelOptions) -> ModelOptions:
 
 @lru_cache(maxsize=2)
 def _outline(options: ModelOptions) -> Any:
-    """The network without its weights, whose files were seen to hold all of them."""
+    """Return the network without its weights, whose files were seen to hold all of them."""
     if place_of(options.base_model).gguf is None:
         return load_pretrained(options, device_map="meta")[0]
     config = config_of(options)
@@ -92,7 +92,8 @@ def _probe(options: ModelOptions, batch: int) -> None:
 
 @lru_cache(maxsize=2)
 def _copy(options: ModelOptions) -> Any:
-    """A network of this kind with random weights, of a few layers where all would be many; None: of a kind that sees.
+    """Return a network of this kind with random weights, of a few layers where all would be many; None: of a kind that
+    sees.
 
     It shows how weights are used, which is the same whatever they are.
     """

@@ -27,7 +27,7 @@ class ModelPlace:
         return {} if self.gguf is None else {"gguf_file": self.gguf}
 
     def is_here(self, revision: str | None) -> bool:
-        """Whether the model's description is in its folder, or in the Hugging Face cache."""
+        """Return whether the model's description is in its folder, or in the Hugging Face cache."""
         if self.adapter is not None:
             return place_of(self.adapter).is_here(None)
         if self.local:
@@ -81,7 +81,8 @@ def place_of(base_model: str) -> ModelPlace:
 
 
 def _below(folder: Path) -> str:
-    """The model that an adapter was made for; a relative path counts from the working directory, then from beside it.
+    """Return the model that an adapter was made for; a relative path counts from the working directory, then from
+    beside it.
 
     Raises:
         PluginError: The adapter does not name it, or lacks its weights.

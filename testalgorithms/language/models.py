@@ -37,7 +37,7 @@ SEEN = "seen.pt"  # beside an adapter: what was tuned of tower and projector
 
 
 def build_model(options: ModelOptions, texts: Iterable[str], tokenizer: Any = None) -> tuple[Any, Any]:
-    """(network, tokenizer), ready to be tuned; first weights are drawn by torch's generator.
+    """Return (network, tokenizer), ready to be tuned; first weights are drawn by torch's generator.
 
     texts: for the tokenizer of a tiny model, unless there is one already.
     """
@@ -55,7 +55,7 @@ def tiny(options: ModelOptions, tokenizer: Any) -> Any:
 
 
 def made_ready(network: Any, options: ModelOptions) -> Any:
-    """A network in 4 bits that adapters can be put into, with norms in 32 bits; another one as it is."""
+    """Return a network in 4 bits that adapters can be put into, with norms in 32 bits; another one as it is."""
     if options.quantize == "none":
         return network
     from peft import prepare_model_for_kbit_training
@@ -76,7 +76,7 @@ def save_model(network: Any, tokenizer: Any, options: ModelOptions, folder: Path
 
 
 def load_model(options: ModelOptions, folder: Path) -> tuple[Any, Any]:
-    """(network, tokenizer) as `save_model` has written them."""
+    """Return (network, tokenizer) as `save_model` has written them."""
     from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerFast
 
     network: Any
@@ -95,7 +95,7 @@ def load_model(options: ModelOptions, folder: Path) -> tuple[Any, Any]:
 
 
 def to_tune(network: Any, options: ModelOptions, folder: Path | None = None) -> Any:
-    """A base model with what is tuned of it. folder: that of the adapter, without which there is a new one."""
+    """Return a base model with what is tuned of it. folder: that of the adapter, without which there is a new one."""
     try:
         if options.attention is not None:
             network.set_attn_implementation(options.attention)
@@ -119,7 +119,7 @@ def to_tune(network: Any, options: ModelOptions, folder: Path | None = None) -> 
 
 
 def remark_of_adapter(network: Any) -> str:
-    """How many weights an adapter changes, in words."""
+    """Return how many weights an adapter changes, in words."""
     under, whole = coverage(network)
     return f"{under:,} of {whole:,} weights are under an adapter".replace(",", " ")
 
@@ -148,7 +148,7 @@ def load_tokenizer(options: ModelOptions, texts: Iterable[str]) -> Any:
 
 
 def sight_of(options: ModelOptions, tokenizer: Any) -> Sight | None:
-    """How the model sees; None for one that does not, and for one that is not on this machine yet."""
+    """Return how the model sees; None for one that does not, and for one that is not on this machine yet."""
     if options.base_model in TINY_VISION:
         with torch.device("meta"):
             return Sight(tiny(options, tokenizer).config, tiny_processor(), tokenizer)
@@ -168,7 +168,7 @@ def sight_of(options: ModelOptions, tokenizer: Any) -> Sight | None:
 
 
 def _plain(network: Any) -> Any:
-    """The base model as it was before adapters were put into it; the network that has them is not changed."""
+    """Return the base model as it was before adapters were put into it; the network that has them is not changed."""
     base = network.get_base_model()
     plain = type(base)(base.config)
     weights = {name: tensor for name, tensor in base.state_dict().items() if "lora_" not in name}

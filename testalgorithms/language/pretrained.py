@@ -21,7 +21,8 @@ _SHOWN = 4  # of the names of weights that are missing
 
 
 def load_pretrained(options: ModelOptions, **given: Any) -> tuple[Any, Any]:
-    """The network and its tokenizer, from a folder, a GGUF file or the Hugging Face cache; from the hub by `download`.
+    """Return the network and its tokenizer, from a folder, a GGUF file or the Hugging Face cache; from the hub by
+    `download`.
 
     Where `base_model` is the folder of an adapter, it is merged into the model that it was made for.
 
@@ -92,7 +93,7 @@ def loading(options: ModelOptions) -> dict[str, Any]:
 
 
 def config_of(options: ModelOptions) -> Any:
-    """The configuration of the base model; of an adapter, that of the model below it."""
+    """Return the configuration of the base model; of an adapter, that of the model below it."""
     from transformers import AutoConfig
 
     place = place_of(options.base_model)
@@ -103,7 +104,7 @@ def config_of(options: ModelOptions) -> Any:
 
 
 def model_class(config: Any) -> Any:
-    """The class of transformers that loads a model with this configuration.
+    """Return the class of transformers that loads a model with this configuration.
 
     Raises:
         PluginError: It sees in a way that is not known here, or hears.
@@ -157,7 +158,7 @@ def _tokenizer(name: str, **given: Any) -> Any:
 
 
 def template_of_processor(name: str, given: dict[str, Any]) -> str | None:
-    """The chat template beside a processor of images, where earlier releases of transformers wrote it."""
+    """Return the chat template beside a processor of images, where earlier releases of transformers wrote it."""
     from transformers.utils.hub import cached_file
 
     where = {key: value for key, value in given.items() if key in ("revision", "local_files_only")}
@@ -166,13 +167,13 @@ def template_of_processor(name: str, given: dict[str, Any]) -> str | None:
 
 
 def _own_tokenizer(options: ModelOptions) -> Any:
-    """The tokenizer in the folder of an adapter; None where there is none."""
+    """Return the tokenizer in the folder of an adapter; None where there is none."""
     is_there = (Path(place_of(options.base_model).name) / "tokenizer_config.json").is_file()
     return _read(options) if is_there else None
 
 
 def _merged(network: Any, options: ModelOptions) -> Any:
-    """The network with the adapter in the folder `base_model` in its weights."""
+    """Return the network with the adapter in the folder `base_model` in its weights."""
     from peft import PeftModel
 
     with readable(options), warnings.catch_warnings(record=True) as caught:

@@ -107,14 +107,16 @@ def _differ(first: Tensor, second: Tensor, near: float = NEAR) -> bool:
 
 
 def _prompt(network: Any, length: int, offset: int) -> Tensor:
-    """(1, length) tokens of any vocabulary, none of them the first few, which are marks."""
+    """Return (1, length) tokens of any vocabulary, none of them the first few, which are marks."""
     device = next(network.parameters()).device
     size = network.get_input_embeddings().num_embeddings
     return (torch.arange(length, device=device)[None] * 7 + 11 + offset) % max(1, size - 8) + min(8, size - 1)
 
 
 def _next(network: Any, tokens: Tensor, seen: Tensor) -> Tensor:
-    """(B, V) scores of the token after each row, as `generate` calls the network: positions count without padding."""
+    """Return (B, V) scores of the token after each row, as `generate` calls the network: positions count without
+    padding.
+    """
     from transformers import GenerationConfig
 
     settings = GenerationConfig(  # type: ignore[no-untyped-call]

@@ -76,7 +76,7 @@ def require_servable(
 
 
 def sees_pictures(options: ModelOptions) -> bool:
-    """Whether the base model does; no for one that is not on this machine yet."""
+    """Return whether the base model does; no for one that is not on this machine yet."""
     is_there = not options.tiny and place_of(options.base_model).is_here(options.revision)
     return is_there and config_of(options).model_type in KINDS
 
@@ -89,7 +89,7 @@ def _is_served(name: str, server: Mapping[str, str]) -> bool:
 
 
 def adapter_of(network: Any, options: ModelOptions) -> Adapter:
-    """The adapter in `network`, as a server reads it."""
+    """Return the adapter in `network`, as a server reads it."""
     from peft import get_peft_model_state_dict
     from peft.tuners.lora import LoraLayer
     from safetensors.torch import save

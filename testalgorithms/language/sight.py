@@ -50,7 +50,7 @@ class Sight:
         self._prepared: dict[str, dict[str, Tensor]] = {}
 
     def count(self, picture: Picture) -> int:
-        """How many of `token` an image is."""
+        """Return how many of `token` an image is."""
         vision = self.config.vision_config
         patches: int = (vision.image_size // vision.patch_size) ** 2
         return patches + (self.config.vision_feature_select_strategy == "full")
@@ -195,7 +195,7 @@ def tiny_processor() -> Any:
 
 
 def tiny_seeing_model(tokenizer: Any, width: int, layers: int, heads: int) -> Any:
-    """An untrained LLaVA: a tower of CLIP (width 64, 2 layers, 4 x 4 patches), a projector, `tiny_model`.
+    """Return an untrained LLaVA: a tower of CLIP (width 64, 2 layers, 4 x 4 patches), a projector, `tiny_model`.
 
     Matrices and embeddings behind the tower are drawn with a deviation of 1 / sqrt(width), positions of patches with
     .6, about as large as what is in a patch: with CLIP's and Llama's .02, meant for nets that are many times as wide,
@@ -231,12 +231,12 @@ def tiny_seeing_model(tokenizer: Any, width: int, layers: int, heads: int) -> An
 
 
 def is_projector(name: str) -> bool:
-    """Whether a weight of that name is one of a projector, and of no adapter in it."""
+    """Return whether a weight of that name is one of a projector, and of no adapter in it."""
     return _PROJECTOR.search(name) is not None and "lora_" not in name
 
 
 def is_tower(name: str) -> bool:
-    """Whether a weight of that name is one of a tower, and of no adapter in it."""
+    """Return whether a weight of that name is one of a tower, and of no adapter in it."""
     return _TOWER.search(name) is not None and _PROJECTOR.search(name) is None and "lora_" not in name
 
 
@@ -248,7 +248,7 @@ def set_tuned(network: Any, *, projector: bool, vision: bool) -> None:
 
 
 def beside_adapter(network: Any, *, projector: bool, vision: bool) -> dict[str, Tensor]:
-    """Weights that may have learnt and are not the adapter's."""
+    """Return weights that may have learnt and are not the adapter's."""
     weights = network.state_dict().items()
     return {n: p for n, p in weights if (projector and is_projector(n)) or (vision and is_tower(n))}
 

@@ -39,7 +39,7 @@ class PairBatch:
         return self.replies[self.learnt]
 
     def of_learnt(self, logits: Tensor) -> Tensor:
-        """(N, V) float32: the rows of (R, L, V) logits that predict `targets`."""
+        """Return (N, V) float32: the rows of (R, L, V) logits that predict `targets`."""
         return logits[self.learnt].float()
 
 
@@ -49,7 +49,7 @@ def with_end(tokens: Sequence[int], end: int | None) -> tuple[int, ...]:
 
 
 def pairs(conversations: Sequence[Encoded], pad: int, end: int | None, device: torch.device) -> PairBatch:
-    """A batch of the replies in these conversations.
+    """Return a batch of the replies in these conversations.
 
     Args:
         conversations: Each with something learnt after its first token.
@@ -67,7 +67,7 @@ def pairs(conversations: Sequence[Encoded], pad: int, end: int | None, device: t
 
 
 def _rows(conversation: Encoded, end: int | None) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """(what comes before a reply, the reply) of each; the first token has nothing before it."""
+    """Return (what comes before a reply, the reply) of each; the first token has nothing before it."""
     rows = []
     places = [at for at, learnt in enumerate(conversation.learnt) if learnt and at]
     for _, run in groupby(enumerate(places), key=lambda item: item[1] - item[0]):

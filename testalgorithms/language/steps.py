@@ -13,7 +13,7 @@ class Steps:
         """Called before the first step of a round."""
 
     def extend(self, conversations: list[Encoded]) -> list[Encoded]:
-        """The conversations of a batch, from those that the round's order brings."""
+        """Return the conversations of a batch, from those that the round's order brings."""
         return conversations
 
     def before_step(self) -> None:

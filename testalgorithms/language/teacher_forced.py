@@ -34,7 +34,7 @@ def teacher_forced(
 def of_whole(
     network: Any, template: ChatTemplate, conversations: Sequence[Conversation], window: int | None
 ) -> list[list[float]]:
-    """The same of whole conversations, also where the template has each turn learnt by itself."""
+    """Return the same of whole conversations, also where the template has each turn learnt by itself."""
     parts = [[encoded for _, encoded in template.learnable(conversation)] for conversation in conversations]
     by_part = [teacher_forced(network, part, window, template.sight) for part in parts]
     return [[sum(numbers) for numbers in zip(*sums, strict=True)] for sums in by_part]
@@ -42,7 +42,7 @@ def of_whole(
 
 @torch.no_grad()
 def mean_surprise(network: Any, logits: Callable[[Any], Tensor], batches: Iterable[Any]) -> float:
-    """The mean of -log p over the learnt tokens of batches; the network stays in the mode in which it is."""
+    """Return the mean of -log p over the learnt tokens of batches; the network stays in the mode in which it is."""
     training, total, tokens = network.training, 0.0, 0
     network.eval()
     for batch in batches:

@@ -12,7 +12,7 @@ TEMPLATE = (
 
 
 def tiny_tokenizer(texts: Iterable[str], vocabulary: int, marks: Sequence[str] = ()) -> Any:
-    """A byte-level BPE tokenizer with at most `vocabulary` tokens, merged from `texts`; it can spell any text.
+    """Return a byte-level BPE tokenizer with at most `vocabulary` tokens, merged from `texts`; it can spell any text.
 
     marks: what is a token by itself wherever it stands, besides those of its template.
     """
@@ -42,7 +42,9 @@ def tiny_tokenizer(texts: Iterable[str], vocabulary: int, marks: Sequence[str] =
 
 
 def tiny_model(tokenizer: Any, width: int, layers: int, heads: int) -> Any:
-    """An untrained decoder of the Llama architecture (Touvron et al. 2023), its weights drawn by torch's generator."""
+    """Return an untrained decoder of the Llama architecture (Touvron et al. 2023), its weights drawn by torch's
+    generator.
+    """
     from transformers import LlamaForCausalLM
 
     return LlamaForCausalLM(tiny_config(tokenizer, width, layers, heads))

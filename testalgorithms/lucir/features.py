@@ -33,7 +33,7 @@ class OpenBlock(nn.Module):
 
 
 def without_last_relu(body: nn.Sequential) -> nn.Sequential:
-    """The same modules; the ReLU that its features come from, or that of the last residual block, is left out.
+    """Return the same modules; the ReLU that its features come from, or that of the last residual block, is left out.
 
     A body that ends otherwise, such as a transformer or one of timm or Hugging Face, stays as it is.
     """

@@ -100,7 +100,8 @@ def old_domain_losses(
 
 
 def class_weights(counts: Tensor, offset: float = 1.1) -> Tensor:
-    """(C,) float64 weights 1 / ln(offset + p_c), p_c = (n_c + 1) / sum (n + 1), and 0 for the last class, "ignore".
+    """Return (C,) float64 weights 1 / ln(offset + p_c), p_c = (n_c + 1) / sum (n + 1), and 0 for the last class,
+    "ignore".
 
     After Paszke et al. 2016 (ENet), as MDIL-SS has it: rare classes weigh up to 10.5 with offset 1.1,
     the authors' choice for training with a decoder.

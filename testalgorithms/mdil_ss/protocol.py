@@ -55,7 +55,7 @@ def trainable_groups(network: ErfNet, domain: int, lr_shared: float, lr_new: flo
 
 
 def frozen_copy(network: ErfNet, *, training: bool = False) -> ErfNet:
-    """The teacher: the network as it is now, without gradients, in evaluation mode.
+    """Return the teacher: the network as it is now, without gradients, in evaluation mode.
 
     training=True leaves its dropout and its batch statistics on, as the authors' code does in the third step.
     """

@@ -13,7 +13,7 @@ BORDERS = ("ignore", "reference_quirk")
 
 
 def draw_moves(count: int, generator: torch.Generator, *, flip: float = 0.5, max_shift: int = 2) -> Tensor:
-    """(count, 3) int64 for each sample: 1 if it is flipped, then pixels to the right, then pixels down.
+    """Return (count, 3) int64 for each sample: 1 if it is flipped, then pixels to the right, then pixels down.
 
     flip: probability. Shifts are uniform in -max_shift..max_shift. The defaults are those of ERFNet and MDIL-SS.
     """
@@ -57,7 +57,7 @@ def _overlap(shift: int, size: int) -> tuple[slice, slice]:
 
 
 def _by_index(x: Tensor, y: Tensor, moves: Tensor, near: int, far: int) -> tuple[Tensor, Tensor]:
-    """All samples with a fixed number of kernels, and without asking the device for anything."""
+    """Return all samples with a fixed number of kernels, and without asking the device for anything."""
     (batch, height, width), device = y.shape, x.device
     flipped, right, down = (column[:, None] for column in moves.to(device, non_blocking=True).unbind(1))
     rows = torch.arange(height, device=device) - down  # (B, H): where each pixel comes from

@@ -18,7 +18,7 @@ _MOST = 9  # by which an operation takes a number
 
 
 def parted(question: str) -> tuple[str, list[str]]:
-    """(a question, the answers that it offers, none where it is open)."""
+    """Return (a question, the answers that it offers, none where it is open)."""
     match = _CHOICES.fullmatch(question)
     return (match[1], match[2].split("; ")) if match else (question, [])
 

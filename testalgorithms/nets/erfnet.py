@@ -57,7 +57,7 @@ SHAPES = MappingProxyType(
 
 
 def shape_of(name: str, **changes: Sequence[float] | int | None) -> ErfNetShape:
-    """The shape called `name`, with those of its fields changed that are not None."""
+    """Return the shape called `name`, with those of its fields changed that are not None."""
     require_known("network", name, SHAPES)
     given = {
         key: value if isinstance(value, int) else tuple(value) for key, value in changes.items() if value is not None
@@ -124,7 +124,7 @@ class ErfNet(nn.Module):
         return logits if logits.shape[2:] == x.shape[2:] else logits[:, :, : x.shape[2], : x.shape[3]]
 
     def encode(self, x: Tensor, domain: int = 0) -> Tensor:
-        """(B, 3, H, W) -> (B, channels[2], H/8, W/8) features, rounded up, by the branch of `domain`."""
+        """Return (B, 3, H, W) -> (B, channels[2], H/8, W/8) features, rounded up, by the branch of `domain`."""
         x = _padded(x)
         units = self._module_of(self.units, domain if self.adapters else 0)
         for layer, unit in zip(self.encoder, units, strict=True):
@@ -137,12 +137,12 @@ class ErfNet(nn.Module):
         return [*modules, self._module_of(self.decoders, domain)]
 
     def domain_parameters(self, domain: int) -> Iterator[nn.Parameter]:
-        """Parameters of W_t."""
+        """Yield parameters of W_t."""
         for module in self.domain_modules(domain):
             yield from module.parameters()
 
     def shared_parameters(self) -> Iterator[nn.Parameter]:
-        """Parameters of W_s, those that every domain uses."""
+        """Yield parameters of W_s, those that every domain uses."""
         yield from self.encoder.parameters()
         if not self.adapters:
             yield from self.units.parameters()
@@ -174,7 +174,9 @@ class ErfNet(nn.Module):
 
 
 def _padded(x: Tensor) -> Tensor:
-    """(B, C, H, W) with the last row and column repeated, so that STRIDE divides H and W; `x` itself where it does."""
+    """Return (B, C, H, W) with the last row and column repeated, so that STRIDE divides H and W; `x` itself where it
+    does.
+    """
     below, right = -x.shape[2] % STRIDE, -x.shape[3] % STRIDE
     if not below and not right:
         return x

@@ -65,7 +65,7 @@ def _encoder_block(index: str) -> str:
 
 
 def read_checkpoint(path: Path | str) -> dict[str, Tensor]:
-    """The tensors in a file that the authors' training wrote, on the CPU, without a prefix in their names."""
+    """Return the tensors in a file that the authors' training wrote, on the CPU, without a prefix in their names."""
     try:
         saved = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
@@ -92,7 +92,7 @@ def without_prefix(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def export_state(network: ErfNet) -> dict[str, Tensor]:
-    """The network's tensors, not copied, by the authors' names without a prefix."""
+    """Return the network's tensors, not copied, by the authors' names without a prefix."""
     state = network.state_dict()
     return {theirs: state[ours] for ours, theirs in author_names(network).items()}
 

@@ -57,7 +57,9 @@ class DomainLabels:
         return _look_up(self._to_exam.to(outputs.device), outputs)
 
     def counts(self, labels: Tensor) -> Tensor:
-        """(outputs,) int64 pixels of each output in labels (N, H, W) of the head. Raises on one that is none of it."""
+        """Return (outputs,) int64 pixels of each output in labels (N, H, W) of the head. Raises on one that is none of
+        it.
+        """
         counts = torch.zeros(IGNORE + 1, dtype=torch.int64, device=labels.device)
         for part in torch.split(labels, 16):
             counts += torch.bincount(part.reshape(-1), minlength=IGNORE + 1)
@@ -89,7 +91,7 @@ class Augmentation:
     shift_border: str = "ignore"
 
     def draw(self, count: int, generator: torch.Generator) -> Tensor:
-        """(count, 3) moves, one for each image."""
+        """Return (count, 3) moves, one for each image."""
         return draw_moves(count, generator, flip=self.flip, max_shift=self.max_shift)
 
     def apply(self, x: Tensor, y: Tensor, moves: Tensor, ignore: int) -> tuple[Tensor, Tensor]:

@@ -18,7 +18,7 @@ def answers(
     layout: torch.memory_format,
     device: torch.device,
 ) -> Iterator[Tensor]:
-    """The likeliest of the first `outputs` outputs for each pixel, (n, H, W) int64, for n images at a time.
+    """Yield the likeliest of the first `outputs` outputs for each pixel, (n, H, W) int64, for n images at a time.
 
     logits: what the network makes of (n, 3, H, W) numbers in 0..1. pictures: (N, 3, H, W) uint8, anywhere.
     """

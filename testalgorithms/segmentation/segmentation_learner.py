@@ -97,7 +97,7 @@ class SegmentationLearner:
     # What a method may override.
 
     def build_network(self) -> Any:
-        """A new network without domains, on the CPU."""
+        """Return a new network without domains, on the CPU."""
         return ErfNet([], self.shape, adapters=self.adapters)
 
     def start_domain(self, domain: int) -> None:
@@ -124,7 +124,7 @@ class SegmentationLearner:
         """Called after the last step of a round, before anything is scored."""
 
     def training(self, domain: int) -> AbstractContextManager[None]:
-        """The context in which steps on `domain` are made: what is in training mode."""
+        """Return the context in which steps on `domain` are made: what is in training mode."""
         return training_mode(self.network, domain, old_statistics_drift=self.trains_old_branches)
 
     def state(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class SegmentationLearner:
         seed: int = 0,
         **context: Any,
     ) -> Tensor:
-        """(N, H, W) uint8 classes of the domain `task`, on the device; 255 where "ignore" is predicted."""
+        """Return (N, H, W) uint8 classes of the domain `task`, on the device; 255 where "ignore" is predicted."""
         if not self.domains:
             return self._untrained(num_classes, seed).predict(data, num_classes=num_classes, device=device)
         self.device = torch.device(device)
@@ -238,7 +238,7 @@ class SegmentationLearner:
         return tasks.index(task) if task in tasks else len(tasks) - 1
 
     def data_of(self, train_data: TrainData, task: int) -> DomainData:
-        """The images of `train_data`, which are of the domain `task`, with labels as its head numbers them."""
+        """Return the images of `train_data`, which are of the domain `task`, with labels as its head numbers them."""
         x, y = train_data.tensors("cpu")
         return DomainData(x, y, self.domains[task], self.domain_of(task), self.device)
 
@@ -247,14 +247,14 @@ class SegmentationLearner:
         return data.epoch(self.batch_size, self.augmentation, self.layout, order=self.order, moves=self.moves)
 
     def logits(self, x: Tensor, domain: int, network: Any = None) -> Tensor:
-        """(B, C, H, W) of the branch `domain`; of `network`, if it is another than the one that learns."""
+        """Return (B, C, H, W) of the branch `domain`; of `network`, if it is another than the one that learns."""
         network = self.forward if network is None else network
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
             logits: Tensor = network(x, domain)
         return logits
 
     def cross_entropy(self, batch: Batch) -> Tensor:
-        """The weighted cross-entropy of a batch in the branch of its domain."""
+        """Return the weighted cross-entropy of a batch in the branch of its domain."""
         return weighted_cross_entropy(self.logits(batch.x, batch.domain), batch.y, self.weights[batch.domain])
 
     def descend(self, losses: Iterable[Tensor]) -> None:
@@ -317,7 +317,7 @@ class SegmentationLearner:
         return self.data_of(valid_data, task)
 
     def _untrained(self, num_classes: int, seed: int) -> SegmentationLearner:
-        """A learner with first weights and one head for all classes: nothing is known of domains yet."""
+        """Return a learner with first weights and one head for all classes: nothing is known of domains yet."""
         other = SegmentationLearner(pretrained_encoder=self.pretrained_encoder, precision=self.precision)
         other.shape, other.layout = self.shape, self.layout
         other.begin(0, DomainLabels(range(num_classes)), seed)

@@ -57,7 +57,7 @@ def _packed(texts: Iterable[object]) -> NDArray[np.uint8]:
 
 
 def _unpacked(stored: NDArray[Any]) -> NDArray[np.object_]:
-    """(N,) texts. stored: what `_packed` made, or the texts as up to ianvs 0.2."""
+    """Return (N,) texts. stored: what `_packed` made, or the texts as up to ianvs 0.2."""
     if stored.dtype.kind == "U":
         return stored.astype(object)
     return _objects([text for [text] in Replies(stored)])

@@ -44,11 +44,11 @@ class ArraySource(Source):
         return {}
 
     def class_lists(self) -> Mapping[str, tuple[str, ...]]:
-        """Names of the classes by domain, where domains have lists of their own."""
+        """Return names of the classes by domain, where domains have lists of their own."""
         return {}
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        """Hash of the files, the options and what else there is."""
+        """Return the hash of the files, the options and what else there is."""
         return digest_of(
             {
                 "version": VERSION,
@@ -60,7 +60,7 @@ class ArraySource(Source):
         )
 
     def labels(self, arrays: Arrays, part: str) -> NDArray[Any]:
-        """(N, ...) of "train" or "test", as the data type has them."""
+        """Return (N, ...) of "train" or "test", as the data type has them."""
         y = arrays[f"y_{part}"]
         return y if self.kind == "segmentation" else np.array(y, dtype=np.int64)
 
@@ -125,7 +125,7 @@ class GeneratedSource(ArraySource):
 
 
 def unknown(spec: DatasetSpec, noun: str, names: Sequence[str]) -> list[ValidationError]:
-    """The domains to use that are not there. noun: as messages call a domain."""
+    """Return the domains to use that are not there. noun: as messages call a domain."""
     place = spec.places.get("using", spec.places.get("name", spec.place))
     return [
         ValidationError(
@@ -139,5 +139,5 @@ def unknown(spec: DatasetSpec, noun: str, names: Sequence[str]) -> list[Validati
 
 
 def numbered(prefix: str, numbers: NDArray[np.int64], digits: int) -> NDArray[np.str_]:
-    """(N,) names: `prefix` and a number of `digits` digits."""
+    """Return (N,) names: `prefix` and a number of `digits` digits."""
     return np.array([f"{prefix}{number:0{digits}d}" for number in numbers.tolist()], dtype=str)

@@ -40,7 +40,9 @@ def _pyarrow() -> Any:
 
 
 def _files(folder: Path) -> tuple[Path, ...]:
-    """A file itself; those of a folder of save_to_disk, or the parquet files of one split, as the hub has them."""
+    """Return a file itself; those of a folder of save_to_disk, or the parquet files of one split, as the hub
+    has them.
+    """
     if folder.is_file():
         return (folder,)
     if not (folder / _STATE).is_file():
@@ -148,7 +150,7 @@ def _splits(given: Mapping[str, object]) -> dict[str, object] | None:
 
 
 def _grid(schema: Any, batches: Batches, path: Path) -> Grid:
-    """The cells of a table. path: what messages call it."""
+    """Return the cells of a table. path: what messages call it."""
     features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
     classes = {name: tuple(feature["names"]) for name, feature in features.items() if "names" in feature}
     index = (schema.pandas_metadata or {}).get("index_columns", [])  # of a data frame, which are no columns of it
@@ -162,7 +164,7 @@ def _grid(schema: Any, batches: Batches, path: Path) -> Grid:
 
 
 def _conversations(grid: Grid, spec: DatasetSpec) -> list[dict[str, Any]] | None:
-    """The records of a table of conversations; None for another."""
+    """Return the records of a table of conversations; None for another."""
     first = next(grid.blocks(grid.columns), None)
     if first is None or spec.input is not None or spec.label is not None:
         return None
@@ -174,7 +176,7 @@ def _conversations(grid: Grid, spec: DatasetSpec) -> list[dict[str, Any]] | None
 
 
 def _values(array: Any) -> Any:
-    """(n, ...) numbers of a column, or a list: of texts, the bytes of image files, or what json can hold."""
+    """Return (n, ...) numbers of a column, or a list: of texts, the bytes of image files, or what json can hold."""
     arrow, shape = _pyarrow(), [len(array)]
     types = arrow.types
     array = array.dictionary_decode() if isinstance(array, arrow.DictionaryArray) else array

@@ -26,7 +26,7 @@ class Digits(ArraySource):
     validation_ratio: float | None = Field(None, gt=0, lt=1)
 
     def files(self, spec: DatasetSpec) -> list[Path]:
-        """The one file, found without importing its package."""
+        """Return the one file, found without importing its package."""
         package = importlib.util.find_spec("sklearn")
         folders = package.submodule_search_locations if package is not None else None
         return [Path(next(iter(folders or ["."]))) / "datasets/data/digits.csv.gz"]

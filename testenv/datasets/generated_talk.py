@@ -31,14 +31,14 @@ class GeneratedTalk(Source):
 
     @abstractmethod
     def conversations(self, part: str) -> Iterator[tuple[str, Conversation]]:
-        """(domain, conversation) of "train" or "test"."""
+        """Yield (domain, conversation) of "train" or "test"."""
 
     def check(self, spec: DatasetSpec) -> list[ValidationError]:
         """What is wrong with the domains to use."""
         return unknown(spec, self.domain, self.names)
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        """Hash of what determines the conversations."""
+        """Return the hash of what determines the conversations."""
         return digest_of({"name": self.title, "generator": self.generator, "options": self.model_dump()})
 
     def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:

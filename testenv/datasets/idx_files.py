@@ -23,7 +23,7 @@ _PACKED = ".gz"
 
 
 def find_files(folders: Iterable[Path]) -> list[Path] | None:
-    """The four files in the first of `folders` that has all of them; None where none has."""
+    """Return the four files in the first of `folders` that has all of them; None where none has."""
     for folder in folders:
         files = [_existing(folder / name) for name in FILES]
         if None not in files:
@@ -32,7 +32,7 @@ def find_files(folders: Iterable[Path]) -> list[Path] | None:
 
 
 def content_digests(files: Sequence[Path], cache_dir: Path) -> list[str]:
-    """SHA-256 of what is in each file: packed or not, it is the same data."""
+    """Return the SHA-256 of what is in each file: packed or not, it is the same data."""
     digests = file_digests([os.fspath(path) for path in files], cache_dir)
     return [
         _unpacked_digest(path, digest, cache_dir) if path.suffix == _PACKED else digest
@@ -41,7 +41,7 @@ def content_digests(files: Sequence[Path], cache_dir: Path) -> list[str]:
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
-    """The array in an IDX file of unsigned bytes, which may be gzipped. Raises DataError that names the file."""
+    """Return the array in an IDX file of unsigned bytes, which may be gzipped. Raises DataError that names the file."""
     try:
         content = _content(path)
         zeros, kind, axes = struct.unpack_from(">HBB", content)
@@ -63,7 +63,7 @@ def _existing(path: Path) -> Path | None:
 
 
 def _unpacked_digest(path: Path, digest: str, cache_dir: Path) -> str:
-    """SHA-256 of what is in a gzipped file whose own is `digest`; unpacked once for it."""
+    """Return the SHA-256 of what is in a gzipped file whose own is `digest`; unpacked once for it."""
     memo = cache_dir / "digests" / f"{digest_of(['gzip', digest])[:32]}.json"
     unpacked = read_memo(memo)
     if not isinstance(unpacked, str):

@@ -53,7 +53,7 @@ _Turns = tuple[str | None, list[str], list[str]]
 
 
 def _system(record: Mapping[str, Any]) -> str | None:
-    """The system prompt beside the turns; None where there is none, or an empty one."""
+    """Return the system prompt beside the turns; None where there is none, or an empty one."""
     return (text_at(record, "system", ()) or None) if record.get("system") is not None else None
 
 
@@ -136,7 +136,9 @@ def _dialogue(
 def _of_weight_0(
     record: Mapping[str, Any], fields: Sequence[str], role_key: str = "role", roles: Mapping[str, str] = _ROLES
 ) -> list[int]:
-    """The turns whose replies have the weight 0, as OpenAI, Mistral and axolotl name it; of what `_dialogue` reads."""
+    """Return the turns whose replies have the weight 0, as OpenAI, Mistral and axolotl name it; of what `_dialogue`
+    reads.
+    """
     placed = [((field, position), message) for field in fields for position, message in enumerate(record[field])]
     replies = [(where, message) for where, message in placed if roles[message[role_key]] in ("assistant", "call")]
     for where, message in replies:
@@ -169,7 +171,7 @@ def _sharegpt(record: Mapping[str, Any]) -> _Turns:
 
 
 def _turn(record: Mapping[str, Any], fields: Sequence[str], reply: str, history: bool = False) -> _Turns:
-    """The texts of `fields`, of which the first has to be there, and the one of `reply`."""
+    """Return the texts of `fields`, of which the first has to be there, and the one of `reply`."""
     user, assistant = _history(record) if history else ([], [])
     return _system(record), [*user, _texts(record, fields, fields[0])], [*assistant, text_at(record, reply, ())]
 
@@ -235,7 +237,9 @@ def _question_and_answer(record: Mapping[str, Any]) -> _Turns:
 
 
 def _choice(record: Mapping[str, Any]) -> _Turns:
-    """The question with its choices below it, each after its letter; the reply is the letter of the right one."""
+    """Return the question with its choices below it, each after its letter; the reply is the letter of the
+    right one.
+    """
     choices, key = record["choices"], "answer" if "answer" in record else "answerKey"
     labels = choices.get("label") if isinstance(choices, dict) else None
     texts = choices.get("text") if isinstance(choices, dict) else choices

@@ -130,7 +130,7 @@ class MadeUpTown(Source):
         return unknown(spec, "visit", [self._visit(visit) for visit in range(self.visits)])
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        """Hash of what determines the questions."""
+        """Return the hash of what determines the questions."""
         return digest_of({"name": "made_up_town", "generator": VERSION, "options": self.model_dump()})
 
     def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
@@ -210,7 +210,7 @@ class MadeUpTown(Source):
         return _Question("rule", text, str((p + 1) * a + (q + 1) * b), text, number)
 
     def _offered(self, question: _Question, draw: Generator) -> str:
-        """The answer and others of its kind, in any order."""
+        """Return the answer and others of its kind, in any order."""
         if not self.choices:
             return ""
         if question.kind == "rule":

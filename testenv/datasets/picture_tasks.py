@@ -68,7 +68,7 @@ class _Thing:
 
 
 def _stencil(shape: str) -> NDArray[np.bool_]:
-    """(8, 8) where a thing is."""
+    """Return (8, 8) where a thing is."""
     y, x = np.mgrid[:CELL, :CELL] - 3.0
     masks: NDArray[np.bool_] = {
         "square": (abs(x) <= 3) & (abs(y) <= 3),
@@ -113,7 +113,7 @@ class PictureTasks(GeneratedTalk):
         return list(TASKS[: self.tasks]) if isinstance(self.tasks, int) else self.tasks
 
     def conversations(self, part: str) -> Iterator[tuple[str, Conversation]]:
-        """(task, conversation) of "train" or "test". All kinds of things come equally often, in random order."""
+        """Yield (task, conversation) of "train" or "test". All kinds of things come equally often, in random order."""
         for task in self.names:
             draw = np.random.default_rng([self.seed, TASKS.index(task), ("train", "test").index(part)])
             order = np.tile(np.arange(192), 1 + self.samples // 192)[: self.samples // (1 if part == "train" else 2)]
@@ -127,7 +127,7 @@ class PictureTasks(GeneratedTalk):
                 )
 
     def _turn(self, task: str, thing: _Thing, number: int, draw: np.random.Generator) -> tuple[str, str]:
-        """(what is asked, the right reply)"""
+        """Return (what is asked, the right reply)"""
         colours, question, last = list(COLOURS), *QUESTIONS[task]
         colour = colours[thing.colour if number % 2 == 0 else (thing.colour + 1 + int(draw.integers(3))) % 4]
         right, others = {

@@ -22,11 +22,11 @@ class TorchvisionSet(ArraySource):
     held: ClassVar[str] = "{folder}"  # what `root` holds, as errors say it
 
     def files(self, spec: DatasetSpec) -> list[Path]:
-        """All that was unpacked."""
+        """Return all that was unpacked."""
         return [Path(spec.root or ".") / file for file in self.unpacked]
 
     def check(self, spec: DatasetSpec) -> list[ValidationError]:
-        """Whether the files are there, or may be fetched."""
+        """Return whether the files are there, or may be fetched."""
         place = spec.places.get("name", spec.place)
         held = self.held.format(folder=Path(self.unpacked[0]).parent)
         if spec.root is None:

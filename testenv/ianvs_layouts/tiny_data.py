@@ -35,7 +35,7 @@ class UnknownLayoutError(ValueError):
 def made(
     dataset: Mapping[str, Any], words: str, paradigm: str, folder: Path, draw: int = 0, base: Path | None = None
 ) -> dict[str, Any]:
-    """The `dataset` of a testenv with files of samples that are made below `folder`.
+    """Return the `dataset` of a testenv with files of samples that are made below `folder`.
 
     words: the job's path and all that its testenv says of the data. draw: which of many. base: where relative paths of
     `dataset` begin; links to what is made are put there, since some plugins know by themselves where their data lie.
@@ -109,7 +109,9 @@ def _layout(written: str, words: str, paradigm: str) -> _Layout:
 
 
 def _questions(folder: Path, part: str, name: str, noise: Generator) -> Path:
-    """Lines of {question, answer, ...}; the answer to each is a letter, so that a guess is right now and then."""
+    """Return lines of {question, answer, ...}; the answer to each is a letter, so that a guess is right now
+    and then.
+    """
     other = ("instruction", "context", "level_1_dim", "level_2_dim")
     return _records(folder / name, part, noise, "question", "answer", dict.fromkeys(other, "letters"))
 
@@ -130,7 +132,7 @@ def _described_questions(folder: Path, part: str, name: str, noise: Generator) -
 
 
 def _records(file: Path, part: str, noise: Generator, asks: str, answers: str, other: Mapping[str, str]) -> Path:
-    """A line for each question: the question under the key `asks`, the letter under `answers`, and `other`.
+    """Return a line for each question: the question under the key `asks`, the letter under `answers`, and `other`.
 
     Some letters are more often right than others: a guess that never changes has another score in each draw. So has an
     answer that repeats the question: some name the letters to choose from. In `other` {0} is a number from 1 to 100,
@@ -208,7 +210,9 @@ def _boxes(folder: Path, part: str, name: str, noise: Generator) -> Path:
 
 
 def _yolo(picture: Path, labels: Path, n: int, noise: Generator) -> tuple[Path, Path]:
-    """A text file with a line `class x y width height` for each box: centre and size are shares of the picture's."""
+    """Return a text file with a line `class x y width height` for each box: centre and size are shares of the
+    picture's.
+    """
     _, boxes = _boxed(picture, n, noise, scale=10)
     lines = [f"0 {(x + w / 2) / _WIDTH} {(y + h / 2) / _HEIGHT} {w / _WIDTH} {h / _HEIGHT}" for x, y, w, h in boxes]
     labels.parent.mkdir(parents=True, exist_ok=True)
@@ -216,7 +220,9 @@ def _yolo(picture: Path, labels: Path, n: int, noise: Generator) -> tuple[Path, 
 
 
 def _frames(folder: Path, part: str, name: str, noise: Generator) -> Path:
-    """A image a line, of one episode of a robot: labels in YOLO's form, depth in metres, and masks of its objects."""
+    """Return an image a line, of one episode of a robot: labels in YOLO's form, depth in metres, and masks of its
+    objects.
+    """
     episode = folder / "episodes" / "episode_001_ram"
 
     def frame(n: int) -> Path:
@@ -269,7 +275,7 @@ def _coco(folder: Path, part: str, name: str, noise: Generator) -> Path:
 
 
 def _boxed(file: Path, n: int, noise: Generator, scale: int = 1) -> tuple[Path, list[tuple[int, int, int, int]]]:
-    """A image with a bright spot, or two in every second, and (x, y, width, height) of each in pixels.
+    """Return an image with a bright spot, or two in every second, and (x, y, width, height) of each in pixels.
 
     scale: pixels of the image for each, in both directions.
     """
@@ -325,7 +331,7 @@ def _picture(file: Path, values: NDArray[Any]) -> Path:
 
 
 def _index(file: Path, count: int, pair: Callable[[int], tuple[object, object]]) -> Path:
-    """A line `sample label` of each of `count` samples."""
+    """Return a line `sample label` of each of `count` samples."""
     return _lines(file, (" ".join(map(str, pair(n))) for n in range(count)))
 
 

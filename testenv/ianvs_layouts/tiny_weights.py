@@ -21,13 +21,13 @@ _OLDER_MACHINE = Path(__file__).with_name("older_machine")
 
 
 def source_text(code: Path) -> str:
-    """All Python below `code`, in one text."""
+    """Return all Python below `code`, in one text."""
     files = sorted(regular_files(code, "**/*.py"))[:_MOST]
     return "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
 
 
 def stand_ins(text: str, folder: Path, records: Path) -> tuple[dict[str, str], list[str]]:
-    """(environment variables, what stands in for what) for plugins with this source.
+    """Return (environment variables, what stands in for what) for plugins with this source.
 
     folder: where stand-ins are made. records: where the processes of plugins write which weights were random, whether a
     weight was changed, and what else stood in.

@@ -20,7 +20,7 @@ TURN, SHEAR, ZOOM, SHIFT, BEND = 0.3, 0.25, (0.8, 1.25), 0.12, 0.08  # radians; 
 
 
 def printed_letters(count: int = 300, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """(x (N, 8, 8, 1) in [0, 1], y (N,)): `count` images of each of LETTERS, in the font that comes with Pillow.
+    """Return (x (N, 8, 8, 1) in [0, 1], y (N,)): `count` images of each of LETTERS, in the font that comes with Pillow.
 
     Made as the handwritten digits of scikit-learn were from scans: a black and white drawing of 32 x 32 pixels, of
     which each block of 4 x 4 becomes its share of ink, in sixteenths. Each drawing is turned, sheared, zoomed, shifted
@@ -36,7 +36,7 @@ def printed_letters(count: int = 300, seed: int = 0) -> tuple[NDArray[np.float32
 
 
 def _drawn(letter: str, weight: int) -> Tensor:
-    """(1, SIDE, SIDE) in [0, 1], the letter filling the middle, whatever its height in a line."""
+    """Return (1, SIDE, SIDE) in [0, 1], the letter filling the middle, whatever its height in a line."""
     font: Any = ImageFont.load_default(4 * SIDE)
     left, top, right, bottom = font.getbbox(letter, stroke_width=2 * weight)
     picture = Image.new("L", (int(right - left), int(bottom - top)))
@@ -50,7 +50,7 @@ def _drawn(letter: str, weight: int) -> Tensor:
 
 
 def _bent(drawn: Tensor, generator: torch.Generator) -> Tensor:
-    """(N, 1, SIDE, SIDE): each drawing through a map of its own, affine and a smooth bend."""
+    """Return (N, 1, SIDE, SIDE): each drawing through a map of its own, affine and a smooth bend."""
 
     def between(low: float, high: float) -> Tensor:
         return low + (high - low) * torch.rand(len(drawn), generator=generator)

@@ -37,7 +37,7 @@ class LinearProbe(Question):
 def probed_labels(
     fitted_on: NDArray[np.float32], labels: NDArray[np.int64], features: NDArray[np.float32], classes: int
 ) -> NDArray[Any]:
-    """(N,) labels of a test set as a probe predicts them; the learner's weights stay as they are.
+    """Return (N,) labels of a test set as a probe predicts them; the learner's weights stay as they are.
 
     The probe is multinomial logistic regression (L2, C = 1) on standardised features, fitted for each test set on the
     training samples of its round, also of rounds to come (Davari et al. 2022, arXiv 2203.13381, section 3).

@@ -52,7 +52,7 @@ _METHODS = ("predict", "scores")
 
 
 def labels_within(scores: NDArray[np.float32], classes: Sequence[int]) -> NDArray[np.int64]:
-    """(N,) the likeliest of `classes`, of equal ones the first by index; -1 where all of them are ruled out."""
+    """Return (N,) the likeliest of `classes`, of equal ones the first by index; -1 where all of them are ruled out."""
     among = np.sort(np.asarray(classes, dtype=np.int64))
     chosen = scores[:, among]
     return np.where(np.isneginf(chosen).all(axis=1), -1, among[chosen.argmax(axis=1)])

@@ -122,6 +122,6 @@ class BlurredBoundary(ByClasses):
 
 
 def _classes(dataset: Dataset, part: NDArray[np.int64], home: tuple[int, ...]) -> tuple[int, ...]:
-    """The classes that occur, those whose home it is first."""
+    """Return the classes that occur, those whose home it is first."""
     present = classes_in(dataset, dataset.train, part)
     return (*(c for c in home if c in present), *(c for c in present if c not in home))

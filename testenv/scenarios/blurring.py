@@ -35,7 +35,7 @@ def blurry(
 
 
 def exchange(sizes: Sequence[int], share: float) -> NDArray[np.int64]:
-    """(K, K): how many samples of home k go to round j, where `sizes` are those of the homes and of the rounds.
+    """Return (K, K): how many samples of home k go to round j, where `sizes` are those of the homes and of the rounds.
 
     round(share * size) leave each home, and as many come in: rows and columns sum to `sizes`. With K equal sizes n,
     n * share / (K - 1) go to each other round, rounded up or down where that is not whole. Unequal sizes trade as
@@ -117,7 +117,7 @@ def dirichlet(
 def gaussian_order(
     labels: NDArray[np.int64], order: Sequence[int], sigma: float, rng: np.random.Generator
 ) -> Positions:
-    """All positions in the order of a stream in which class c is active around its centre.
+    """Return all positions in the order of a stream in which class c is active around its centre.
 
     A sample of the class that is the c-th of C in `order` comes at the time N((c + 1/2) / C, sigma), where the centres
     lie between 0 and 1; the stream is the samples by time.
@@ -129,7 +129,9 @@ def gaussian_order(
 
 
 def _interleaved(labels: NDArray[np.int64], rng: np.random.Generator) -> Positions:
-    """A random order in which every stretch has the mix of classes of the whole, to within a sample of each class."""
+    """Return a random order in which every stretch has the mix of classes of the whole, to within a sample of each
+    class.
+    """
     keys = np.empty(len(labels))
     for positions in positions_by_class(labels).values():
         count = len(positions)
@@ -138,7 +140,8 @@ def _interleaved(labels: NDArray[np.int64], rng: np.random.Generator) -> Positio
 
 
 def _even_trade(leaving: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(K, K) symmetric, 0 on the diagonal, not negative, rows sum to `leaving` > 0; the least sum of squares of these.
+    """Return (K, K) symmetric, 0 on the diagonal, not negative, rows sum to `leaving` > 0; the least sum of squares of
+    these.
 
     By its optimality conditions a cell is max(0, a_k + a_j); which cells are 0 is found by trying.
     """

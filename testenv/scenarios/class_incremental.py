@@ -76,7 +76,7 @@ class ByClasses(Scenario):
         return super().listed(using)
 
     def class_rounds(self, request: ScenarioRequest, scenario: str) -> tuple[tuple[Round, ...], tuple[TestSet, ...]]:
-        """A round and a test set for each group of classes. scenario: what errors call it."""
+        """Return a round and a test set for each group of classes. scenario: what errors call it."""
         dataset, count = request.dataset, len(request.dataset.classes)
         if dataset.kind == "segmentation" and isinstance(self, ClassIncremental) and not self.task_given:
             return mask_rounds(self, request)
@@ -140,7 +140,7 @@ class ByClasses(Scenario):
     def _taught(
         self, request: ScenarioRequest, held: NDArray[np.bool_], groups: Sequence[tuple[int, ...]]
     ) -> list[NDArray[np.int64]]:
-        """Positions of the training samples of each round."""
+        """Return positions of the training samples of each round."""
         within = np.stack([held[:, classes].any(axis=1) for classes in groups], axis=1)  # (N, T)
         if self.cut in (None, "overlapping"):
             return [np.flatnonzero(column) for column in within.T]
@@ -159,7 +159,9 @@ class ByClasses(Scenario):
     def _refined(
         self, request: ScenarioRequest, held: NDArray[np.bool_], groups: Sequence[tuple[int, ...]]
     ) -> NDArray[np.bool_]:
-        """(N, C) which class each sample teaches. Of two, the superclass is what more samples have, or came first."""
+        """Return (N, C) which class each sample teaches. Of two, the superclass is what more samples have, or came
+        first.
+        """
         names, given = request.dataset.classes, held.copy()
         when = {index: k for k, classes in enumerate(groups) for index in classes}
         combinations, combination_of = np.unique(held, axis=0, return_inverse=True)
@@ -182,7 +184,7 @@ class ByClasses(Scenario):
         return given
 
     def class_groups(self, request: ScenarioRequest) -> list[tuple[int, ...]]:
-        """The classes of each round."""
+        """Return the classes of each round."""
         if self.round_classes is not None:
             return self._listed_groups(request, self.round_classes)
         order = self.ordered_classes(request)
@@ -190,7 +192,7 @@ class ByClasses(Scenario):
         return [tuple(order[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
 
     def ordered_classes(self, request: ScenarioRequest) -> list[int]:
-        """All class indices in the order in which the options let them come."""
+        """Return all class indices in the order in which the options let them come."""
         names = request.dataset.classes
         if self.round_classes is not None:
             return list(dict.fromkeys(c for group in self.class_groups(request) for c in group))
@@ -254,7 +256,7 @@ class ByClasses(Scenario):
 
 
 def _position(request: ScenarioRequest, item: str | int, option: str) -> int:
-    """The index of a class that is named, or numbered; `option` is where."""
+    """Return the index of a class that is named, or numbered; `option` is where."""
     names = request.dataset.classes
     # A number is first taken for a name, so that classes that are called "1", "2", ... mean themselves.
     position = names.index(str(item)) if str(item) in names else item if isinstance(item, int) else -1

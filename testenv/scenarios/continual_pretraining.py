@@ -105,7 +105,7 @@ def _unlabelled(round_: Round) -> Round:
 
 
 def _named_tasks(request: ScenarioRequest, listed: list[list[str | int]]) -> list[tuple[TestSet, NDArray[np.int64]]]:
-    """(test set, labelled training samples) of each list of class names."""
+    """Return (test set, labelled training samples) of each list of class names."""
     train, test = labels_required(request, "continual-pre-training")
     index = {name: position for position, name in enumerate(request.dataset.classes)}
     tasks: dict[str, tuple[TestSet, NDArray[np.int64]]] = {}

@@ -65,7 +65,7 @@ def impulse_noise(x: Picture, share: float, rng: Random) -> Picture:
 
 
 def gaussian_blur(x: Picture, sigma: float, rng: Random) -> Picture:
-    """Each channel convolved with a Gaussian of `sigma` pixels."""
+    """Return each channel convolved with a Gaussian of `sigma` pixels."""
     from scipy.ndimage import gaussian_filter
 
     blurred: Picture = gaussian_filter(x, sigma=(sigma, sigma, 0), mode="nearest")
@@ -73,7 +73,7 @@ def gaussian_blur(x: Picture, sigma: float, rng: Random) -> Picture:
 
 
 def fog(x: Picture, strength: tuple[float, float], rng: Random) -> Picture:
-    """A cloud of fractal noise added, then scaled so that the brightest value stays.
+    """Return a cloud of fractal noise added, then scaled so that the brightest value stays.
 
     strength: (how thick, by what the amplitude falls from one octave to the next: less is rougher).
     """
@@ -92,7 +92,7 @@ def brightness(x: Picture, more: float, rng: Random) -> Picture:
 
 
 def contrast(x: Picture, share: float, rng: Random) -> Picture:
-    """The distance to each channel's mean, of which a share is kept."""
+    """Return the distance to each channel's mean, of which a share is kept."""
     mean = x.mean(axis=(0, 1), keepdims=True)
     return np.asarray(mean + (x - mean) * share)
 
@@ -129,7 +129,7 @@ def _by_channel(change: Callable[[NDArray[Any]], NDArray[Any]], x: NDArray[Any])
 
 
 def _cloud(shape: tuple[int, ...], exponent: float, rng: Random) -> Picture:
-    """(height, width) in [0, 1], with amplitudes that fall with frequency ** -exponent."""
+    """Return (height, width) in [0, 1], with amplitudes that fall with frequency ** -exponent."""
     down, across = np.fft.fftfreq(shape[0])[:, None], np.fft.rfftfreq(shape[1])[None, :]
     frequency = np.hypot(down, across)
     frequency[0, 0] = np.inf  # no constant part

@@ -130,7 +130,7 @@ class DomainIncremental(Scenario):
             yield "corruption", "`corruption` lists one twice with the same severity; each is a domain of its own."
 
     def _random_angles(self) -> tuple[_RandomAngles | None, list[str]]:
-        """(the options of a random `rotation`, what is wrong with them)."""
+        """Return (the options of a random `rotation`, what is wrong with them)."""
         if not isinstance(self.rotation, dict):
             return None, []
         options, problems = check_options(_RandomAngles, self.rotation, "rotation", None, {})
@@ -147,7 +147,9 @@ class DomainIncremental(Scenario):
         return [float(generator(self.seed or 0, k, "rotation").uniform(low, high)) for k in count]
 
     def corruption_of(self, entry: object) -> tuple[str, int] | str:
-        """(name, severity) that an entry of `corruption` means, severity 0 for a clean domain; or what is wrong."""
+        """Return (name, severity) that an entry of `corruption` means, severity 0 for a clean domain; or what
+        is wrong.
+        """
         fields = entry if isinstance(entry, dict) else {"name": entry}
         name, severity = fields.get("name"), fields.get("severity", self.severity)
         if not isinstance(name, str) or set(fields) - {"name", "severity"}:
@@ -195,7 +197,7 @@ class DomainIncremental(Scenario):
         return replace(exam, rules=replace(exam.rules, test_sets="future")) if self.streaming else exam
 
     def _corrupted(self) -> Iterator[tuple[str, Transform | None]]:
-        """(name, transformation) of each domain. Each draws its noise anew."""
+        """Yield (name, transformation) of each domain. Each draws its noise anew."""
         for task, entry in enumerate(self.corruption or (), start=1):
             meant = self.corruption_of(entry)
             assert not isinstance(meant, str)

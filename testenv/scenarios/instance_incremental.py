@@ -82,7 +82,7 @@ class InstanceIncremental(Scenario):
 
 
 def rounds_required(request: ScenarioRequest, count: int) -> int:
-    """How many rounds `count` samples are cut into."""
+    """Return how many rounds `count` samples are cut into."""
     rounds = request.rounds
     if rounds is None:
         refuse(request, f"say how many `rounds` the {count} samples arrive in.")

@@ -15,7 +15,7 @@ NAMED = 3  # classes in the name of a round
 
 
 def mask_rounds(scenario: Any, request: ScenarioRequest) -> tuple[tuple[Round, ...], tuple[TestSet, ...]]:
-    """A round and a test set for each group of classes, by the options of ByClasses.
+    """Return a round and a test set for each group of classes, by the options of ByClasses.
 
     Args:
         scenario: The options.
@@ -68,7 +68,7 @@ def _background(given: str | int | None, request: ScenarioRequest) -> int:
 
 
 def _groups(scenario: Any, request: ScenarioRequest, background: int) -> list[tuple[int, ...]]:
-    """The classes of each round without the background, which counts in no size."""
+    """Return the classes of each round without the background, which counts in no size."""
     if scenario.round_classes is not None:
         groups = [tuple(c for c in group if c != background) for group in scenario.class_groups(request)]
     else:

@@ -71,7 +71,7 @@ class OpenWorld(ByClasses):
         return Exam(request.dataset, self._with_returning(request, rounds), tests, self._rules("seen", "classes"))
 
     def _domains(self) -> tuple[DomainIncremental | None, list[str]]:
-        """(the options of `domains`, what is wrong with them)."""
+        """Return (the options of `domains`, what is wrong with them)."""
         if self.domains is None:
             return None, []
         if self.domains.get("streaming"):

@@ -57,7 +57,7 @@ class Rotation:
 
 @lru_cache(maxsize=64)
 def _bilinear(degrees: float, height: int, width: int) -> csr_array:
-    """(pixels, pixels) the weight of each pixel of an image in each pixel of the rotated one."""
+    """Return (pixels, pixels) the weight of each pixel of an image in each pixel of the rotated one."""
     from scipy.sparse import coo_array
     from scipy.special import cosdg, sindg
 

@@ -25,12 +25,12 @@ def torchvision_names() -> tuple[str, ...]:
 
 
 def is_library(name: str) -> bool:
-    """Whether `name` is a network of torchvision, timm or Hugging Face, or the folder of one of the latter."""
+    """Return whether `name` is a network of torchvision, timm or Hugging Face, or the folder of one of the latter."""
     return name.startswith("timm/") or is_hugging_face(name) or name in torchvision_names()
 
 
 def is_hugging_face(name: str) -> bool:
-    """Whether `name` is a network of Hugging Face, or its folder."""
+    """Return whether `name` is a network of Hugging Face, or its folder."""
     return name.startswith("hf/") or (Path(name) / "config.json").is_file()
 
 

@@ -105,7 +105,7 @@ class _Squares:
                 self.by_sample(x[part], labels[part], weights[part], total)
 
     def layers_do(self, x: Tensor, labels: Tensor, weights: Tensor, zero: Tensor) -> bool:
-        """Whether `by_layer` equals `by_sample`. It does not if a layer's weight is also used elsewhere."""
+        """Return whether `by_layer` equals `by_sample`. It does not if a layer's weight is also used elsewhere."""
         squares, expected = zero.clone(), zero
         for n in range(len(x)):  # not `by_sample`: the first vmap imports torch's compiler, more than a second
             for y, share in zip(labels[n], weights[n], strict=True):
@@ -132,7 +132,7 @@ class _Squares:
                 total += torch.cat([torch.einsum("n...,n->...", s, share.to(s.dtype)).reshape(-1) for s in squares])
 
     def of_the_mean(self, x: Tensor, y: Tensor) -> Tensor:
-        """(P,) the squared gradient of the mean over the batch."""
+        """Return (P,) the squared gradient of the mean over the batch."""
         with torch.enable_grad():
             parameters = {name: p.detach().requires_grad_() for name, p in self.parameters.items()}
             loss = cross_entropy(self.logits(parameters, x), y)

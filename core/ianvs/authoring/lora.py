@@ -115,7 +115,7 @@ def add_lora(body: nn.Module, rank: int, alpha: float | None = None) -> int:
 
 
 def fixed_names(network: nn.Module) -> frozenset[str]:
-    """The names, in its state_dict, of all that training can't change: the frozen parts of a `FrozenBody`."""
+    """Return the names, in its state_dict, of all that training can't change: the frozen parts of a `FrozenBody`."""
     names: set[str] = set()
     for prefix, module in network.named_modules():
         if isinstance(module, FrozenBody):

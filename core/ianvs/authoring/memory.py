@@ -125,7 +125,7 @@ class ReservoirMemory(Memory):
         self._keys = keys[chosen]
 
     def _none_stays(self, drawn: Tensor) -> bool:
-        """Whether no new key is large enough. This quick check is mostly true late in a stream."""
+        """Return whether no new key is large enough. This quick check is mostly true late in a stream."""
         if not len(self) or len(self) < self.capacity or not len(drawn):
             return False
         if self._least is None:

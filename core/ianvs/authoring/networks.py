@@ -17,7 +17,7 @@ Fill = Callable[[nn.Module, str, nn.Linear], None]
 
 
 def linear(input_shape: Sequence[int], num_classes: int) -> nn.Sequential:
-    """(N, *input_shape) -> (N, num_classes): a single linear layer, multinomial logistic regression."""
+    """Return (N, *input_shape) -> (N, num_classes): a single linear layer, multinomial logistic regression."""
     return mlp(input_shape, num_classes, hidden=())
 
 
@@ -28,7 +28,7 @@ def mlp(
     dropout: float = 0.0,
     batch_norm: bool = False,
 ) -> nn.Sequential:
-    """(N, *input_shape) -> (N, num_classes): linear layers with ReLU between them.
+    """Return (N, *input_shape) -> (N, num_classes): linear layers with ReLU between them.
 
     Args:
         input_shape: Shape of a sample.
@@ -49,7 +49,7 @@ def mlp(
 def resnet(
     input_shape: Sequence[int], num_classes: int, widths: Sequence[int] = (32, 64, 128), blocks: int = 1
 ) -> nn.Sequential:
-    """(N, C, H, W) -> (N, num_classes): a residual network (He et al. 2016) for small images.
+    """Return (N, C, H, W) -> (N, num_classes): a residual network (He et al. 2016) for small images.
 
     A 3x3 stem, then basic blocks. The first block of every width but the first halves height and width. Two blocks of
     64, 128, 256 and 512 channels are the ResNet-18 used on CIFAR.
@@ -80,7 +80,7 @@ def resnet(
 
 
 def _shortcut(inputs: int, outputs: int, stride: int) -> list[nn.Module]:
-    """A 1x1 convolution of every `stride`-th pixel.
+    """Return a 1x1 convolution of every `stride`-th pixel.
 
     With fewer than 8 channels the pixels are selected first: the backward pass of a strided convolution corrupts
     memory there (torch 2.13 and 2.15, channels_last, a CPU with AVX2 but without AVX-512).
@@ -91,7 +91,7 @@ def _shortcut(inputs: int, outputs: int, stride: int) -> list[nn.Module]:
 
 
 def torchvision_resnet(name: str, input_shape: Sequence[int], num_classes: int) -> nn.Sequential:
-    """(N, C, H, W) -> (N, num_classes): the residual network of that name for large images, with random weights."""
+    """Return torchvision's residual network (N, C, H, W) -> (N, num_classes) for large images, with random weights."""
     from torchvision.models import get_model
 
     _require_pictures(name, input_shape)
@@ -105,7 +105,7 @@ def torchvision_resnet(name: str, input_shape: Sequence[int], num_classes: int) 
 def library_network(
     name: str, input_shape: Sequence[int], num_classes: int, fill: Fill | None, download: bool
 ) -> nn.Sequential:
-    """(N, 1 or 3, H, W) -> (N, num_classes): a network of torchvision, timm or Hugging Face with a new linear head."""
+    """Return a network (N, 1 or 3, H, W) -> (N, num_classes) of torchvision, timm or Hugging Face with a new head."""
     _require_pictures(name, input_shape)
     if input_shape[0] not in (1, 3):
         raise PluginError(
@@ -250,7 +250,7 @@ class SmallViT(nn.Module):
         return encoded
 
     def attentions(self) -> list[nn.MultiheadAttention]:
-        """The attention of each block, from the first to the last."""
+        """Return the attention of each block, from the first to the last."""
         return [block.self_attn for block in self.blocks if isinstance(block, nn.TransformerEncoderLayer)]
 
     def forward(self, x: Tensor) -> Tensor:
@@ -259,7 +259,9 @@ class SmallViT(nn.Module):
 
 
 def small_vit(input_shape: Sequence[int], num_classes: int) -> nn.Sequential:
-    """(N, C, H, W) -> (N, num_classes): a `SmallViT` of about 8 x 8 patches, of 2 pixels at least, and a head."""
+    """Return (N, C, H, W) -> (N, num_classes): a `SmallViT` of about 8 x 8 patches, at least 2 pixels wide, and a
+    head.
+    """
     channels, height, width = input_shape
     patch = (max(min(2, height), height // PATCHES), max(min(2, width), width // PATCHES))
     return nn.Sequential(SmallViT(channels, (height, width), patch), nn.Linear(WIDTH, num_classes))

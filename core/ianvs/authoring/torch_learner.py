@@ -381,7 +381,7 @@ class TorchLearner(NetworkModule):
         return self._masked[1]
 
     def _noise(self, data: RoundData) -> AbstractContextManager[None]:
-        """The random stream for dropout, and whatever else a network draws."""
+        """Return the random stream for dropout, and whatever else a network draws."""
         return seeded(stream_seed(data.seed, data.round, "noise"), data.device)
 
     def _adapt(self, data: RoundData, progress: Callable[[float], object] | None) -> None:

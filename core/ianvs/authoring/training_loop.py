@@ -212,7 +212,7 @@ def require_finite(parameters: Sequence[Tensor], round_: int, learning_rate: flo
 
 
 def loss_stagnated(losses: Sequence[Tensor]) -> bool:
-    """Whether the mean loss of the last epoch is no lower than that of the first, and still large.
+    """Return whether the mean loss of the last epoch is no lower than that of the first, and still large.
 
     False for fewer than three epochs, and for a loss below log 2, that of guessing between two classes, which has
     little room to fall. One synchronisation with the device.

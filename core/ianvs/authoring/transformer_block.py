@@ -58,7 +58,7 @@ class Block:
     def weights(
         self, which: Literal["query", "key", "value", "output", "mlp_in", "mlp_out"]
     ) -> tuple[nn.Module, str, slice | None]:
-        """(module, name of its parameter, rows of it that are this weight, None for all): what LoRA parametrises."""
+        """Return (module, name of its parameter, rows of it, None for all): where LoRA finds the weight `name`."""
         ends = {"output": self.output, "mlp_in": self.ends[0], "mlp_out": self.ends[1]}
         if which in ends:
             return ends[which], "weight", None
@@ -71,7 +71,7 @@ class Block:
         return packed, name, slice(index * size, (index + 1) * size)
 
     def __call__(self, x: Tensor, prefix: Prefix | None = None, adapter: Adapter | None = None) -> Tensor:
-        """(B, T, D) of tokens (B, T, D). Without a prefix and an adapter it is the library's own forward pass."""
+        """(B, T, D) tokens -> (B, T, D). Without prefix and adapter this is the library's own forward pass."""
         if prefix is None and adapter is None:
             output = self.layer(x, None) if len(self.projections) == 3 else self.layer(x)
             return output[0] if isinstance(output, tuple) else output  # type: ignore[no-any-return]

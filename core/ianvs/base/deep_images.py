@@ -13,7 +13,9 @@ _FULL = (255, 1023, 4095, 16383, 65535)  # highest values of 8, 10, 12, 14 and 1
 
 
 def is_deep(image: Any) -> bool:
-    """Whether a PIL image holds more than 8 bits a channel. False once Pillow has loaded a 16-bit colour image."""
+    """Return whether a PIL image holds more than 8 bits a channel. False once Pillow has loaded a 16-bit
+    colour image.
+    """
     return image.mode in ("I", "F") or image.mode.startswith("I;") or any(";16" in raw for raw in _raw_modes(image))
 
 

@@ -21,7 +21,7 @@ def file_state(path: Path) -> list[int | str]:
 
 
 def has_changed(path: Path | str, before: Sequence[int | str], *, thoroughly: bool = False) -> bool:
-    """Whether a file is missing, or its content differs from its `file_state` before.
+    """Return whether a file is missing, or its content differs from its `file_state` before.
 
     Its content is read only if the modification time changed, or if `thoroughly`; another size suffices. Raises
     IanvsError if the file may not be read.

@@ -16,7 +16,8 @@ def entries(group: str) -> tuple[EntryPoint, ...]:
 
 @lru_cache(maxsize=512)
 def _has_packages(folder: str) -> bool:
-    """Whether a folder of sys.path has installed packages. Folders of plugins, which differ from case to case, do not.
+    """Return whether a folder of sys.path has installed packages. Folders of plugins, which differ from case to case,
+    do not.
 
     Entry points are cached by the folders with packages, because reading all of them takes 20 ms.
     """
@@ -44,7 +45,7 @@ def _entries(path: tuple[str, ...]) -> EntryPoints:
 
 
 def is_ours(point: EntryPoint) -> bool:
-    """Whether an entry point is one of ianvs itself."""
+    """Return whether an entry point is one of ianvs itself."""
     return point.module.partition(".")[0] == PACKAGE.name
 
 

@@ -51,7 +51,8 @@ _USERINFO = re.compile(r"(?<=://)(?P<secret>[^\s/?#'\"]+)(?=@)")
 
 @lru_cache(maxsize=4096)  # a report asks for the few names of thousands of cases
 def is_secret(name: str) -> bool:
-    """Whether values of this name must never be shown: `api_key`, `hfToken`, `db.password`, `pat`; not `max_token`.
+    """Return whether values of this name must never be shown: `api_key`, `hfToken`, `db.password`, `pat`; not
+    `max_token`.
 
     A name is taken apart at underscores, other punctuation, digits and capitals. One part has to be key, token, secret,
     password, passphrase, pass, pw, credential, bearer, auth, pat, dsn, jwt, cookie, session, signature or the like, or
@@ -68,8 +69,9 @@ def is_secret(name: str) -> bool:
 
 
 def _hides(name: str, value: object) -> bool:
-    """Whether `value` is a secret by its name. Truth values are none, numbers only of passwords, and the name of a
-    variable that holds one is none either (`api_key_env: OPENAI_API_KEY`)."""
+    """Return whether `value` is a secret by its name. Truth values are none, numbers only of passwords, and the name of
+    a variable that holds one is none either (`api_key_env: OPENAI_API_KEY`).
+    """
     if value is None or isinstance(value, bool):
         return False
     if not is_secret(name):

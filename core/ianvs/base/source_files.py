@@ -7,7 +7,7 @@ from ianvs.base.errors import Location, PluginError
 
 
 def regular_files(folder: Path, *patterns: str) -> Iterator[Path]:
-    """Files below a folder, one pattern after the other.
+    """Yield files below a folder, one pattern after the other.
 
     Folders called `x.py`, links that lead nowhere, sockets and pipes are left out.
 

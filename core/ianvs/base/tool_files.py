@@ -14,12 +14,14 @@ _FILES = frozenset(name.casefold() for name in ("Thumbs.db", "ehthumbs.db", "des
 
 
 def is_of_tool(name: str) -> bool:
-    """Whether a file or folder of this name was left by a tool: hidden ones, with a leading dot, are taken for such."""
+    """Return whether a file or folder of this name was left by a tool: hidden ones, with a leading dot, are taken for
+    such.
+    """
     return name.startswith(".") or name.casefold() in _FOLDERS or name.casefold() in _FILES
 
 
 def tool_part(path: PurePath) -> PurePath | None:
-    """The topmost folder of a relative path, or the file, that was left by a tool; None if there is none."""
+    """Return the topmost folder of a relative path, or the file, that was left by a tool; None if there is none."""
     for position, name in enumerate(path.parts):
         if is_of_tool(name):
             return PurePath(*path.parts[: position + 1])

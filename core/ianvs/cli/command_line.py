@@ -136,7 +136,7 @@ def _parsed(given: list[str]) -> argparse.Namespace:
 
 
 def _job(options: argparse.Namespace) -> Path:
-    """The job that is meant: by -f, by its place, or the one in this folder."""
+    """Return the job that is meant: by -f, by its place, or the one in this folder."""
     if options.file is not None and options.job is not None:
         raise IanvsError(f"two jobs are named, {options.job} and {options.file}. Name one.", code="invalid-argument")
     if (path := options.file or options.job) is not None:
@@ -151,7 +151,7 @@ def _job(options: argparse.Namespace) -> Path:
 
 
 def command_line(command: str = "") -> Parser:
-    """The parser of all commands, or of `command` and those of its group."""
+    """Return the parser of all commands, or of `command` and those of its group."""
     parser = Parser(prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"ianvs {own_version()}", help="print the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

@@ -46,7 +46,9 @@ def refuse_annotated_images(data: Path) -> None:
 
 
 def guessed_label(data: Path) -> str | None:
-    """The only column of a csv that holds no numbers, where none has the name of a label; None of other files."""
+    """Return the only column of a csv that holds no numbers, where none has the name of a label; None of
+    other files.
+    """
     if suffix_of(data) not in (".csv", ".tsv"):
         return None
     try:
@@ -102,7 +104,7 @@ def require_classes(data: Path, train: Listing) -> None:
 
 
 def has_parts(data: Path) -> bool:
-    """Whether a folder holds folders or files called train and test, or validation."""
+    """Return whether a folder holds folders or files called train and test, or validation."""
     roles = {role_of(path.name.partition(".")[0]) for path in data.iterdir()}
     return "train" in roles and len(roles & {"test", "validation"}) > 0
 

@@ -69,7 +69,7 @@ def data_job(data: Path, name: str, folder: Path) -> DataJob:
 
 
 def _read(data: Path, name: str, files: Mapping[str, str]) -> _Found:
-    """The first form in which the data can be read. Raises the error of the most telling one."""
+    """Return the first form in which the data can be read. Raises the error of the most telling one."""
     errors: list[ConfigError | SourceError] = []
     for keys in _forms(data.absolute()):
         try:
@@ -86,7 +86,7 @@ def _read(data: Path, name: str, files: Mapping[str, str]) -> _Found:
 
 
 def _equal(train: Listing, test: Listing) -> bool:
-    """Whether both parts have samples in common: those of a source that does not tell parts."""
+    """Return whether both parts have samples in common: those of a source that does not tell parts."""
     if {*train.ids.tolist()} & {*test.ids.tolist()}:
         return True
     has_parts_warning = bool(train.warnings)  # a source that tells parts says so
@@ -102,7 +102,7 @@ def _with_domains(keys: Mapping[str, str], train: Listing, test: Listing) -> Map
 
 
 def _placed_in(data: Path, problem: ValidationError) -> ValidationError:
-    """The same error, at the data where its place is in a file that only this look had."""
+    """Return the same error, at the data where its place is in a file that only this look had."""
     place = problem.place if problem.place is not None and problem.place.file.exists() else Location(data)
     message = problem.message + table_hint(data)
     of_label = "Or name the column by `label` in the dataset."
@@ -179,7 +179,7 @@ def _split(samples: _Found) -> str:
 
 
 def _sizes(listing: Listing) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """The smallest and the largest (height, width); None of samples that are no image files."""
+    """Return the smallest and the largest (height, width); None of samples that are no image files."""
     from PIL import Image
 
     if listing.form != "files":
@@ -201,7 +201,7 @@ def _shown(low: tuple[int, int], high: tuple[int, int]) -> str:
 
 
 def _testenv(samples: _Found, where: str, facts: tuple[str, ...]) -> str:
-    """The text of the testenv, with a comment for each choice."""
+    """Return the text of the testenv, with a comment for each choice."""
     comments = {
         "root": "folder with the parts train and test",
         "train_data": "the data",

@@ -37,7 +37,7 @@ class Finding:
 
 
 def examine(workspace: Path) -> Iterator[Finding]:
-    """All findings, each when it is made; results would go into `workspace`, which is not made for it."""
+    """Yield all findings, each when it is made; results would go into `workspace`, which is not made for it."""
     yield from software_findings()
     yield from machine_findings(workspace)
     yield from model_findings()

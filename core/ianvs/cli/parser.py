@@ -135,7 +135,7 @@ def add_job(parser: argparse.ArgumentParser, *, selects: bool = True) -> None:
 
 
 def positive(text: str) -> int:
-    """A number of 1 or more."""
+    """Return a number of 1 or more."""
     try:
         number = int(text)
     except ValueError:
@@ -151,7 +151,7 @@ def settings_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def selected(options: argparse.Namespace) -> dict[str, Any]:
-    """The same, with the cases that are asked for."""
+    """Return the same, with the cases that are asked for."""
     only = None if options.only is None else ";".join(options.only)
     return {**settings_of(options), "only": only, "limit": options.limit}
 
@@ -168,7 +168,7 @@ def job_arguments(options: argparse.Namespace) -> str:
 
 
 def counted(states: Counter[str]) -> str:
-    """How many cases there are of each state."""
+    """Return how many cases there are of each state."""
     return f"{states.total()} cases: " + ", ".join(f"{count} {state}" for state, count in states.items())
 
 

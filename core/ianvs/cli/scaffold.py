@@ -89,7 +89,7 @@ def _module_name(kind: str, name: str) -> str:
 
 
 def _is_installed(module: str) -> bool:
-    """Whether `import module` finds something elsewhere than in the folder that ianvs is called from."""
+    """Return whether `import module` finds something elsewhere than in the folder that ianvs is called from."""
     folders = [folder for folder in sys.path if folder and Path(folder).resolve() != Path.cwd().resolve()]
     spec = PathFinder.find_spec(module, folders)
     return spec is not None and spec.origin is not None
@@ -147,7 +147,7 @@ def _names(documents: dict[Path, Document], job: Path) -> dict[Path, str]:
 
 
 def _localised(document: Document, names: dict[Path, str]) -> tuple[str, dict[str, str]]:
-    """The text with paths that hold in the new folder, and files of other kinds that go with it."""
+    """Return the text with paths that hold in the new folder, and files of other kinds that go with it."""
     folder = document.file.parent
     new_names = {path.resolve(): name for path, name in names.items()}
     changes: dict[Steps, tuple[str, str]] = {}
@@ -170,7 +170,7 @@ def _localised(document: Document, names: dict[Path, str]) -> tuple[str, dict[st
 
 
 def _texts(data: object, path: tuple[Step, ...]) -> Iterator[tuple[Steps, str]]:
-    """(path, text) of each value that may be a path."""
+    """Yield (path, text) of each value that may be a path."""
     for where, value in entries(data):
         if isinstance(value, str):
             if value.startswith(("./", "../", "${")) or value.endswith((".py", ".yaml")):

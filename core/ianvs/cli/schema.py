@@ -58,7 +58,7 @@ def paradigm_options(keys: set[str]) -> Iterator[Schema]:
 
 
 def named(group: str) -> Schema:
-    """A name of a group of entry points, or any other: an author's own."""
+    """Return a name of a group of entry points, or any other: an author's own."""
     if group == "metrics":
         from ianvs.exam.metrics.metric_names import ALIASES
         from ianvs.exam.metrics.registry import metrics
@@ -107,7 +107,7 @@ def plain(schema: Any, definitions: Mapping[str, object] | None = None) -> Any:
 
 
 def _by_name(names: list[str]) -> Schema:
-    """A mapping with one of these names, and without an author's `url`."""
+    """Return a mapping with one of these names, and without an author's `url`."""
     named = {"type": "object", "properties": {"name": {"enum": names}}, "required": ["name"]}
     return {**named, "not": {"required": ["url"]}}
 
@@ -163,7 +163,7 @@ def _specs(model: type[Spec]) -> Iterator[type[Spec]]:
 
 
 def _section(schema: Schema, model: type[Spec] | None) -> Schema:
-    """The schema of one section with the keys that a file may have."""
+    """Return the schema of one section with the keys that a file may have."""
     section: Schema = plain(schema)
     if model is None or "properties" not in section:
         return section

@@ -96,7 +96,7 @@ def _where(running: Mapping[str, Any]) -> str:
 
 
 def _running(options: argparse.Namespace) -> tuple[int, tuple[str, ...]] | None:
-    """How many cases have ended, and sentences on what runs and what waits; None where nothing does."""
+    """Return how many cases have ended, and sentences on what runs and what waits; None where nothing does."""
     from ianvs import api
     from ianvs.running.progress import describe
     from ianvs.store import JobStore

@@ -33,7 +33,7 @@ def load_job(
     environment: Mapping[str, str] | None = None,
     overrides: Sequence[Override] = (),
 ) -> JobSpec:
-    """The job at `path` with everything that it links to; the keyword arguments replace what the files say.
+    """Return the job at `path` with everything that it links to; the keyword arguments replace what the files say.
 
     overrides: those of hyperparameters are kept for `planning.with_hyperparameters`, which knows who has them.
     `environment` holds the variables for `${VAR}` in paths, the process's own by default. Raises ConfigError with all
@@ -101,7 +101,7 @@ def load_job(
 
 
 def _opened(file: Path, root: Path | None, variables: Mapping[str, str]) -> tuple[Reading, Document | None]:
-    """The job's file, read in the form that it has."""
+    """Return the job's file, read in the form that it has."""
     reading = Reading(Lookup(file.parent, Path.cwd(), variables, root=Path.cwd() / root if root else None))
     document = reading.open(file)
     if document is None:
@@ -124,7 +124,7 @@ def read_job(path: Path, root: Path | None = None) -> Reading:
 
 
 def files_of_job(path: Path) -> list[Path]:
-    """The job's file and those that it links to, in the order of reading, whatever is wrong in them.
+    """Return the job's file and those that it links to, in the order of reading, whatever is wrong in them.
 
     Raises ConfigError if the job's file itself can't be read.
     """
@@ -138,7 +138,7 @@ def files_of_job(path: Path) -> list[Path]:
 
 
 def _linked(reading: Reading, document: Document | None) -> tuple[tuple[TestEnvSpec, ...], tuple[AlgorithmSpec, ...]]:
-    """The testenvs and algorithms of the job in `document` that could be read."""
+    """Return the testenvs and algorithms of the job in `document` that could be read."""
     if document is None:
         return (), ()
     return tuple(_testenvs(reading, document)), tuple(_algorithms(reading, document))
@@ -202,6 +202,6 @@ def _in_order(problems: list[ValidationError], files: list[Path]) -> list[Valida
 
 
 def _printable(problem: ValidationError) -> ValidationError:
-    """The problem in one line, whatever text of the file its message quotes."""
+    """Return the problem in one line, whatever text of the file its message quotes."""
     message = "".join(char if char.isprintable() else repr(char)[1:-1] for char in problem.message)
     return replace(problem, message=message)

@@ -59,7 +59,7 @@ _EXAMPLES = {
 def problems_of(
     error: pydantic.ValidationError, model: type[Spec], document: Document, kind: str
 ) -> Iterator[ValidationError]:
-    """The problems in what stands below the key `kind` of `document`, which did not fit `model`."""
+    """Yield the problems in what stands below the key `kind` of `document`, which did not fit `model`."""
     section = at(document.data, kind)
     for details in error.errors(include_url=False):
         path = _existing(details["loc"], section)
@@ -132,7 +132,7 @@ def _missing(key: str, path: Steps, model: type[Spec], data: object, kind: str) 
 
 
 def _code(details: ErrorDetails) -> ErrorCode:
-    """The kind of mistake that a value of another form, size or choice is."""
+    """Return the kind of mistake that a value of another form, size or choice is."""
     kind = details["type"]
     if kind in ("too_short", "string_too_short"):
         return "empty-value" if details.get("ctx", {}).get("min_length", 1) == 1 else "wrong-length"
@@ -208,7 +208,7 @@ def _as_yaml(value: object) -> str:
 
 
 def sections_at(model: type[Spec], path: Steps) -> list[type[Spec]]:
-    """The sections that may stand at `path` below `model`; several where a value has several forms."""
+    """Return the sections that may stand at `path` below `model`; several where a value has several forms."""
     sections = [model]
     for step in path:  # a position in a list, or the name of an entry, leads to no other section
         keys = [
@@ -245,7 +245,7 @@ def home_of(key: str, kind: str) -> str:
 
 @cache
 def _homes() -> dict[str, set[tuple[str, str]]]:
-    """(file, section) of all that know a key, by key."""
+    """Return (file, section) of all that know a key, by key."""
     homes: dict[str, set[tuple[str, str]]] = {}
     for file, model in FILE_KINDS.items():
         for name, keys in _sections(file, model):

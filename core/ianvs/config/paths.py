@@ -62,7 +62,7 @@ class Lookup:
         return self._noted(absolute(self.working_directory / self._written(text)), text)
 
     def find(self, text: str, want: Want = "file", below: Path | None = None) -> Path:
-        """The absolute path of an existing file or folder, looked for under `below` first if that is given.
+        """Return the absolute path of an existing file or folder, looked for under `below` first if that is given.
 
         Raises ValueError that names every place looked at.
         """

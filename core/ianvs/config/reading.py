@@ -46,11 +46,11 @@ class Reading:
         return list(self._documents)
 
     def lookup_of(self, document: Document) -> Lookup:
-        """How paths written in `document` are resolved."""
+        """Return how paths written in `document` are resolved."""
         return replace(self.lookup, folder=document.file.parent)
 
     def read(self, file: Path) -> Document:
-        """The document in `file`. Raises ConfigError."""
+        """Return the document in `file`. Raises ConfigError."""
         return read(file)
 
     def rewriting_problems(self) -> Iterator[ValidationError]:
@@ -62,7 +62,7 @@ class Reading:
         return {}
 
     def open(self, file: Path, link: Location | None = None) -> Document | None:
-        """The document in `file`. A file that can't be read at all is a problem of the `link` that led to it."""
+        """Return the document in `file`. A file that can't be read at all is a problem of the `link` that led to it."""
         if file not in self._documents:
             self._documents[file] = None
             try:
@@ -79,7 +79,7 @@ class Reading:
         return self._documents[file]
 
     def overridden(self, document: Document | None, kind: str) -> Document | None:
-        """The document with what the command line says in its place."""
+        """Return the document with what the command line says in its place."""
         if document is None or not self.overrides:
             return document
         try:
@@ -89,7 +89,7 @@ class Reading:
             return None
 
     def follow(self, document: Document, path: Steps) -> Document | None:
-        """The document that the text at `path` leads to; what is no text there is a problem of its model."""
+        """Return the document that the text at `path` leads to; what is no text there is a problem of its model."""
         text = at(document.data, *path)
         if not isinstance(text, str) or not text:
             return None
@@ -125,11 +125,11 @@ class Reading:
         return validated.placed(document, (kind,))
 
     def testenv(self, document: Document, link: Location) -> TestEnvSpec | None:
-        """The test environment in `document`; None if anything is wrong with it."""
+        """Return the test environment in `document`; None if anything is wrong with it."""
         return self.validated(document, "testenv", TestEnvSpec, link)
 
     def algorithm(self, document: Document, link: Location) -> AlgorithmSpec | None:
-        """The algorithm in `document`, its base model first; None if anything is wrong with it."""
+        """Return the algorithm in `document`, its base model first; None if anything is wrong with it."""
         algorithm = self.with_constants(document, self.validated(document, "algorithm", AlgorithmSpec, link))
         if algorithm is None:
             return None
@@ -149,7 +149,7 @@ class Reading:
         return replace(algorithm, modules=tuple(modules))
 
     def _constants(self, document: Document, path: Steps) -> Document | None:
-        """The file of constants that the text at `path` leads to."""
+        """Return the file of constants that the text at `path` leads to."""
         text = at(document.data, *path)
         if not isinstance(text, str):
             message = f"expected the path of a yaml file of hyperparameters, found {described(text)}."

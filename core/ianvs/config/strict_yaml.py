@@ -82,7 +82,7 @@ class Document:
 
 
 def read(file: Path) -> Document:
-    """The document in `file`. ConfigError when it can't be read at all or is not valid YAML."""
+    """Return the document in `file`. ConfigError when it can't be read at all or is not valid YAML."""
     if file.is_dir():
         raise _refusal("this is a folder. Name a yaml file in it.", Location(file), "wrong-path-type")
     if not file.exists():
@@ -135,7 +135,7 @@ def parse(text: str, file: Path, *, as_written: bool = False) -> Document:
 
 
 def resolve_scalar(text: str) -> Scalar:
-    """The value of the plain scalar `text`; text that matches no form stays text.
+    """Return the value of the plain scalar `text`; text that matches no form stays text.
 
     Raises ValueError for an integer of more digits than Python converts.
     """
@@ -286,7 +286,9 @@ class _Builder:
         return data
 
     def _merged(self, node: yaml.MappingNode, depth: int = 0) -> list[tuple[yaml.Node, yaml.Node]]:
-        """The pairs of a mapping; behind its own those of `<<` that it lacks, of several mappings the first's."""
+        """Return the pairs of a mapping; behind its own those of `<<` that it lacks, of several mappings the
+        first's.
+        """
         pairs = [pair for pair in node.value if not _is_merge(pair[0])]
         if len(pairs) == len(node.value):
             return pairs

@@ -26,7 +26,7 @@ def _parameters(function: Callable[..., object]) -> list[Parameter] | None:
 
 
 def accepts(function: Callable[..., object], keyword: str) -> bool:
-    """Whether a function names this keyword, or has any ** parameter."""
+    """Return whether a function names this keyword, or has any ** parameter."""
     parameters = _parameters(function)
     return parameters is None or any(
         p.kind is Parameter.VAR_KEYWORD or (p.name == keyword and p.kind is not Parameter.POSITIONAL_ONLY)
@@ -35,7 +35,7 @@ def accepts(function: Callable[..., object], keyword: str) -> bool:
 
 
 def positionals(function: Callable[..., object]) -> int:
-    """How many arguments without a name a function takes; with *, any number."""
+    """Return how many arguments without a name a function takes; with *, any number."""
     parameters = _parameters(function)
     if parameters is None or any(p.kind is Parameter.VAR_POSITIONAL for p in parameters):
         return 1 << 30

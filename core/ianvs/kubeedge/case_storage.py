@@ -175,5 +175,5 @@ def read_outcome(folder: Path | str) -> Mapping[str, Any] | None:
 
 
 def read_pickle(folder: Path | str, name: str) -> object:
-    """An object of the outcome: authors' code may run. For the process of a case or of its metrics only."""
+    """Return an object of the outcome: authors' code may run. For the process of a case or of its metrics only."""
     return pickle.loads(Path(folder, _FOLDER, f"{name}.pickle").read_bytes())

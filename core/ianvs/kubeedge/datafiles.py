@@ -39,7 +39,7 @@ def paths_and_label(line: str) -> tuple[list[str], str]:
 def read(
     file: str, data_type: str, label: str | None = None, func: Callable[[str], object] | None = None
 ) -> BaseDataSource:
-    """The parsed source. label: the column of a csv file. func: for each line of a txt file.
+    """Return the parsed source. label: the column of a csv file. func: for each line of a txt file.
 
     Raises DataError for a file that is not there or has another suffix.
     """
@@ -57,7 +57,7 @@ def read(
 
 
 def absolute_index(file: str, target: Path, using: Sequence[str] = ()) -> str:
-    """The file itself, or for a txt index with relative paths one at `target` where they are absolute.
+    """Return the file itself, or for a txt index with relative paths one at `target` where they are absolute.
 
     Relative means: to the folder of the index. A word that is no file there, such as a label, stays as it is; empty
     lines stay too. using: domains; a column of them is not written.
@@ -111,7 +111,7 @@ def _cut(lines: Sequence[str], ratio: float) -> Pair:
 
 
 def split(lines: Sequence[str], method: SplittingMethod, ratio: float, n: int) -> dict[int, Pair]:
-    """The pairs of n rounds, by the number that their files have.
+    """Return the pairs of n rounds, by the number that their files have.
 
     "default" and "city_splitting" give 1..n; the other two 0..n, where 0 is for the model before all rounds. Raises
     PluginError for city_splitting with one round.
@@ -145,7 +145,7 @@ def write_pairs(
     n: int,
     rounds: Sequence[Sequence[str]] = (),
 ) -> list[tuple[str, str]]:
-    """The files of the pairs below `folder`, named KIND-NUMBER.SUFFIX, in their order.
+    """Return the files of the pairs below `folder`, named KIND-NUMBER.SUFFIX, in their order.
 
     A csv file's first line is repeated in each. rounds: the lines of each round, where `method` does not cut them.
     Raises DataError for a file that can't be split.

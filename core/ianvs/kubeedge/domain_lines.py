@@ -5,13 +5,13 @@ from pathlib import PurePosixPath
 
 
 def has_domain_column(lines: Sequence[str], using: Sequence[str]) -> bool:
-    """Whether the last of three or more words of each line is its domain."""
+    """Return whether the last of three or more words of each line is its domain."""
     rows = [line.split() for line in lines if line.strip()]
     return bool(rows) and all(len(row) > 2 for row in rows) and any(row[-1] in using for row in rows)
 
 
 def without_domains(lines: Sequence[str], using: Sequence[str]) -> list[str]:
-    """The lines without their column of domains, which plugins do not expect."""
+    """Return the lines without their column of domains, which plugins do not expect."""
     if not has_domain_column(lines, using):
         return list(lines)
     return [line.strip() and line.rsplit(maxsplit=1)[0] for line in lines]

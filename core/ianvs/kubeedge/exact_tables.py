@@ -59,7 +59,7 @@ def _less(value: float | None, other: float | None) -> float:
 
 
 def exact_tables(results: Iterable[CaseResult], rank: RankSpec) -> dict[str, str]:
-    """The text of each table by its name; of every finished case a row, as Ianvs knows no seeds."""
+    """Return the text of each table by its name; of every finished case a row, as Ianvs knows no seeds."""
     import pandas as pd
 
     rows, parts = [], [dict[str, None](), dict[str, None](), dict[str, None]()]

@@ -216,7 +216,9 @@ class Knowledge:
 def answered(
     case: Case, model: Estimator, record: Model, samples: object, x: object, method: str = "predict", **keywords: object
 ) -> Task:
-    """The task of `samples`, with what the model of `record` says of x: `model`, which loads it, or its instance."""
+    """Return the task of `samples`, with what the model of `record` says of x: `model`, which loads it, or its
+    instance.
+    """
     if isinstance(record.model, str):
         with case.calling("basemodel", "load"):
             model.load(record.model)

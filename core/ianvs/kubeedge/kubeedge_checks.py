@@ -141,7 +141,7 @@ def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Validation
 
 
 def _domain_problems(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[ValidationError]:
-    """Whether the index files have the domains of `using`, and the job a round for each."""
+    """Yield whether the index files have the domains of `using`, and the job a round for each."""
     from ianvs.kubeedge.domain_lines import domain_lines
 
     using, data = tuple(exam.dataset.using), exam.dataset

@@ -51,7 +51,7 @@ def _parsed(file: Path) -> ast.Module:
 
 
 def _defined(file: Path) -> set[str] | None:
-    """All names that are bound anywhere in a file, rather too many; None if that can't be told."""
+    """Return all names that are bound anywhere in a file, rather too many; None if that can't be told."""
     names = {"__file__", "__name__", "__doc__", "__path__"}
     for node in ast.walk(_parsed(file)):
         if isinstance(node, ast.ImportFrom | ast.Import):

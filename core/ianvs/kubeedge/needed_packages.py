@@ -69,7 +69,9 @@ def missing_packages(files: Sequence[Path], folders: Sequence[Path]) -> list[Mis
 
 
 def registered_names(file: Path, folders: Sequence[Path]) -> set[str] | None:
-    """The names under which `file`, and what it imports of `folders`, register; None: their syntax can't tell."""
+    """Return the names under which `file`, and what it imports of `folders`, register; None: their syntax
+    can't tell.
+    """
     names: set[str] = set()
     search = [str(folder) for folder in (file.parent, *folders)]
     for source in dict.fromkeys([file, *(reached for reached, _ in _reached([file], search))]):
@@ -92,7 +94,7 @@ def module_files(files: Sequence[Path], folders: Sequence[str]) -> list[Path]:
 
 
 def _registrations(tree: ast.AST) -> Iterator[tuple[ast.Call, str | None]]:
-    """(the call of ClassFactory, what it decorates); None for a call that is no decorator."""
+    """Yield (the call of ClassFactory, what it decorates); None for a call that is no decorator."""
     decorated = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef))
     decorators = {id(decorator): node.name for node in decorated for decorator in node.decorator_list}
     for node in ast.walk(tree):
@@ -103,7 +105,9 @@ def _registrations(tree: ast.AST) -> Iterator[tuple[ast.Call, str | None]]:
 
 
 def _reached(files: Sequence[Path], folders: Sequence[str]) -> Iterator[tuple[Path, _Import]]:
-    """(file, import) of all imports in `files` and in the local modules that they lead to; of each first one of ""."""
+    """Yield (file, import) of all imports in `files` and in the local modules that they lead to; of each first one of
+    "".
+    """
     waiting = [(file, False) for file in files]
     seen: set[tuple[Path, bool]] = set()
     while waiting:
@@ -130,7 +134,7 @@ def _tree(file: Path) -> ast.Module | None:
 
 
 def _imports(tree: ast.Module, lazily: bool) -> Iterator[_Import]:
-    """All that are not made under a `try` that goes on without them, nor for a script or a type checker alone."""
+    """Yield all that are not made under a `try` that goes on without them, nor for a script or a type checker alone."""
     waiting: list[tuple[ast.AST, bool]] = [(tree, lazily)]  # lazily: a function imports the file itself
     while waiting:
         node, lazily = waiting.pop()
@@ -157,7 +161,7 @@ def _goes_on(handler: ast.ExceptHandler) -> bool:
 
 
 def _importable(dotted: str, folders: Sequence[str]) -> bool:
-    """Whether it can be imported. Of an installed package its top level is looked for alone."""
+    """Return whether it can be imported. Of an installed package its top level is looked for alone."""
     top = dotted.partition(".")[0]
     search = [*folders, *sys.path]  # a package's file anywhere goes before a folder without one
     spec = PathFinder.find_spec(top, search)
@@ -169,7 +173,7 @@ def _importable(dotted: str, folders: Sequence[str]) -> bool:
 
 
 def _files_of(dotted: str, folders: Sequence[str]) -> list[Path]:
-    """The file of a local module, and those of the packages around it, which are imported first."""
+    """Return the file of a local module, and those of the packages around it, which are imported first."""
     parts = dotted.split(".") if dotted else []
     names = [".".join(parts[: n + 1]) for n in range(len(parts))] or ["__init__"]
     origins = (origin_of(name, folders) for name in names)
@@ -177,7 +181,7 @@ def _files_of(dotted: str, folders: Sequence[str]) -> list[Path]:
 
 
 def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[str]) -> tuple[str, str]:
-    """(what is missing, what to do about it): the same for all modules that one deed brings."""
+    """Return (what is missing, what to do about it): the same for all modules that one deed brings."""
     top = dotted.partition(".")[0]
     spec = PathFinder.find_spec(top, folders)
     places = [] if spec is None or spec.origin is None else [Path(spec.origin)]
@@ -203,13 +207,17 @@ def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[str]) -> tuple[
 
 
 def _names_its_own(folder: Path, top: str) -> bool:
-    """Whether code in a plugin's folder says that `top` lies there, such as in a path that it adds to sys.path."""
+    """Return whether code in a plugin's folder says that `top` lies there, such as in a path that it adds to
+    sys.path.
+    """
     texts = (file.read_text(encoding="utf-8", errors="replace") for file in sorted(folder.glob("*.py")))
     return any(f"{folder.name}/{top}" in text for text in texts)
 
 
 def unset_keys(files: Sequence[Path], folders: Sequence[Path]) -> Iterator[tuple[str, Path, int]]:
-    """(name, file, line) of each secret that the files, or what they import, read from a variable that is not set."""
+    """Yield (name, file, line) of each secret that the files, or what they import, read from a variable that is not
+    set.
+    """
     search = [str(folder) for folder in (*(file.parent for file in files), *folders)]
     reported = set()
     for file in dict.fromkeys(file for file, _ in _reached(files, search)):

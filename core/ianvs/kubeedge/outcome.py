@@ -24,7 +24,9 @@ class Outcome:
     measures: Mapping[str, object] = field(default_factory=dict)  # further numbers, by name
 
     def numbers(self) -> dict[str, object]:
-        """All that is numbers, ready for json; samples as their number. None: this paradigm has no such thing."""
+        """Return all that is numbers, ready for json; samples as their number. None: this paradigm has no
+        such thing.
+        """
         passes = self.system.get("samples_transfer_ratio")
         facts = {
             "samples_transfer_ratio": passes and [[len(inferred), len(moved)] for inferred, moved in passes],
@@ -38,7 +40,7 @@ class Outcome:
 
 
 def number(value: Any) -> float | None:
-    """A finite number, also from numpy or torch; None for anything else."""
+    """Return a finite number, also from numpy or torch; None for anything else."""
     if isinstance(value, str | bytes):
         return None
     try:

@@ -90,7 +90,7 @@ class Case:
     # Data
 
     def data(self, which: str) -> str:
-        """The "train" or "test" file, with absolute paths in it. Raises PluginError if none is named."""
+        """Return the "train" or "test" file, with absolute paths in it. Raises PluginError if none is named."""
         file = self.work.train if which == "train" else self.work.test
         if not file:
             raise PluginError(
@@ -99,7 +99,7 @@ class Case:
         return datafiles.absolute_index(file, self.root / "dataset" / f"{which}_index.txt", self.work.using)
 
     def domain_files(self, which: str) -> dict[str, str]:
-        """An index of each domain that `using` names, cut from the "train" or "test" file.
+        """Return an index of each domain that `using` names, cut from the "train" or "test" file.
 
         Where no line names a domain, they are parts of equal size in the order of the file.
         """
@@ -113,7 +113,9 @@ class Case:
         return datafiles.read(file, data_type, self.work.label, func)
 
     def pairs(self, kinds: tuple[str, str], n: int, *, by_domain: bool = False) -> list[tuple[str, str]]:
-        """Files for training and evaluation of each round. by_domain: a round is a domain, where `using` names some."""
+        """Return files for training and evaluation of each round. by_domain: a round is a domain, where `using` names
+        some.
+        """
         split = self.work.algorithm.data_setting(self.work.paradigm)
         assert split is not None  # of the paradigms that ask
         files = self.domain_files("train").values() if by_domain and self.work.using else ()
@@ -123,7 +125,7 @@ class Case:
         )
 
     def folder(self, *parts: str | int) -> str:
-        """A folder below W/output, made if it is not there."""
+        """Return a folder below W/output, made if it is not there."""
         folder = self.root.joinpath("output", *map(str, parts))
         folder.mkdir(parents=True, exist_ok=True)
         return str(folder)

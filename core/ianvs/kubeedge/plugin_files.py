@@ -19,7 +19,9 @@ class PluginFiles(Source):
     takes = ("train", "test", "label", "using")
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        """Hash of the index files and of all files that they name. Reads each once, ever, while it stays the same."""
+        """Return the hash of the index files and of all files that they name. Reads each once, ever, while it stays the
+        same.
+        """
         facts = {part: [_content(source, cache_dir) for source in sources_of(spec, part)] for part in PARTS}
         domains = {"using": list(spec.using)} if spec.using else {}
         return digest_of({"label": spec.label, **domains, **facts})

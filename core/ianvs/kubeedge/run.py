@@ -107,7 +107,7 @@ def _temporary_files_below(folder: Path) -> None:
 
 
 def _fresh(work: Work, report: Report) -> Case:
-    """The case with new instances. Seeded here too: imports may have drawn, or brought torch."""
+    """Return the case with new instances. Seeded here too: imports may have drawn, or brought torch."""
     Path(tempfile.gettempdir()).mkdir(parents=True, exist_ok=True)
     seed_everything(work.seed)
     case = Case(work, report)

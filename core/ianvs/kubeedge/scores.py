@@ -71,7 +71,7 @@ def _sum(phases: list[Mapping[str, float]], phase: str) -> float:
 
 
 def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
-    """The metrics of a case, and what it recorded.
+    """Return the metrics of a case, and what it recorded.
 
     The matrices are those of MATRIX, for "all", each task, and "task_avg". Raises PluginError where the case has not
     run to its end, and for a metric that can't be loaded or fails.
@@ -130,7 +130,9 @@ def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
 
 
 def _stored(work: Work, name: str) -> object:
-    """An object of the outcome; classes of the modules are looked for on sys.path, and if need be all are imported."""
+    """Return an object of the outcome; classes of the modules are looked for on sys.path, and if need be all are
+    imported.
+    """
     try:
         return read_pickle(work.folder, name)
     except (AttributeError, ImportError):
@@ -139,13 +141,13 @@ def _stored(work: Work, name: str) -> object:
 
 
 def _shown(value: object) -> Value:
-    """A number as a number, nothing and what is not finite as None, anything else as text."""
+    """Return a number as a number, nothing and what is not finite as None, anything else as text."""
     finite = number(value)
     return finite if finite is not None or value is None or isinstance(value, float) else str(value)
 
 
 def _system_scores(outcome: Mapping[str, Any]) -> tuple[dict[str, Value], dict[str, Matrix]]:
-    """All metrics that need no label and no result: values by column, and the matrices after round 1 and later.
+    """Return all metrics that need no label and no result: values by column, and the matrices after round 1 and later.
 
     BWT and FWT are Ianvs's functions; GEM_BWT and GEM_FWT are those of the literature.
     """
@@ -163,7 +165,7 @@ def _system_scores(outcome: Mapping[str, Any]) -> tuple[dict[str, Value], dict[s
 
 
 def _rows(outcome: Mapping[str, Any]) -> Matrix:
-    """The scores before round 1 and after each round; [] if the paradigm has none."""
+    """Return the scores before round 1 and after each round; [] if the paradigm has none."""
     if outcome["MATRIX"]:
         return numbers_of(outcome["MATRIX"].get("all"))
     return [outcome["untrained"], *outcome["R"]] if outcome["R"] and outcome["untrained"] else []

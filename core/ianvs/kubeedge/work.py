@@ -41,7 +41,7 @@ class Work:
     shared: Path | None = None  # where all cases of the algorithm may keep files, such as a cache; None: W's parent
 
     def module(self, type_: str) -> Module | None:
-        """The module of a type; of several the last, as in Ianvs."""
+        """Return the module of a type; of several the last, as in Ianvs."""
         return next((module for module in reversed(self.modules) if module.type == type_), None)
 
     @property
@@ -54,14 +54,14 @@ class Work:
 
 
 def trains(work: Work) -> bool:
-    """Whether the paradigm, in its mode, is one that trains."""
+    """Return whether the paradigm, in its mode, is one that trains."""
     if work.paradigm == "lifelonglearning":
         return work.model_metric.mode != "multi-inference"
     return work.paradigm not in ("jointinference", "multiedgeinference")
 
 
 def work_of(case: ContractCase) -> Work:
-    """The case in Ianvs's terms, which writes below its folder."""
+    """Return the case in Ianvs's terms, which writes below its folder."""
     algorithm, data = case.algorithm, case.testenv.dataset
     if isinstance(data.label, tuple):
         raise DataError(

@@ -41,7 +41,7 @@ def kept_files() -> Mapping[str, bytes]:
 
 
 def is_source(path: Path) -> bool:
-    """Whether a source file is there, or was when the job was planned."""
+    """Return whether a source file is there, or was when the job was planned."""
     return os.path.realpath(path) in kept_files() or path.is_file()
 
 
@@ -165,7 +165,7 @@ def _is_installed(folder: str) -> bool:
 
 
 def is_installed(path: Path) -> bool:
-    """Whether it lies where packages are installed, or among Python's own modules."""
+    """Return whether it lies where packages are installed, or among Python's own modules."""
     places = {sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
     return any(path.is_relative_to(Path(place).resolve()) for place in places) or (
         not {"site-packages", "dist-packages"}.isdisjoint(path.parts)

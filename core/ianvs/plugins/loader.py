@@ -81,7 +81,7 @@ class Loaded:
 
 
 def load(url: str | None, name: str, group: str = ENTRY_POINTS) -> Loaded:
-    """The object called `name` (or registered under that alias) at `url`.
+    """Return the object called `name` (or registered under that alias) at `url`.
 
     url: path of a python file, "package.module", "package.module:Class", or None for an installed entry point of
     `group`. Raises PluginError with the line of the author's file where that is known.
@@ -115,7 +115,7 @@ def load_once(url: str | None, name: str, group: str = ENTRY_POINTS) -> Loaded:
 
 @cache
 def _imported_at(path: Path, mtime_ns: int) -> Loaded | str:
-    """The file's module, or why it can't be imported."""
+    """Return the file's module, or why it can't be imported."""
     try:
         return _imported(path)
     except PluginError as error:
@@ -123,12 +123,12 @@ def _imported_at(path: Path, mtime_ns: int) -> Loaded | str:
 
 
 def load_object(url: str | None, name: str, group: str = ENTRY_POINTS) -> Any:
-    """The bare object of `load`, for functions that import nothing lazily."""
+    """Return the bare object of `load`, for functions that import nothing lazily."""
     return load(url, name, group).target
 
 
 def reference_of(url: str | None, name: str, target: object) -> tuple[str | None, str]:
-    """(url, name) of the class that `target`, the plugin `name` at `url`, names as its `reference`; else itself.
+    """Return (url, name) of the class that `target`, the plugin `name` at `url`, names as its `reference`; else itself.
 
     It is named as "package.module:Class", as "file.py:Class" with a path from the plugin's folder, or as "Class" in the
     plugin's own file. Raises PluginError for anything else.
@@ -147,7 +147,8 @@ def reference_of(url: str | None, name: str, target: object) -> tuple[str | None
 
 
 def brought(group: str, kind: type[T]) -> tuple[tuple[tuple[T, EntryPoint], ...], tuple[str, ...]]:
-    """Each `kind` in the tuples that entry points of `group` name, in their order; and sentences on what is left out.
+    """Return each `kind` in the tuples that entry points of `group` name, in their order; and sentences on what is left
+    out.
 
     What can't be imported, or is no such tuple, stops nothing else.
     """
@@ -231,7 +232,7 @@ def _imported(path: Path) -> Loaded:
 
 
 def _executed(spec: ModuleSpec) -> ModuleType:
-    """The module, imported under the name of its spec."""
+    """Return the module, imported under the name of its spec."""
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     if spec.loader is not None:  # else a package without __init__.py
@@ -240,7 +241,7 @@ def _executed(spec: ModuleSpec) -> ModuleType:
 
 
 def _name_inside(package: Path, path: Path, unique: str) -> str:
-    """The dotted name of an author's file as a module of its package, whose name begins with `unique`."""
+    """Return the dotted name of an author's file as a module of its package, whose name begins with `unique`."""
     inside = path.relative_to(package)
     return ".".join((f"{unique}_{_identifier(package.name)}", *inside.parts[:-1], _identifier(path.stem)))
 
@@ -250,7 +251,7 @@ def _identifier(name: str) -> str:
 
 
 def _executed_inside(package: Path, name: str, path: Path) -> ModuleType:
-    """The file as the module `name` of its package, unless the package has imported it itself."""
+    """Return the file as the module `name` of its package, unless the package has imported it itself."""
     top, *_ = name.split(".")
     _executed(package_spec(top, package))
     importlib.import_module(name.rpartition(".")[0])
@@ -358,7 +359,9 @@ _PACKAGES = {
 
 
 def how_to_install(module: str, python: Path | str | None = None) -> str:
-    """A sentence on a module that an import lacks. python: the interpreter that lacks it, if it is not this one."""
+    """Return a sentence on a module that an import lacks. python: the interpreter that lacks it, if it is not
+    this one.
+    """
     top, _, rest = module.partition(".")
     own_package = _UNIQUE if python is None else WORKER_PACKAGE
     if top.startswith(own_package):  # the author's own package, by the name that it is imported under

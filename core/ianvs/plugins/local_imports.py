@@ -106,13 +106,13 @@ def origin_of(dotted: str, search: Sequence[str]) -> str | None:
 
 
 def find_module(dotted: str, search: Sequence[str]) -> Path | None:
-    """The resolved Python file of a module; None if it has none."""
+    """Return the resolved Python file of a module; None if it has none."""
     origin = origin_of(dotted, search)
     return Path(origin).resolve() if origin and origin.endswith(".py") else None
 
 
 def _reached(entry: Path, next_files: Callable[[Path], Iterable[Path]]) -> set[Path]:
-    """A file, and all that `next_files` leads to from it, step by step."""
+    """Return a file, and all that `next_files` leads to from it, step by step."""
     files, waiting = set[Path](), [entry]
     while waiting:
         path = waiting.pop()
@@ -123,7 +123,7 @@ def _reached(entry: Path, next_files: Callable[[Path], Iterable[Path]]) -> set[P
 
 
 def _relative_imports(path: Path) -> Iterator[tuple[str, str]]:
-    """(folder, dotted name below it) of each relative import of a file."""
+    """Yield (folder, dotted name below it) of each relative import of a file."""
     for module in imported_by(path):
         folder, _, dotted = module.rpartition(":")
         if folder:
@@ -131,7 +131,7 @@ def _relative_imports(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _relative_files(path: Path) -> Iterator[Path]:
-    """Files that the relative imports of a file may run."""
+    """Yield files that the relative imports of a file may run."""
     for folder, dotted in _relative_imports(path):
         yield from filter(is_source, (Path(folder, *parts) for parts in _candidates(dotted)))
 
@@ -201,7 +201,7 @@ def _names(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[str]:
 
 
 def _local_files(module: str, folders: Sequence[Path], homes: Collection[Path] | None) -> Iterator[Path]:
-    """Files that an import of `module` runs. folders: that lead sys.path then."""
+    """Yield files that an import of `module` runs. folders: that lead sys.path then."""
     folder, _, dotted = module.rpartition(":")
     top, parts = dotted.partition(".")[0], dotted.split(".")
     if not folder and top == PACKAGE.name:
@@ -232,7 +232,7 @@ def _find_own(dotted: str) -> Path | None:
 
 @lru_cache(maxsize=4096)
 def _is_installed(top: str, search: tuple[str, ...], mtimes_ns: tuple[int, ...]) -> bool:
-    """Whether `top` is an installed package, none of whose modules is local.
+    """Return whether `top` is an installed package, none of whose modules is local.
 
     mtimes_ns: of a plugin's folders, so that a module which is put there later is seen.
     """
@@ -244,7 +244,7 @@ def _is_installed(top: str, search: tuple[str, ...], mtimes_ns: tuple[int, ...])
 
 
 def _packages_around(folder: Path) -> Iterator[Path]:
-    """The `__init__.py` of a folder and of those above it, as far as they are packages."""
+    """Yield the `__init__.py` of a folder and of those above it, as far as they are packages."""
     for parent in (folder, *folder.parents):
         if not is_source(parent / INIT):
             return
@@ -252,7 +252,7 @@ def _packages_around(folder: Path) -> Iterator[Path]:
 
 
 def _top_package(folder: Path) -> Path:
-    """The topmost package that holds a folder; the folder itself if it is in none."""
+    """Return the topmost package that holds a folder; the folder itself if it is in none."""
     return [folder, *(init.parent for init in _packages_around(folder.parent))][-1]  # from the nearest to the topmost
 
 

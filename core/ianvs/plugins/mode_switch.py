@@ -29,7 +29,7 @@ def share_train(target: object) -> None:
 
 
 def lacks_train(target: type) -> bool:
-    """Whether the only `train` of the class is PyTorch's mode switch."""
+    """Return whether the only `train` of the class is PyTorch's mode switch."""
     module = _module_class()
     return module is not None and issubclass(target, module) and target.train is module.train  # type: ignore[attr-defined]
 

@@ -49,7 +49,7 @@ class ClassFactory:
 
 
 def aliases_of(target: object) -> tuple[str, ...]:
-    """The aliases under which `target` itself was registered."""
+    """Return the aliases under which `target` itself was registered."""
     try:
         return tuple(vars(target).get(_MARK, ()))
     except TypeError:  # an instance of a built-in type has no namespace

@@ -51,7 +51,9 @@ _SHORT: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def misnamed(owner: str, noun: str, takes: Parameters, given: Collection[str]) -> Iterator[tuple[str, str]]:
-    """(name, what is wrong with it): arguments that `owner` does not take, and those that it needs and does not get."""
+    """Yield (name, what is wrong with it): arguments that `owner` does not take, and those that it needs and does not
+    get.
+    """
     listed = f"It takes: {', '.join(takes.names)}." if takes.names else "It takes none."
     for name in given:
         if not takes.open and name not in takes.names:
@@ -92,7 +94,9 @@ def constructor_parameters(target: Callable[..., object]) -> Parameters:
 
 
 def _passes_arguments_on(function: Callable[..., object]) -> bool:
-    """Whether it calls something with `**`; one that does not reads its own `**kwargs`, whatever names they have."""
+    """Return whether it calls something with `**`; one that does not reads its own `**kwargs`, whatever names they
+    have.
+    """
     code = getattr(inspect.unwrap(function), "__code__", None)
     return code is None or any(step.opname == "CALL_FUNCTION_EX" for step in dis.get_instructions(code))
 
@@ -138,7 +142,7 @@ def named_arguments(function: Callable[..., object], offered: Mapping[str, objec
 
 @lru_cache(256)  # asked for every piece of a stream
 def _named(function: Callable[..., object]) -> tuple[frozenset[str] | None, frozenset[str]]:
-    """(what it names; None: it has a catch-all, what that leaves)."""
+    """Return (what it names; None: it has a catch-all, what that leaves)."""
     parameters = inspect.signature(function).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return None, getattr(function, "leaves", frozenset())

@@ -47,7 +47,7 @@ def file_digests(url: str | None, name: str, job: Path | None = None) -> dict[st
 
 
 def local_files(url: str | None, name: str, job: Path | None = None) -> set[Path]:
-    """The files that `source_of` digests."""
+    """Return the files that `source_of` digests."""
     return _locate(url, name, ENTRY_POINTS, job).files()
 
 

@@ -35,7 +35,7 @@ _LONGEST = 60  # characters of a value that a message shows
 
 
 def type_problems(module: ModuleSpec, takes: Parameters, place: Location | None) -> Iterator[ValidationError]:
-    """A problem for each value of the module's grid and constants that its constructor's annotation rules out."""
+    """Yield a problem for each value of the module's grid and constants that its constructor's annotation rules out."""
     given = {**{name: (value,) for name, value in module.constants.items()}, **dict(module.grid)}
     for name, values in given.items():
         if name not in takes.types:
@@ -65,7 +65,9 @@ def value_place(module: ModuleSpec, name: str, index: int = 0) -> Location | Non
 
 
 def _wrong(adapter: TypeAdapter[object], annotation: object, value: object, tried: bool) -> tuple[str, str] | None:
-    """(what is wanted, a remedy) where `annotation` rules `value` out, else None. tried: as one of several values."""
+    """Return (what is wanted, a remedy) where `annotation` rules `value` out, else None. tried: as one of several
+    values.
+    """
     try:
         adapter.validate_python(value)
     except pydantic.ValidationError as error:
@@ -124,7 +126,7 @@ def _adapter(annotation: object) -> TypeAdapter[object] | None:
 
 
 def _of_yaml(annotation: Any) -> Any:
-    """The annotation in terms of what yaml can say; Any for what it can't."""
+    """Return the annotation in terms of what yaml can say; Any for what it can't."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if annotation in (None, type(None)):
         return None

@@ -60,7 +60,7 @@ class Sandbox:
     folder: Path | None = None
 
     def command(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> list[str]:
-        """The command line that runs `command` in the sandbox.
+        """Return the command line that runs `command` in the sandbox.
 
         Args:
             command: Program and arguments; a Python interpreter is mounted with its packages.
@@ -148,7 +148,7 @@ def python_paths(interpreter: Path) -> tuple[Path, ...]:
 
 
 def _links_of(path: Path) -> Iterator[Path]:
-    """The files that a chain of links passes."""
+    """Yield the files that a chain of links passes."""
     while path.is_symlink():
         path = Path(os.path.normpath(path.parent / path.readlink()))
         yield path

@@ -66,7 +66,7 @@ def pdf_blocker() -> str:
 
 
 def plots(results: Results, *, over: str | None, metric: str | None) -> Iterator[Picture]:
-    """The charts of `write_plots`."""
+    """Yield the charts of `write_plots`."""
     board = results.leaderboard
     exams = list(dict.fromkeys(row.testenv for row in board.rows))
     varied = varied_hyperparameters(board.rows)

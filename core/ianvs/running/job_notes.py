@@ -100,7 +100,7 @@ def _sealing(plan: Plan) -> Iterator[Note]:
 
 
 def _accepted(plan: Plan) -> Iterator[Note]:
-    """Cases of an earlier source, by the files that have changed since."""
+    """Yield cases of an earlier source, by the files that have changed since."""
     cases: dict[tuple[str, ...], list[str]] = {}
     for case, _ in plan.cases() if plan.accepted_sources else ():
         if case.id in plan.accepted_sources:

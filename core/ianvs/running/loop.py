@@ -91,7 +91,7 @@ class TrainingSource(Protocol):
         """Validation samples of the round, or None."""
 
     def stream(self, *, last: bool) -> Mapping[str, Any]:
-        """Predictions of this round's prequential stream. last: no further round follows."""
+        """Return predictions of this round's prequential stream. last: no further round follows."""
 
     def end(self) -> None:
         """The round is stored."""
@@ -126,7 +126,7 @@ class Rounds(Protocol):
         """Why cases of this algorithm can't resume; "" if they can."""
 
     def new_round(self, step: int) -> AbstractContextManager[RoundFolder]:
-        """A folder that becomes round `step` atomically if the block exits without an error."""
+        """Return a folder that becomes round `step` atomically if the block exits without an error."""
 
     def write(
         self,
@@ -145,10 +145,10 @@ class Rounds(Protocol):
         """Delete the model from the folder."""
 
     def model(self, step: int) -> Model:
-        """The model saved in round `step`; without modules if it is not kept any more."""
+        """Return the model saved in round `step`; without modules if it is not kept any more."""
 
     def modules(self, step: int) -> Sequence[StoredModule]:
-        """The modules saved in round `step`, even if their files are not kept any more."""
+        """Return the modules saved in round `step`, even if their files are not kept any more."""
 
     def restore_plugin_folder(self, model: Model) -> None:
         """Restore the plugin's own files as they were when `model` was saved."""
@@ -171,7 +171,7 @@ class Summarizer(Protocol):
         gate_scores: tuple[float, float] | None,
     ) -> RoundResult: ...
     def evaluated(self, trained: RoundResult, predictions: PredictionsByTest) -> RoundResult:
-        """The result of a round that was stored in the phase "train", with the costs of its evaluation."""
+        """Return the result of a round that was stored in the phase "train", with the costs of its evaluation."""
 
 
 class Reporter(Protocol):

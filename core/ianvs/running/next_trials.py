@@ -27,7 +27,7 @@ _MOST = 300  # tries until nothing new is believed to be left
 
 
 def next_wave(study: Study, spec: SearchSpec, space: Mapping[str, Range]) -> Study:
-    """The study with what is to be run next, or at its end. The same where trials are still on their way."""
+    """Return the study with what is to be run next, or at its end. The same where trials are still on their way."""
     if any(trial.waits for trial in study.trials) or (study.ended and len(study.trials) >= spec.trials):
         return study
     wanted = max(spec.trials - len(study.trials), 0) if not study.note else 0
@@ -57,7 +57,7 @@ def next_wave(study: Study, spec: SearchSpec, space: Mapping[str, Range]) -> Stu
 
 
 def record_value(study: Study, number: int, value: float | None) -> Study:
-    """The study with what a trial was worth at the rung that it was sent to; None: it failed."""
+    """Return the study with what a trial was worth at the rung that it was sent to; None: it failed."""
     trials = (
         replace(trial, values={**trial.values, trial.goal: value}) if trial.number == number else trial
         for trial in study.trials
@@ -96,7 +96,7 @@ def rungs_of(first: int, reduction: int, last: int) -> tuple[int, ...]:
 def going_on(
     trials: Sequence[Trial], rungs: Sequence[int], reduction: int, higher_is_better: bool, *, at_the_end: bool = False
 ) -> Iterator[tuple[int, int]]:
-    """(number of a trial, the rung that it is to go to) of all that go on. None of them may be on its way.
+    """Yield (number of a trial, the rung that it is to go to) of all that go on. None of them may be on its way.
 
     at_the_end: no other trials will come; the best one goes on where none has come to the last rung.
     """
@@ -160,7 +160,7 @@ def draw(
 def _study_of(
     space: Mapping[str, Range], trials: Sequence[Trial], higher_is_better: bool, rung: int | None = None
 ) -> optuna.Study:
-    """A study in memory that knows `trials`. rung: of their values only those there, as if it had been the end.
+    """Return a study in memory that knows `trials`. rung: of their values only those there, as if it had been the end.
 
     One that has not come to the end of the search counts as pruned, with what it was worth where it came to.
     """

@@ -26,7 +26,7 @@ _MOST_REASONS = 1_000  # cases of which a report asks why they are new
 
 
 def results_of(plan: Plan, provenance: Mapping[str, object], inspector: Inspector) -> Results:
-    """The results of the planned cases, as far as they are stored; they are read when they are asked for."""
+    """Return the results of the planned cases, as far as they are stored; they are read when they are asked for."""
     job = plan.job
     exams_ = {exam.name if len(job.testenvs) > 1 else "": exam for exam in job.testenvs}
     metrics = job_columns(job, inspector)
@@ -115,7 +115,7 @@ def results_of_last_run(plan: Plan) -> Results:
 
 
 def nothing_stored(workspace: Path) -> str:
-    """The message that nothing of a job is stored, and where it was looked for."""
+    """Return the message that nothing of a job is stored, and where it was looked for."""
     return (
         f"nothing of this job is stored in {shown_path(workspace)}. A relative `workspace` is "
         "below the folder that ianvs is called from: call it from there, or name the workspace with --workspace."
@@ -123,7 +123,9 @@ def nothing_stored(workspace: Path) -> str:
 
 
 def nothing_like_it(job: JobSpec) -> str:
-    """The message that nothing of a job is stored as it is now, and where to read of what is stored in its place."""
+    """Return the message that nothing of a job is stored as it is now, and where to read of what is stored in its
+    place.
+    """
     if JobStore(job.workspace, job.name).read() is None:
         return nothing_stored(job.workspace)
     return (
@@ -133,7 +135,9 @@ def nothing_like_it(job: JobSpec) -> str:
 
 
 def _other_settings(results: Results) -> str:
-    """The message that a job has stored results, but none for the settings that are asked for; with those it has."""
+    """Return the message that a job has stored results, but none for the settings that are asked for; with those it
+    has.
+    """
     values: dict[str, dict[str, None]] = {}
     for case in results.case_list:
         for name, value in {"seed": case.seed, **case.hyperparameters}.items():

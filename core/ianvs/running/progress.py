@@ -49,7 +49,7 @@ def default_listener(job: str = "") -> Listener:
 
 
 def describe(planned: PlannedCase) -> str:
-    """A case in a few words: algorithm, what varies, seed."""
+    """Return a case in a few words: algorithm, what varies, seed."""
     varied = _varied(planned.algorithm)
     shown = without_secrets(planned.case.hyperparameters)
     choice = ", ".join(f"{name}={value}" for name, value in shown.items() if name in varied)
@@ -64,7 +64,7 @@ def waits(reason: str) -> str:
 
 
 def inside(progress: Mapping[str, object]) -> str:
-    """How far a round is, and what its learner says of it, to follow other words: ", 35 %, loss 1.23"; or ""."""
+    """Return how far a round is, and what its learner says of it, to follow other words: ", 35 %, loss 1.23"; or ""."""
     numbers = progress.get("numbers")
     parts = [f"{float(progress['fraction']):.0%}"] if "fraction" in progress else []  # type: ignore[arg-type]
     parts += (

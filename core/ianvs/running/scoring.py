@@ -130,7 +130,7 @@ def _write_scores(
 
 
 def _numbers(row: Sequence[Score]) -> Numbers:
-    """(J,) nan where there is none."""
+    """Return (J,) nan where there is none."""
     return np.array([number for number, _ in row], dtype=np.float64)
 
 
@@ -176,7 +176,8 @@ def _row_scores(metrics: Sequence[Wanted], row: Sequence[EvaluationRecord | None
 
 
 def _part_scores(wanted: Wanted, row: Sequence[EvaluationRecord | None], groups: int) -> Numbers:
-    """(G, J) without the g-th group. Empty for a metric that needs more samples: then nothing is known of their chance.
+    """Return (G, J) without the g-th group. Empty for a metric that needs more samples: then nothing is known of their
+    chance.
 
     So it is for one that has no number of its own.
     """
@@ -199,7 +200,7 @@ def _means_without_groups(
     row: Sequence[EvaluationRecord | None],
     groups: int,
 ) -> Numbers:
-    """(G, J) of a metric that is the mean of `mean_of` over samples: from the sum over each group."""
+    """Return (G, J) of a metric that is the mean of `mean_of` over samples: from the sum over each group."""
     groups, drawn = _grouped(row, groups)
     means = np.full((groups, len(row)), np.nan)
     for j, (record, group_of) in enumerate(zip(row, drawn, strict=True)):
@@ -211,7 +212,9 @@ def _means_without_groups(
 
 
 def _by_group(rounds: Sequence[Numbers]) -> Numbers | None:
-    """(G, K, J) of [k] (G, J), nan after a round that nothing was asked after; None where numbers of groups differ."""
+    """Return (G, K, J) of [k] (G, J), nan after a round that nothing was asked after; None where numbers of groups
+    differ.
+    """
     present = [scores for scores in rounds if len(scores)]
     if len({len(scores) for scores in present}) != 1:
         return None
@@ -276,7 +279,7 @@ class _Known:
 def _rows(
     cases: CaseStore, request: CaseRequest, exam: _Known, rounds: Sequence[RoundResult]
 ) -> Iterator[tuple[int | None, list[EvaluationRecord | None]]]:
-    """(samples that had arrived, what is known of each test set) of each examination; None at the end of a round.
+    """Yield (samples that had arrived, what is known of each test set) of each examination; None at the end of a round.
 
     One by one, and nothing of them is kept: a long stream is examined thousands of times.
     """
@@ -288,7 +291,9 @@ def _rows(
 
 
 def _unseen(record: ExamRecord, j: int, truth: NDArray[Any], rounds: int) -> NDArray[np.bool_] | None:
-    """(N,) whether each sample of test set j is of what was not taught in the first `rounds`; None: nobody asks."""
+    """Return (N,) whether each sample of test set j is of what was not taught in the first `rounds`; None:
+    nobody asks.
+    """
     unseen = record.rules.get("unseen", "none")
     if unseen == "none":
         return None
@@ -305,7 +310,9 @@ def _taught(record: ExamRecord, rounds: int) -> tuple[int, ...] | None:
 
 
 def score_of(spec: MetricSpec, metric: Metric, seen: EvaluationRecord | ScoreMatrix | None) -> Score:
-    """(number, parts): a metric that yields a mapping gives parts, and its number is the part of its own name."""
+    """Return (number, parts): a metric that yields a mapping gives parts, and its number is the part of its
+    own name.
+    """
     if seen is None or metric.function is None:
         return None, None
     return _score(spec, metric, _guarded(spec, metric.function, seen))
@@ -350,7 +357,7 @@ def without_groups(row: Sequence[EvaluationRecord | None], groups: int) -> Itera
 
 
 def _grouped(row: Sequence[EvaluationRecord | None], groups: int) -> tuple[int, Sequence[NDArray[np.int64] | None]]:
-    """(number of groups, [j] (N,) the group of each sample of test set j): 0 where there is nothing to group."""
+    """Return (number of groups, [j] (N,) the group of each sample of test set j): 0 where there is nothing to group."""
     sizes = [_size(record) for record in row if record is not None]
     groups = min([groups, *sizes])
     if not sizes or groups < 2:
@@ -359,7 +366,7 @@ def _grouped(row: Sequence[EvaluationRecord | None], groups: int) -> tuple[int, 
 
 
 def _size(record: EvaluationRecord) -> int:
-    """How many samples can be told apart; 0: none."""
+    """Return how many samples can be told apart; 0: none."""
     if record.y_true is None or isinstance(record.y_true, LabelPictures):
         return 0
     return len(record.y_true)

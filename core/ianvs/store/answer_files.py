@@ -65,7 +65,7 @@ def read_stream(path: Path | IO[bytes]) -> dict[str, NDArray[Any]]:
 
 
 def read_extras(path: Path | IO[bytes]) -> set[str]:
-    """Names of what is stored beside labels."""
+    """Return names of what is stored beside labels."""
     with np.load(path, allow_pickle=False) as stored:
         names = stored["extras"].tolist() if "asked" in stored.files else (_asked_of(name)[1] for name in stored.files)
         return {name for name in names if name}
@@ -89,7 +89,7 @@ def _asked_of(name: str) -> tuple[PredictionKey, str]:
 
 
 def _steps(pairs: list[tuple[int, int]]) -> NDArray[np.int64]:
-    """(n, 2) each less the one before."""
+    """Return (n, 2) each less the one before."""
     return np.diff(np.array(pairs, dtype=np.int64).reshape(-1, 2), axis=0, prepend=0)
 
 

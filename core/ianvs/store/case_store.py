@@ -147,7 +147,7 @@ class CaseStore(RoundStore):
     # --- scores -------------------------------------------------------------------------------------------------
 
     def has_score(self, case_id: str, key: str, after: int | None = None) -> bool:
-        """Whether a score is stored and undamaged. after: of the first rounds only; None: of all rounds."""
+        """Return whether a score is stored and undamaged. after: of the first rounds only; None: of all rounds."""
         try:
             return self.score(case_id, key, after) is not None
         except DamagedError:
@@ -325,7 +325,7 @@ class CaseStore(RoundStore):
         return as_record(Failure, {**stored, "log": log}, self.folder(case_id) / RESULT)
 
     def is_earlier(self, case_id: str) -> bool:
-        """Whether an earlier version of ianvs stored the case, which can be read but not continued."""
+        """Return whether an earlier version of ianvs stored the case, which can be read but not continued."""
         with suppress(DamagedError):
             return earlier.read_earlier(self.folder(case_id), CASE) is not None
         return True

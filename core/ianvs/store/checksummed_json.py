@@ -72,7 +72,7 @@ def as_record(record_type: type[T], stored: Mapping[str, Any], path: Path | str)
 
 @lru_cache(maxsize=64)
 def _field_names(record_type: type[DataclassInstance]) -> dict[str, str]:
-    """The name of a field, by its name in a file, which may be a former one."""
+    """Return the name of a field, by its name in a file, which may be a former one."""
     fields = {field.name: field.name for field in dataclasses.fields(record_type)}
     return {**{former: name for former, name in names_of_today(record_type).items() if name in fields}, **fields}
 

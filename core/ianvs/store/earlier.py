@@ -26,7 +26,7 @@ _INTERNAL = ("files", "answers", "records", "digest", "seal")  # of result.json
 
 
 def parse_earlier(text: bytes, name: str) -> dict[str, Any] | None:
-    """The content of a JSON file that ianvs 0.2 wrote under `name`; None if it is damaged or something else."""
+    """Return the content of a JSON file that ianvs 0.2 wrote under `name`; None if it is damaged or something else."""
     try:
         if text.startswith(_SEAL):
             head, _, rest = text.partition(b"\n")

@@ -60,7 +60,7 @@ class ExamStore:
         return self.root / exam_id
 
     def lock(self, exam_id: str) -> FileLock:
-        """The right to write. The operating system releases it when the process ends."""
+        """Return the right to write. The operating system releases it when the process ends."""
         locks = self.root / ".locks"  # beside the exams, as those of the cases
         locks.mkdir(parents=True, exist_ok=True)
         return FileLock(str(locks / f"{exam_id}.lock"))
@@ -137,7 +137,7 @@ class ExamStore:
         return self._arrays(exam_id, "truth.npz")
 
     def rows(self, exam_id: str) -> dict[int, NDArray[np.int64]]:
-        """Positions of a test set's samples in its batch, by test set; left out if they are the whole batch."""
+        """Return positions of a test set's samples in its batch, by test set; left out if they are the whole batch."""
         stored = self._read(exam_id)
         if stored is None or "rows.npz" not in stored["files"]:
             return {}

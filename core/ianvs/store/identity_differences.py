@@ -34,7 +34,9 @@ def identity_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> l
 
 
 def _is_syntax_tree_digest(digest: str | None) -> bool | None:
-    """Whether a digest is of a syntax tree. Those of ianvs 0.2 are of bytes, so a change to a tree is no edit."""
+    """Return whether a digest is of a syntax tree. Those of ianvs 0.2 are of bytes, so a change to a tree is
+    no edit.
+    """
     return None if digest is None else digest.startswith("tree:")
 
 

@@ -90,12 +90,12 @@ class JobStore:
         return ids.union(*(record["cases"] for record in begun))
 
     def read(self) -> dict[str, Any] | None:
-        """The record; None: there is none. Raises DamagedError."""
+        """Return the record; None: there is none. Raises DamagedError."""
         return read_checksummed(self.path, _NAME)
 
     @staticmethod
     def names(workspace: Path) -> Iterator[str]:
-        """Names of the jobs that ran in `workspace`."""
+        """Yield names of the jobs that ran in `workspace`."""
         for path in sorted(workspace.glob("*/job.json")):
             yield path.parent.name
 
@@ -249,7 +249,7 @@ class StudyStore:
 
 
 def _secrets(name: str, choices: Sequence[Any]) -> list[tuple[Any, str]]:
-    """(choice, what is stored in its place) of those choices of a hyperparameter that may not be shown."""
+    """Return (choice, what is stored in its place) of those choices of a hyperparameter that may not be shown."""
     numbered = enumerate(choices, 1)
     return [
         (choice, f"{HIDDEN} {number}")

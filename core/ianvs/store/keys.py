@@ -5,7 +5,7 @@ import json
 
 
 def canonical(value: object) -> str:
-    """The one json text of `value`: key order and the spelling of numbers don't show."""
+    """Return the one json text of `value`: key order and the spelling of numbers don't show."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
 
 

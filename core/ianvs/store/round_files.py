@@ -112,7 +112,7 @@ class RoundFolder:
 
 
 def is_evaluated(record: Mapping[str, Any]) -> bool:
-    """Whether the round of this round.json has predictions."""
+    """Return whether the round of this round.json has predictions."""
     return "predictions" in record
 
 

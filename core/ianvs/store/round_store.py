@@ -71,11 +71,11 @@ class RoundStore:
         return self.round_folder(case_id, index) / "model"
 
     def scratch(self, case_id: str) -> Path:
-        """A temporary folder, deleted at the latest when the next process takes the lock."""
+        """Return a temporary folder, deleted at the latest when the next process takes the lock."""
         return self.folder(case_id) / ".scratch"
 
     def lock(self, case_id: str) -> FileLock:
-        """The right to write. The operating system releases it when the process ends."""
+        """Return the right to write. The operating system releases it when the process ends."""
         folder = self.root / ".locks"
         folder.mkdir(parents=True, exist_ok=True)
         return FileLock(str(folder / f"{case_id}.lock"))
@@ -132,11 +132,11 @@ class RoundStore:
         )
 
     def is_complete_until(self, case_id: str, until: int) -> bool:
-        """Whether all rounds up to `until` are complete."""
+        """Return whether all rounds up to `until` are complete."""
         return len(self._complete(case_id)) > until
 
     def broken_round(self, case_id: str) -> int | None:
-        """The first round that is stored and damaged."""
+        """Return the first round that is stored and damaged."""
         index = len(self._complete(case_id, thoroughly=True))
         try:
             record = self._read(case_id, _round_name(index))
@@ -157,7 +157,7 @@ class RoundStore:
         return str((self._round(case_id, index) or {}).get("trained_at", ""))
 
     def modules(self, case_id: str, index: int) -> tuple[StoredModule, ...] | None:
-        """The modules after round `index`; None if they are not kept any more. Raises DamagedError."""
+        """Return the modules after round `index`; None if they are not kept any more. Raises DamagedError."""
         folder = self.model_folder(case_id, index)
         record = self._round(case_id, index)
         if record is None or not folder.is_dir():
@@ -168,23 +168,27 @@ class RoundStore:
         return self.module_names(case_id, index)
 
     def module_names(self, case_id: str, index: int) -> tuple[StoredModule, ...]:
-        """The modules after round `index`, even if their files are not kept any more. Raises DamagedError."""
+        """Return the modules after round `index`, even if their files are not kept any more. Raises DamagedError."""
         record = self._round(case_id, index)
         folder = self.model_folder(case_id, index)
         return () if record is None else tuple(StoredModule.from_json(module, folder) for module in record["modules"])
 
     def predictions(self, case_id: str, index: int) -> dict[PredictionKey, Predictions]:
-        """Predictions in and after round `index`; a test set that was not predicted is missing. Raises DamagedError."""
+        """Return predictions in and after round `index`; a test set that was not predicted is missing. Raises
+        DamagedError.
+        """
         with self._open_predictions(case_id, index) as file:
             return read_predictions(file)
 
     def stream(self, case_id: str, index: int) -> dict[str, NDArray[Any]]:
-        """(n,) arrays of the prequential stream of round `index`, by name; empty without one. Raises DamagedError."""
+        """Return (n,) arrays of the prequential stream of round `index`, by name; empty without one. Raises
+        DamagedError.
+        """
         with self._open_predictions(case_id, index) as file:
             return read_stream(file)
 
     def extras(self, case_id: str, index: int) -> set[str]:
-        """Names of what is stored beside the labels after round `index`. Raises DamagedError."""
+        """Return names of what is stored beside the labels after round `index`. Raises DamagedError."""
         with self._open_predictions(case_id, index) as file:
             return read_extras(file)
 
@@ -316,7 +320,7 @@ def _round_name(index: int) -> str:
 
 
 def _differs(path: Path | str, stored: Sequence[int | str], *, thoroughly: bool = True) -> bool:
-    """Whether a file is missing, or has another size or, `thoroughly`, another checksum."""
+    """Return whether a file is missing, or has another size or, `thoroughly`, another checksum."""
     try:
         if not thoroughly:
             return os.stat(path).st_size != stored[0]  # noqa: PTH116 - as in base/digests.py

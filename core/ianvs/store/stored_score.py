@@ -41,7 +41,7 @@ Stored = list[Any] | dict[str, Any]
 
 
 def numbers(values: ArrayLike) -> Stored:
-    """An array for json: lists with None for what is not finite; of many the compressed bytes of float64."""
+    """Return an array for json: lists with None for what is not finite; of many the compressed bytes of float64."""
     array = np.asarray(values, dtype="<f8")
     if array.size > _MANY:
         return packed(array)

@@ -20,7 +20,8 @@ Lists = dict[str, list[Any]]
 
 
 def checked_labels(y: Sequence[Any], num_classes: int | None) -> list[Lists]:
-    """The truths of images, each a mapping of `boxes` (n, 4) and `labels` (n,), maybe `iscrowd`, `difficult`, `area`.
+    """Return the truths of images, each a mapping of `boxes` (n, 4) and `labels` (n,), maybe `iscrowd`, `difficult`,
+    `area`.
 
     num_classes: None: as many as the highest label needs. Raises ValueError, which names the sample.
     """
@@ -58,7 +59,9 @@ def checked_answers(answers: Any, count: int, num_classes: int, where: str, most
 def _checked(
     items: Sequence[Any], required: Sequence[str], optional: Sequence[str], num_classes: int | None
 ) -> tuple[NDArray[np.int64], Boxes]:
-    """(offsets (N+1,), the columns of all). A key that some of the items lack is 0 there, or the area of the box."""
+    """Return (offsets (N+1,), the columns of all). A key that some of the items lack is 0 there, or the area of the
+    box.
+    """
     rows: list[Boxes] = []
     for i, item in enumerate(items):
         try:
@@ -139,7 +142,7 @@ def _numbers(values: Any, name: str) -> NDArray[np.float64]:
 
 
 def _wrong_value(packed: Boxes, num_classes: int | None) -> tuple[int, str] | None:
-    """(row, what is wrong with it) of the first slip."""
+    """Return (row, what is wrong with it) of the first slip."""
     boxes, labels = packed["boxes"], packed["labels"]
     for key in ("boxes", "scores", "area"):
         values = packed.get(key, np.empty(0))

@@ -36,7 +36,7 @@ class BoxFiles(NamedTuple):
 
 
 def refusal(file: Path, line: int, message: str, code: ErrorCode = "invalid-record") -> SourceError:
-    """An error at a line, from 1; 0 means the file as a whole."""
+    """Return an error at a line, from 1; 0 means the file as a whole."""
     return SourceError.single(message, Location.of_line(file, line), code)
 
 
@@ -74,7 +74,7 @@ def _orientation(image: Any) -> int:
 
 
 def written_size(width: Any, height: Any) -> Size | None:
-    """(width, height); None where one is left out, or 0 as some exporters have it."""
+    """Return (width, height); None where one is left out, or 0 as some exporters have it."""
     try:
         size = float(width), float(height)
     except (TypeError, ValueError):

@@ -27,12 +27,12 @@ class Pairs(NamedTuple):
 
 
 def boxes_of(stored: Ragged, fields: Boxes) -> Boxes:
-    """The columns `fields` of all images."""
+    """Return the columns `fields` of all images."""
     return {"pictures": stored.column("labels")[1], **{name: stored.column(name)[0] for name in fields}}
 
 
 def by_class(boxes: Boxes, classes: Sequence[int]) -> Iterator[Boxes]:
-    """The boxes of each of `classes` in turn; answers of one image by -score."""
+    """Yield the boxes of each of `classes` in turn; answers of one image by -score."""
     pictures = boxes["pictures"]
     keys = (boxes["labels"],) if "scores" not in boxes else (-boxes["scores"], pictures, boxes["labels"])
     order = np.lexsort(keys)  # stable, the last key first
@@ -46,7 +46,7 @@ def by_class(boxes: Boxes, classes: Sequence[int]) -> Iterator[Boxes]:
 def overlaps(
     answers: Boxes, truths: Boxes, minimum: float, crowd: NDArray[np.bool_] | None = None, extra: float = 0.0
 ) -> Pairs:
-    """All pairs of boxes of an image whose IoU is at least `minimum`, which is above 0.
+    """Return all pairs of boxes of an image whose IoU is at least `minimum`, which is above 0.
 
     crowd: (G,) truths for which the area of the answer stands in place of the union. extra: pixels that a box has
     beyond x2 - x1 and y2 - y1; 1 where coordinates are of pixels that are inside.
@@ -76,6 +76,6 @@ def overlaps(
 
 
 def box_areas(boxes: NDArray[np.float64], extra: float = 0.0) -> NDArray[np.float64]:
-    """(M,) in square pixels."""
+    """Return (M,) in square pixels."""
     areas: NDArray[np.float64] = (boxes[:, 2] - boxes[:, 0] + extra) * (boxes[:, 3] - boxes[:, 1] + extra)
     return areas

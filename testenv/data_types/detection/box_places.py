@@ -111,7 +111,7 @@ def box_warnings(
 
 
 def _first_share(labels: Sequence[Mapping[str, Any]] | NDArray[Any]) -> tuple[int, int] | None:
-    """(image, box) of the first box, if all boxes have corners from 0 to 1 and some are fractions; else None."""
+    """Return (image, box) of the first box, if all boxes have corners from 0 to 1 and some are fractions; else None."""
     first, fractions = None, False
     for row, label in enumerate(labels):
         boxes = np.asarray(label["boxes"], dtype=np.float64)
@@ -123,7 +123,7 @@ def _first_share(labels: Sequence[Mapping[str, Any]] | NDArray[Any]) -> tuple[in
 
 
 def _unmatchable(labels: Sequence[Mapping[str, Any]] | NDArray[Any], sizes: NDArray[Any]) -> Iterator[tuple[int, int]]:
-    """(image, box) of each."""
+    """Yield (image, box) of each."""
     for row, (label, (height, width)) in enumerate(zip(labels, sizes, strict=True)):
         x1, y1, x2, y2 = np.asarray(label["boxes"], dtype=np.float64).reshape(-1, 4).T
         outside = (np.minimum(x2, width) <= np.maximum(x1, 0)) | (np.minimum(y2, height) <= np.maximum(y1, 0))

@@ -14,7 +14,7 @@ _OF_BEST = 0.3  # of the highest score in the image, below which none is: detect
 def with_boxes(
     picture: NDArray[np.uint8], boxes: Mapping[str, NDArray[Any]], palette: NDArray[np.uint8]
 ) -> NDArray[np.uint8]:
-    """(H, W, 3) the image enlarged, with its boxes in the colours of their classes.
+    """Return (H, W, 3) the image enlarged, with its boxes in the colours of their classes.
 
     boxes: `boxes` (n, 4) x1 y1 x2 y2 in pixels, `labels` (n,), and of answers `scores` (n,), which are written beside
     them, those of weight. Truths are solid, answers dashed.

@@ -39,7 +39,7 @@ class BoxSource(Source):
 
     @abstractmethod
     def read(self, root: Path) -> Parts:
-        """The training and the test part. Raises DataError."""
+        """Return the training and the test part. Raises DataError."""
 
     def check(self, spec: DatasetSpec) -> list[ValidationError]:
         try:

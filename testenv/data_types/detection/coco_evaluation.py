@@ -28,7 +28,7 @@ def coco_matches(truths: Boxes, answers: Boxes, classes: Sequence[int], pictures
 
 
 def coco_precision(matches: BoxMatches, area: int = 0, thresholds: slice = slice(None)) -> Array:
-    """(C,) average precision by class, the mean over thresholds; nan for a class without a truth that counts."""
+    """Return (C,) average precision by class, the mean over thresholds; nan for a class without a truth that counts."""
     precisions = np.full(len(matches.classes), np.nan)
     for index in matches.classes:
         matched = matches.of_class(index, area, thresholds)
@@ -38,7 +38,7 @@ def coco_precision(matches: BoxMatches, area: int = 0, thresholds: slice = slice
 
 
 def coco_recall(matches: BoxMatches, limit: int = MOST) -> Array:
-    """(C,) the largest recall by class, the mean over thresholds, of the first `limit` answers of each image."""
+    """Return (C,) the largest recall by class, the mean over thresholds, of the first `limit` answers of each image."""
     recalls = np.full(len(matches.classes), np.nan)
     for index in matches.classes:
         matched = matches.of_class(index, 0, slice(None))
@@ -61,7 +61,7 @@ def _of_class(truth: Boxes, answer: Boxes) -> ClassMatches:
 
 
 def _outside(areas: Array) -> NDArray[np.bool_]:
-    """(4, M) whether each lies outside each range."""
+    """Return (4, M) whether each lies outside each range."""
     outside: NDArray[np.bool_] = (areas < _BOUNDS[:, :1]) | (areas > _BOUNDS[:, 1:])
     return outside
 
@@ -69,7 +69,7 @@ def _outside(areas: Array) -> NDArray[np.bool_]:
 def _matched(
     pairs: Pairs, pictures: NDArray[np.int64], crowd: NDArray[np.bool_], ignored: NDArray[np.bool_]
 ) -> NDArray[np.uint8]:
-    """(4, 10, D) MISS for an answer that takes no truth, HIT, or IGNORED where it takes one of `ignored` (4, G).
+    """Return (4, 10, D) MISS for an answer that takes no truth, HIT, or IGNORED where it takes one of `ignored` (4, G).
 
     In turn, each takes the truth with the largest IoU among those that are free, a crowd being always free; of equal
     ones the last; one that is ignored only if no other is left.
@@ -97,7 +97,9 @@ def _matched(
 
 
 def _average_precision(hits: NDArray[np.bool_], misses: NDArray[np.bool_], counted: int) -> Array:
-    """(T,) mean of the non-increasing precision at 101 recalls, of (T, D) answers from the highest score down."""
+    """Return (T,) mean of the non-increasing precision at 101 recalls, of (T, D) answers from the highest
+    score down.
+    """
     if not hits.shape[1]:
         return np.zeros(len(hits))
     right, wrong = np.cumsum(hits, axis=1), np.cumsum(misses, axis=1)

@@ -105,7 +105,7 @@ class _Reader:
         return at
 
     def entries(self) -> Iterator[tuple[str, int, Any]]:
-        """(section, where it begins, entry) of the three lists, whatever stands beside them."""
+        """Yield (section, where it begins, entry) of the three lists, whatever stands beside them."""
         at = self.skip(self.expect(self.skip(0), "{", "an object with images, annotations and categories"))
         while True:
             key, at = self.decoded(at)

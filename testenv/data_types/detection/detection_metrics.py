@@ -103,7 +103,7 @@ def _metric(
     name: str, summary: str, formula: str, source: str, by_class: ByClass, options: type[Options] | None = None,
     **more: Any,
 ) -> Metric:  # fmt: skip
-    """The mean over classes; of AP by class each of them."""
+    """Return the mean over classes; of AP by class each of them."""
     parts = name == "per_class_AP"
     function = partial(_parts if parts else _mean, by_class=by_class)
     function.__doc__ = summary

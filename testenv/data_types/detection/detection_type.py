@@ -115,7 +115,7 @@ class Detection(DataType):
 
 
 def _flat(labels: NDArray[Any]) -> tuple[NDArray[np.int64], Boxes]:
-    """(offsets (N+1,), the columns of all images)."""
+    """Return (offsets (N+1,), the columns of all images)."""
     arrays = [_arrays(label) for label in labels]
     offsets = np.cumsum([0, *(len(boxes["labels"]) for boxes in arrays)], dtype=np.int64)
     keys = arrays[0] if arrays else ("boxes", "labels")

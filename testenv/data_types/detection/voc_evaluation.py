@@ -29,7 +29,7 @@ def voc_matches(
 
 
 def voc_precision(matches: BoxMatches, points: Points = "all_points") -> Array:
-    """(C,) average precision by class, nan for a class without truths that count.
+    """Return (C,) average precision by class, nan for a class without truths that count.
 
     points: the area under the non-increasing precision (from VOC 2010 on), or its mean at recalls 0, .1, ..., 1.
     """
@@ -77,7 +77,7 @@ def pcb_matches(truths: Boxes, answers: Boxes, classes: Sequence[int], pictures:
 
 
 def f1_scores(matches: BoxMatches) -> Array:
-    """(C,) 2 hits / (answers + truths) by class, the harmonic mean of precision and recall; 0 without a hit."""
+    """Return (C,) 2 hits / (answers + truths) by class, the harmonic mean of precision and recall; 0 without a hit."""
     scores = np.zeros(len(matches.classes))
     for index in matches.classes:
         matched = matches.of_class(index, 0, slice(None))

@@ -43,7 +43,7 @@ def read_voc(root: Path, split: str, classes: Sequence[str] | None = None) -> Bo
 
 
 def read_voc_index(index: Path, classes: Sequence[str] | None = None) -> BoxFiles:
-    """Lines "picture xml", relative to the folder of the index; else as `read_voc`."""
+    """Return lines "picture xml", relative to the folder of the index; else as `read_voc`."""
     files = []
     for number, words in _rows(index):
         paths = [index.parent / word for word in words]
@@ -99,7 +99,7 @@ def _label(file: Path, objects: Sequence[_Object], indices: dict[str, int]) -> d
 
 
 def _annotation(file: Path) -> tuple[list[_Object], Size | None]:
-    """(what each object says, by the names of its elements, bndbox taken apart; the size of the image)."""
+    """Return (what each object says, by the names of its elements, bndbox taken apart; the size of the image)."""
     objects: list[_Object] = []
     size: dict[str, str] = {}
     path: list[str] = []

@@ -44,7 +44,7 @@ def micro_average_precision(truth: Truth, scores: Scores, rule: Rule = "groups")
 
 
 def _best_first(scores: Scores) -> NDArray[np.int64]:
-    """Positions of what is answered at all, by falling score; of equal scores, the earlier one first."""
+    """Return positions of what is answered at all, by falling score; of equal scores, the earlier one first."""
     answered = np.flatnonzero(scores > -np.inf)
     return answered[np.argsort(-scores[answered], kind="stable")]
 

@@ -50,7 +50,7 @@ class DecisionOptions(Options):
 
 
 def _of_classes(record: EvaluationRecord, classes: tuple[int, ...] | None) -> tuple[NDArray[np.uint8], Values]:
-    """(N, K) truths and scores of `classes`; None: of all."""
+    """Return (N, K) truths and scores of `classes`; None: of all."""
     truth, scores = record.y_true, record.y_pred
     if not (isinstance(truth, np.ndarray) and isinstance(scores, np.ndarray)) or (
         truth.dtype != np.uint8 or truth.ndim != 2 or truth.shape != scores.shape

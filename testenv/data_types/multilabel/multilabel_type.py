@@ -73,7 +73,7 @@ class Multilabel(DataType):
         return (0.25 + 0.5 * labels).astype(np.float32)  # no class indices: scores of these are refused
 
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """(N, ceil(C / 8)): eight classes a byte."""
+        """Return (N, ceil(C / 8)): eight classes a byte."""
         return np.packbits(samples.y[positions], axis=1)
 
     def record(self, about: EvaluationRecord, truth: Any, predictions: Predictions) -> EvaluationRecord:
@@ -89,7 +89,7 @@ class Multilabel(DataType):
 
 
 def checked_scores(answers: object, samples: int, classes: int, where: str) -> NDArray[np.floating[Any]]:
-    """(N, C) scores, in float32 or float64 as they were given; 0 or 1 are scores, too.
+    """Return (N, C) scores, in float32 or float64 as they were given; 0 or 1 are scores, too.
 
     Raises PluginError for another shape, and for nan and +inf.
     """

@@ -45,7 +45,7 @@ def coefficient_of_determination(record: EvaluationRecord) -> float:
 
 
 def _off(record: EvaluationRecord) -> Numbers:
-    """(N, D) answers minus truths. Raises ValueError unless both are numbers of one shape."""
+    """Return (N, D) answers minus truths. Raises ValueError unless both are numbers of one shape."""
     truth, answers = record.y_true, record.y_pred
     if not (isinstance(truth, np.ndarray) and isinstance(answers, np.ndarray) and truth.dtype.kind == "f"):
         raise InvalidValue("this metric is for numbers to be estimated (`data_type: regression`)", "unfit-metric")
@@ -56,11 +56,11 @@ def _off(record: EvaluationRecord) -> Numbers:
 
 
 def _columns(values: object) -> Numbers:
-    """(N, D)"""
+    """Return (N, D)"""
     held = np.asarray(values, np.float64)
     return held[:, None] if held.ndim == 1 else held
 
 
 def _by_column(values: Numbers) -> Numbers:
-    """(D,) means over samples."""
+    """Return (D,) means over samples."""
     return values.mean(axis=0) if len(values) else np.full(values.shape[1], np.nan)

@@ -73,7 +73,7 @@ def _checked(answers: object, shape: tuple[int, ...], where: str) -> Numbers:
 
 
 def _first_not_finite(numbers: Numbers) -> tuple[int, float] | None:
-    """(sample, value)"""
+    """Return (sample, value)"""
     wrong = np.argwhere(~np.isfinite(numbers))
     return (int(wrong[0, 0]), float(numbers[tuple(wrong[0])])) if len(wrong) else None
 

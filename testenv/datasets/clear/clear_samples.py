@@ -15,7 +15,8 @@ from ianvs.testenv.datasets.clear.clear_tree import METADATA, Labelled, Tree, re
 
 
 def square(path: str, size: int) -> NDArray[np.uint8]:
-    """(size, size, 3) RGB: the shorter side is resized to `size`, bilinearly with antialiasing, then the centre is cut.
+    """Return (size, size, 3) RGB: the shorter side is resized to `size`, bilinearly with antialiasing, then the centre
+    is cut.
 
     What torchvision's Resize(size) and CenterCrop(size) give. Raises SourceError for a file that is no image.
     """
@@ -35,7 +36,7 @@ def square(path: str, size: int) -> NDArray[np.uint8]:
 def cached_squares(
     paths: Sequence[str], digests: Sequence[str], size: int, cache_dir: Path, progress: Progress | None = None
 ) -> NDArray[np.uint8]:
-    """The images as one read-only memory map (N, size, size, 3), decoded at the first call only.
+    """Return the images as one read-only memory map (N, size, size, 3), decoded at the first call only.
 
     Raises SourceError that names the broken ones.
     """
@@ -46,7 +47,8 @@ def cached_squares(
 
 
 def feature_files(tree: Tree, folder: Path, features: str, labelled: Labelled) -> dict[str, Path]:
-    """The files that hold the features of `labelled`: by "bucket/class" in the layout METADATA, by bucket in LISTS.
+    """Return the files that hold the features of `labelled`: by "bucket/class" in the layout METADATA, by bucket in
+    LISTS.
 
     folder: the part's folder. Raises SourceError where there are none.
     """
@@ -80,7 +82,7 @@ def feature_files(tree: Tree, folder: Path, features: str, labelled: Labelled) -
 
 
 def read_features(tree: Tree, folder: Path, labelled: Labelled, features: str) -> NDArray[np.float32]:
-    """(N, D) float32, one row for each image of `labelled`. Raises SourceError."""
+    """Return (N, D) float32, one row for each image of `labelled`. Raises SourceError."""
     files = feature_files(tree, folder, features, labelled)
     by_name: dict[str, Any] = {}
     everything = read_lists(tree, "all") if tree.layout != METADATA else None

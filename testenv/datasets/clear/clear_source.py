@@ -82,7 +82,7 @@ class _Clear(Source):
         return problems
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        """Hash of the samples: which images are in which part, and their content."""
+        """Return the hash of the samples: which images are in which part, and their content."""
         tree, parts = self._parts(spec)
         return self._fingerprint(spec, tree, parts, cache_dir)
 
@@ -121,7 +121,7 @@ class _Clear(Source):
         return tree, (train, test)
 
     def _cut(self, spec: DatasetSpec, tree: Tree) -> Parts:
-        """The training and the test part of a protocol, with all buckets."""
+        """Return the training and the test part of a protocol, with all buckets."""
         split = self.split or 0
         if self.protocol == "heldout":
             if tree.layout != METADATA:

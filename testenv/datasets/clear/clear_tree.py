@@ -57,12 +57,13 @@ class Labelled:
         return len(self.ids)
 
     def take(self, keep: NDArray[Any]) -> Labelled:
-        """The images at `keep` (positions or a mask), in that order."""
+        """Return the images at `keep` (positions or a mask), in that order."""
         return Labelled(self.paths[keep], self.ids[keep], self.y[keep], self.buckets[keep])
 
 
 def find_tree(root: Path, archives: str, features: str | None = None) -> Tree:
-    """The release below `root`. Raises SourceError that says which folder is meant, or which `archives` are missing.
+    """Return the release below `root`. Raises SourceError that says which folder is meant, or which `archives` are
+    missing.
 
     features: where both training folders are there, take the one that has these.
     """
@@ -117,7 +118,7 @@ def read_metadata(folder: Path, classes: Sequence[str]) -> Labelled:
 
 
 def read_lists(tree: Tree, part: str, split: int | None = None) -> Labelled:
-    """The layout LISTS. part: "train" or "test" of the authors' split, or "all" where `split` is None."""
+    """Return the layout LISTS. part: "train" or "test" of the authors' split, or "all" where `split` is None."""
     above = tree.train / ("filelists" if split is None else f"testset_ratio_0.3/split_{split}")
     problems: list[ValidationError] = []
     rows: list[tuple[str, str, int, str]] = []
@@ -207,7 +208,7 @@ def _class_names(folders: list[Path]) -> tuple[str, ...]:
 
 
 def _meant(root: Path) -> Path | None:
-    """The folder that holds the release, where `root` is one level too deep or up to two levels too high."""
+    """Return the folder that holds the release, where `root` is one level too deep or up to two levels too high."""
     candidates = [root.parent]
     if root.is_dir():
         candidates += [path for pattern in ("*", "*/*") for path in sorted(root.glob(pattern)) if path.is_dir()]
@@ -216,7 +217,7 @@ def _meant(root: Path) -> Path | None:
 
 
 def read_mapping(file: Path) -> dict[str, Any]:
-    """A json that holds a mapping. Raises SourceError."""
+    """Return a json that holds a mapping. Raises SourceError."""
     value = _json(file)
     if not isinstance(value, dict):
         raise SourceError.single("should be a mapping.", Location(file), "damaged-dataset")

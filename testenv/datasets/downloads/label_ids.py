@@ -13,7 +13,9 @@ from ianvs.exam.data.labels import IGNORED
 
 
 def read_ids(path: Path, *, first_channel: bool = False) -> NDArray[Any]:
-    """(height, width) integers of a segmentation mask of 8 or 16 bits; the first channel of several if so asked."""
+    """Return (height, width) integers of a segmentation mask of 8 or 16 bits; the first channel of several if
+    so asked.
+    """
     from PIL import Image
 
     try:

@@ -19,7 +19,7 @@ class Pair:
 
 
 def folder_of(parent: Path, name: str) -> Path:
-    """The folder `parent/name`. Raises DataError, with what is there instead, if there is none."""
+    """Return the folder `parent/name`. Raises DataError, with what is there instead, if there is none."""
     folder = parent / name
     if folder.is_dir():
         return folder
@@ -34,7 +34,7 @@ def folder_of(parent: Path, name: str) -> Path:
 
 
 def files_below(folder: Path, suffix: str) -> dict[str, Path]:
-    """The files that end in `suffix`, sorted, by their path below `folder` without it."""
+    """Return the files that end in `suffix`, sorted, by their path below `folder` without it."""
     below = (path for path in folder.rglob(f"*{suffix}") if path.is_file())
     files = (path for path in below if tool_part(path.relative_to(folder)) is None)
     return {path.relative_to(folder).as_posix()[: -len(suffix)]: path for path in sorted(files)}
@@ -63,7 +63,7 @@ def pair_up(
 
 
 def unused_splits(folder: Path, used: Collection[str]) -> list[str]:
-    """A warning for each folder of images that goes into neither part."""
+    """Return a warning for each folder of images that goes into neither part."""
     folders = (entry.name for entry in folder.iterdir() if entry.is_dir() and not is_of_tool(entry.name))
     others = sorted(name for name in folders if name not in used)
     return [f"the pictures of '{name}' are in neither index" for name in others]

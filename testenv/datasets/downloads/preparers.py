@@ -66,6 +66,6 @@ def prepare(
 
 
 def origin_of(name: str, more: Mapping[str, Any]) -> dict[str, Any]:
-    """The head of a provenance.json."""
+    """Return the head of a provenance.json."""
     package = files_of("ianvs")  # None where it runs from a source tree
     return {"dataset": name, "written_by": package[0] if package else "ianvs", **more}

@@ -65,7 +65,7 @@ def domain_of_splits(
     pairs_of: Callable[[str, list[str]], Sequence[Pair]],
     mapping: Mapping[int, int] | None = None,
 ) -> tuple[RawDomain, ...]:
-    """The one domain of a dataset whose images lie in folders below `pictures`, one for each split.
+    """Return the one domain of a dataset whose images lie in folders below `pictures`, one for each split.
 
     domain, test_split: what they are where the request names no other. pairs_of: the pairs of a split; it may add to a
     list of warnings. mapping: for those that are to be mapped.

@@ -107,7 +107,7 @@ def refuse_strange_index(folder: Path) -> None:
 
 
 def _settle(raw: RawDomain, folder: Path, check: bool, pair: Pair) -> tuple[Pair, NDArray[np.int64]]:
-    """The pair to list, its segmentation mask mapped if need be, and how often each id occurs in it."""
+    """Return the pair to list, its segmentation mask mapped if need be, and how often each id occurs in it."""
     if not (check or pair.mapped):
         return pair, np.zeros(IGNORED + 1, dtype=np.int64)
     ids = read_ids(pair.label, first_channel=raw.first_channel)
@@ -125,7 +125,7 @@ def _settle(raw: RawDomain, folder: Path, check: bool, pair: Pair) -> tuple[Pair
 def _in_threads(
     work: Callable[[Pair], tuple[Pair, NDArray[np.int64]]], pairs: Sequence[Pair]
 ) -> Iterator[tuple[Pair, NDArray[np.int64]]]:
-    """The results in order. Decoding frees the interpreter's lock, so threads are enough."""
+    """Yield the results in order. Decoding frees the interpreter's lock, so threads are enough."""
     pool = ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, 16))
     try:
         yield from pool.map(work, pairs)

@@ -80,5 +80,5 @@ def write_drift(
 
 
 def flickr_id(bucket: int, index: int, part: str, number: int) -> str:
-    """A number that looks like those of Flickr, one for each image."""
+    """Return a number that looks like those of Flickr, one for each image."""
     return f"{bucket:02d}{index:02d}{int(part == 'test')}{number:06d}"

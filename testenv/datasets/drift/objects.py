@@ -29,7 +29,9 @@ _GLASS: Colour = (196, 222, 234)
 
 
 def paint_of(name: str, time: float) -> Colour:
-    """The fashionable colour of a class. It wanders on, so that later one class wears what another one wore before."""
+    """Return the fashionable colour of a class. It wanders on, so that later one class wears what another one wore
+    before.
+    """
     place = (CLASSES.index(name) + 1.8 * time) % len(_PAINTS)
     first = int(place)
     paint, other, part = _PAINTS[first], _PAINTS[(first + 1) % len(_PAINTS)], place - first
@@ -38,7 +40,7 @@ def paint_of(name: str, time: float) -> Colour:
 
 
 def draw_object(name: str, time: float, paint: Colour, rng: np.random.Generator) -> list[Shape]:
-    """The shapes of one object of a class; of BACKGROUND a few that belong together in no way."""
+    """Return the shapes of one object of a class; of BACKGROUND a few that belong together in no way."""
     return _DRAWINGS[name](time, paint, rng)
 
 
@@ -47,7 +49,7 @@ def _box(left: float, right: float, top: float, bottom: float, colour: Colour) -
 
 
 def _mixed(start: float, end: float, time: float, rng: np.random.Generator) -> float:
-    """A proportion that goes from `start` to `end`, a little different on every image."""
+    """Return a proportion that goes from `start` to `end`, a little different on every image."""
     return (start + (end - start) * time) * between(rng, 0.9, 1.1)
 
 

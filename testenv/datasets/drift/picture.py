@@ -23,7 +23,7 @@ _WALLS: tuple[tuple[Colour, Colour], ...] = (  # two colours of the background, 
 
 
 def draw_picture(name: str, time: float, size: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """(size, size, 3) RGB of a class at `time`, 0 to 1."""
+    """Return (size, size, 3) RGB of a class at `time`, 0 to 1."""
     width = size * SAMPLES
     steps = (np.arange(width) + 0.5) * (2.0 / width) - 1.0
     x, y = np.broadcast_arrays(steps[None, :], steps[:, None])
@@ -37,7 +37,7 @@ def draw_picture(name: str, time: float, size: int, rng: np.random.Generator) ->
 
 
 def _wall(x: Floats, y: Floats, time: float, rng: np.random.Generator) -> Floats:
-    """A chequered or striped background, in colours between those of the time before and after."""
+    """Return a chequered or striped background, in colours between those of the time before and after."""
     place = time * (len(_WALLS) - 1)
     first = min(int(place), len(_WALLS) - 2)
     part = place - first

@@ -51,7 +51,9 @@ def make_shapes(
 
 
 def multi_hot(y: NDArray[Any], num_classes: int = len(OUTLINES)) -> NDArray[np.uint8]:
-    """(N, num_classes) 0 or 1: whether a scene holds a shape of the class, of targets as `make_shapes` gives them."""
+    """Return (N, num_classes) 0 or 1: whether a scene holds a shape of the class, of targets as `make_shapes` gives
+    them.
+    """
     held = np.zeros((len(y), num_classes), dtype=np.uint8)
     for row, target in zip(held, y, strict=True):
         row[target["labels"]] = 1
@@ -84,7 +86,7 @@ def _scene(
 
 
 def _shape(label: int, size: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """How many points of each pixel (size, size, 1) a shape covers, and its box (4,)."""
+    """Return how many points of each pixel (size, size, 1) a shape covers, and its box (4,)."""
     radius = between(rng, 0.1, 0.2) * size
     x, y = between(rng, radius, size - radius), between(rng, radius, size - radius)
     half = between(rng, -0.2, 0.2)  # the tangent of half the angle: no sine is needed
@@ -98,7 +100,7 @@ def _shape(label: int, size: int, rng: np.random.Generator) -> tuple[NDArray[np.
 
 
 def _paint(rng: np.random.Generator) -> NDArray[np.int64]:
-    """A colour (3,) that is bright in at least one channel."""
+    """Return a colour (3,) that is bright in at least one channel."""
     colour = rng.integers(40, 256, 3)
     colour[rng.integers(0, 3)] = rng.integers(200, 256)
     return colour

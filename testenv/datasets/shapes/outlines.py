@@ -43,7 +43,7 @@ def _triangle(u: Floats, v: Floats) -> Mask:
 
 
 def _star(u: Floats, v: Floats) -> Mask:
-    """A pentagram: what lies on the inner side of at least four of its five lines, 0.309 from its centre."""
+    """Return a pentagram: what lies on the inner side of at least four of its five lines, 0.309 from its centre."""
     sides = np.zeros(np.broadcast_shapes(u.shape, v.shape), dtype=np.uint8)
     for a, b in _RAYS:
         sides += a * u + b * v <= 0.3090170

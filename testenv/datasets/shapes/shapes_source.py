@@ -44,7 +44,7 @@ class Shapes(GeneratedSource):
         }
 
     def labels(self, arrays: Arrays, part: str) -> NDArray[Any]:
-        """(N,) objects: of each image a mapping of lists, boxes (n, 4) and labels (n,)."""
+        """Return (N,) objects: of each image a mapping of lists, boxes (n, 4) and labels (n,)."""
         ends = np.cumsum(arrays[f"counts_{part}"])[:-1]
         boxes, labels = (np.split(np.array(arrays[f"{name}_{part}"]), ends) for name in ("boxes", "y"))
         return column([{"boxes": b.tolist(), "labels": c.tolist()} for b, c in zip(boxes, labels, strict=True)])
@@ -57,5 +57,5 @@ class ShapesMultilabel(Shapes):
     kind: ClassVar[str] = "multilabel"
 
     def labels(self, arrays: Arrays, part: str) -> NDArray[Any]:
-        """(N, 8) uint8: whether an image holds a shape of the class."""
+        """Return (N, 8) uint8: whether an image holds a shape of the class."""
         return multi_hot(super().labels(arrays, part))

@@ -39,15 +39,15 @@ class Camera:
         return X / Z, (self.height - Y) / Z
 
     def upright(self, left: float, right: float, low: float, high: float, Z: float) -> tuple[Point, ...]:
-        """A rectangle that faces the camera."""
+        """Return a rectangle that faces the camera."""
         return self.see(left, low, Z), self.see(right, low, Z), self.see(right, high, Z), self.see(left, high, Z)
 
     def along(self, X: float, low: float, high: float, near: float, far: float) -> tuple[Point, ...]:
-        """A rectangle that runs into the image."""
+        """Return a rectangle that runs into the image."""
         return self.see(X, low, near), self.see(X, low, far), self.see(X, high, far), self.see(X, high, near)
 
     def flat(self, left: float, right: float, Y: float, near: float, far: float) -> tuple[Point, ...]:
-        """A rectangle that lies at height Y."""
+        """Return a rectangle that lies at height Y."""
         return self.see(left, Y, near), self.see(right, Y, near), self.see(right, Y, far), self.see(left, Y, far)
 
 
@@ -136,7 +136,7 @@ class Canvas:
             self.colour[rows, columns][mask] *= np.float32(factor)
 
     def finished(self) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
-        """(height, width, 3) colours and (height, width) labels of the size that was asked for."""
+        """Return (height, width, 3) colours and (height, width) labels of the size that was asked for."""
         colour: NDArray[np.float32] = summed(self.colour, SAMPLES)
         colour /= np.float32(SAMPLES**2)
         return colour, np.ascontiguousarray(self.label[::SAMPLES, ::SAMPLES])
@@ -158,7 +158,9 @@ def scaled(colour: Colour, factor: float) -> Colour:
 
 
 def summed(points: NDArray[Any], each: int) -> NDArray[Any]:
-    """(H, W, ...) sums over the `each` x `each` points of a pixel. In one order: numpy promises none over an axis."""
+    """Return (H, W, ...) sums over the `each` x `each` points of a pixel. In one order: numpy promises none over an
+    axis.
+    """
     total = np.zeros_like(points[::each, ::each])
     for row in range(each):
         for column in range(each):
@@ -190,7 +192,7 @@ def between(
 
 
 def speckle(i: Floats, j: Floats, salt: int) -> NDArray[np.float32]:
-    """A number in [0, 1) for each cell (floor i, floor j) of a grid, the same wherever the cell is seen."""
+    """Return a number in [0, 1) for each cell (floor i, floor j) of a grid, the same wherever the cell is seen."""
     cells = [np.floor(np.clip(part, -1e6, 1e6)).astype(np.int64).astype(np.uint32) for part in (i, j)]
     mixed = cells[0] * np.uint32(0x9E3779B1) ^ cells[1] * np.uint32(0x85EBCA77) ^ np.uint32(salt & 0xFFFF_FFFF)
     for shift, factor in ((15, 0x2C1B3C6D), (12, 0x297A2D39)):

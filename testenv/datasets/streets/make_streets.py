@@ -56,7 +56,7 @@ def write_streets(
     domains: Sequence[str] = tuple(CLASSES),
     progress: Progress | None = None,
 ) -> tuple[Prepared, ...]:
-    """Each domain's images, masks and index files below `folder`/domain, and an index of all in `folder`."""
+    """Return each domain's images, masks and index files below `folder`/domain, and an index of all in `folder`."""
     from PIL import Image
 
     for domain in domains:

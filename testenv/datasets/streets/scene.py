@@ -32,7 +32,7 @@ _BINS: tuple[Colour, ...] = ((34, 96, 60), (36, 70, 132), (70, 74, 78))
 def draw_scene(
     domain: str, size: tuple[int, int], rng: np.random.Generator
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """A image (height, width, 3) and its labels (height, width): positions in CLASSES[domain], 255 ignored."""
+    """Return an image (height, width, 3) and its labels (height, width): positions in CLASSES[domain], 255 ignored."""
     look, ids = LOOKS[domain], {name: index for index, name in enumerate(CLASSES[domain])}
     camera = Camera(
         between(rng, *look.camera_height),
@@ -77,7 +77,7 @@ def _layout(look: Look, ids: Mapping[str, int], rng: np.random.Generator) -> gro
 def _things(
     canvas: Canvas, look: Look, layout: ground.Layout, ids: Mapping[str, int], rng: np.random.Generator
 ) -> list[tuple[float, Callable[[], None]]]:
-    """(distance, how to draw it) of everything that stands in the street."""
+    """Return (distance, how to draw it) of everything that stands in the street."""
     camera, items = canvas.camera, []
     near = camera.height * 2.2  # what is nearer is below the image
 

@@ -12,7 +12,7 @@ _BLACK: Colour = (26, 26, 28)
 
 
 def car(camera: Camera, X: float, Z: float, paint: Colour, oncoming: bool) -> list[Shape]:
-    """A box with a cabin, seen from behind or, `oncoming`, from the front. 1.8 x 4.2 x 1.5 m."""
+    """Return a box with a cabin, seen from behind or, `oncoming`, from the front. 1.8 x 4.2 x 1.5 m."""
     left, right, far = X - 0.9, X + 0.9, Z + 4.2
     side = left if X > 0 else right
     dark, light = scaled(paint, 0.72), scaled(paint, 1.12)
@@ -77,7 +77,7 @@ def person(
 
 
 def pole(camera: Camera, X: float, Z: float, tall: float, metal: Colour, arm: float) -> list[Shape]:
-    """A lamp post whose arm reaches `arm` metres to the right (negative: to the left)."""
+    """Return a lamp post whose arm reaches `arm` metres to the right (negative: to the left)."""
     ends = sorted((X, X + arm))
     return [
         Polygon(camera.upright(X - 0.15, X + 0.15, 0.0, tall, Z), metal),
@@ -89,7 +89,7 @@ def pole(camera: Camera, X: float, Z: float, tall: float, metal: Colour, arm: fl
 def tree(
     camera: Camera, X: float, Z: float, tall: float, foliage: tuple[Colour, ...], rng: np.random.Generator
 ) -> list[Shape]:
-    """A trunk and a crown of a few balls of leaves."""
+    """Return a trunk and a crown of a few balls of leaves."""
     shapes: list[Shape] = [Polygon(camera.upright(X - 0.14, X + 0.14, 0.0, 0.6 * tall, Z), (84, 66, 50))]
     for index in range(9):
         spread = 0.27 * tall * (1.0 - 0.05 * index)
@@ -101,7 +101,7 @@ def tree(
 
 
 def dustbin(camera: Camera, X: float, Z: float, paint: Colour) -> list[Shape]:
-    """A wheeled bin, 1 m high."""
+    """Return a wheeled bin, 1 m high."""
     foot = camera.see(X - 0.24, 0.06, Z), camera.see(X + 0.24, 0.06, Z)
     return [
         Polygon(camera.upright(X - 0.22, X - 0.08, 0.0, 0.2, Z), _BLACK),
@@ -126,7 +126,7 @@ def stairs(camera: Camera, X: float, end: float, steps: int, width: float, stone
 
 
 def door(camera: Camera, X: float, end: float, low: float, wood: Colour) -> list[Shape]:
-    """A double door in a frame, its foot at height `low`."""
+    """Return a double door in a frame, its foot at height `low`."""
     return [
         Polygon(camera.upright(X - 1.0, X + 1.0, low, low + 2.5, end), scaled(wood, 0.6)),
         Polygon(camera.upright(X - 0.86, X - 0.04, low, low + 2.35, end), wood),

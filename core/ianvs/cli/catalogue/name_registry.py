@@ -40,7 +40,7 @@ class Entry:
 
 
 def listed(kind: str) -> list[Entry]:
-    """All of a kind, such as "algorithms"."""
+    """Return all of a kind, such as "algorithms"."""
     return list(_KINDS[kind]())
 
 
@@ -128,7 +128,8 @@ WIDTH = 100  # characters of a line
 
 
 def said_at(value: str) -> str:
-    """The first sentence of what an entry point names ("package.module:Class"), or of its module; "" if none is found.
+    """Return the first sentence of what an entry point names ("package.module:Class"), or of its module; "" if none is
+    found.
 
     A module of another package may make its parent packages run; whatever they raise counts as nothing said.
     """
@@ -147,7 +148,7 @@ def said_at(value: str) -> str:
 
 
 def learners_of(file: Path) -> list[tuple[str, str]]:
-    """(name, first sentence) of the public classes in a file that stand on one of our learners."""
+    """Return (name, first sentence) of the public classes in a file that stand on one of our learners."""
     tree = _tree(file)
     classes = [] if tree is None else [node for node in _definitions(tree) if isinstance(node, ast.ClassDef)]
     learners = [node for node in classes if any(ast.unparse(base).endswith("Learner") for base in node.bases)]

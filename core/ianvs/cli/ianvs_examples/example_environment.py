@@ -121,7 +121,7 @@ def read_lists(file: Path | None) -> dict[str, list[str]]:
 
 
 def _listed(job: Path, checkout: Path) -> Iterator[tuple[str, str]]:
-    """(name, line) in the requirements files of the example's folders, those nearest to the job last."""
+    """Yield (name, line) in the requirements files of the example's folders, those nearest to the job last."""
     inside = [checkout / folder for folder in job.parents if len(folder.parts) > 1]
     for folder in reversed(inside):
         for file in sorted(folder.glob("*requirement*.txt")):

@@ -28,7 +28,7 @@ _COLUMNS = {
 
 
 def read_table(file: Path) -> dict[str, Example]:
-    """The rows of an examples.csv by their jobs.
+    """Return the rows of an examples.csv by their jobs.
 
     Raises:
         IanvsError: It is not there, or not such a table.

@@ -25,7 +25,7 @@ _LONGEST = 260
 
 
 def needs_more_than_packages(output: str) -> bool:
-    """Whether the checks found an error that no installed package would fix."""
+    """Return whether the checks found an error that no installed package would fix."""
     placed = [line for line in output.splitlines() if _PLACE.match(line) and not line.startswith("warning: ")]
     return any(not MISSING_IMPORT.search(line) and not _IMPORT.search(line) for line in placed)
 

@@ -199,7 +199,7 @@ def _lacking(row: Example, owner: str, missing: str) -> Example:
 
 
 def _variables(given: Mapping[str, str]) -> dict[str, str]:
-    """The environment variables of a machine without the network and without a card."""
+    """Return the environment variables of a machine without the network and without a card."""
     path = os.pathsep.join(filter(None, (given.get("PYTHONPATH", ""), os.environ.get("PYTHONPATH", ""))))
     fixed = {"PYTHONDONTWRITEBYTECODE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
     return {**os.environ, **given, **fixed, "PYTHONPATH": path}
@@ -219,7 +219,7 @@ class _Runs:
     environment: Environment = field(default_factory=Environment)
 
     def run_job(self) -> tuple[int, str]:
-        """(exit status, what was said), again with the packages, or their folders, that the try before missed.
+        """Return (exit status, what was said), again with the packages, or their folders, that the try before missed.
 
         Raises:
             IanvsError: A package can't be installed.
@@ -255,7 +255,9 @@ class _Runs:
 
 
 def _ianvs(command: Sequence[str], environment: Mapping[str, str], limits: Limits, log: Path) -> tuple[int, str]:
-    """(exit status, what it said) of a command of ours, its interpreter first; 124: it took too long and was ended."""
+    """Return (exit status, what it said) of a command of ours, its interpreter first; 124: it took too long and was
+    ended.
+    """
     whole = [command[0], "-m", "ianvs", *command[1:]]
     process = subprocess.Popen(
         whole, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=dict(environment),

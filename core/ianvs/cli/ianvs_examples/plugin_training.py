@@ -12,7 +12,8 @@ _SAYS = re.compile(r"(print|log(ger|ging)?\.\w+|\w*\.?logger\.\w+)\(", re.IGNORE
 
 
 def trains_weights(files: Iterable[Path], source: str) -> bool:
-    """Whether a class in `files` has a train() that does more than to say something, and `source` has an optimizer.
+    """Return whether a class in `files` has a train() that does more than to say something, and `source` has an
+    optimizer.
 
     source: all code of the example: what train() calls may stand in any of its files.
     """
@@ -20,7 +21,9 @@ def trains_weights(files: Iterable[Path], source: str) -> bool:
 
 
 def _code(source: str) -> str:
-    """The words of `source`, a blank between each, without comments and strings: prose speaks of optimizers, too."""
+    """Return the words of `source`, a blank between each, without comments and strings: prose speaks of optimizers,
+    too.
+    """
     words = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(source).readline):

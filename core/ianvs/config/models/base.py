@@ -58,12 +58,12 @@ def path_text(value: object) -> str:
 
 
 def lookup_of(info: ValidationInfo) -> Lookup:
-    """How paths of the file are resolved, which is the context of every validation."""
+    """Return how paths of the file are resolved, which is the context of every validation."""
     return cast("Lookup", info.context)
 
 
 def found_path(value: object, info: ValidationInfo, want: Want, below: Path | None = None) -> Path:
-    """The existing file or folder that `value` names, looked for by the Lookup in the context."""
+    """Return the existing file or folder that `value` names, looked for by the Lookup in the context."""
     return lookup_of(info).find(path_text(value), want, below)
 
 
@@ -103,7 +103,7 @@ def at(data: object, *path: Step) -> Any:
 
 
 def entries(data: object, *path: Step) -> Iterator[tuple[Steps, Any]]:
-    """(path, value) of each entry of the list or mapping at `path` in yaml data of any shape."""
+    """Yield (path, value) of each entry of the list or mapping at `path` in yaml data of any shape."""
     section = at(data, *path)
     if isinstance(section, list):
         yield from (((*path, index), value) for index, value in enumerate(section))
@@ -112,7 +112,7 @@ def entries(data: object, *path: Step) -> Iterator[tuple[Steps, Any]]:
 
 
 def one_or_several(data: object, *path: Step) -> list[Steps]:
-    """The path of each entry of the list at `path` in yaml data of any shape; `path` itself of what is no list."""
+    """Return the path of each entry of the list at `path`; [path] if there is no list."""
     return [where for where, _ in entries(data, *path)] if isinstance(at(data, *path), list) else [path]
 
 
@@ -134,6 +134,6 @@ def repeats(pairs: Iterable[tuple[T, Hashable]]) -> Iterator[T]:
 def repeated(
     noun: str, named: Iterable[tuple[Steps, object]], remedy: str, key: bool = False
 ) -> Iterator[ConfigProblem]:
-    """A problem for each (path, name) whose name came before."""
+    """Yield a problem for each (path, name) whose name came before."""
     for path, name in repeats(((path, name), name) for path, name in named if isinstance(name, str)):
         yield ConfigProblem(f"{noun} '{name}' is given twice. {remedy}", path, key, code="duplicate-entry")

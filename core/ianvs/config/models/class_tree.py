@@ -12,7 +12,7 @@ ClassTree = tuple[tuple[str, str], ...]
 
 
 def class_tree(document: Document, path: Steps) -> tuple[ClassTree, list[ValidationError]]:
-    """The tree at `path` of `document`, and what is wrong with it."""
+    """Return the tree at `path` of `document`, and what is wrong with it."""
     parents, places, problems = dict[str, str](), dict[str, Location](), list[ValidationError]()
     for where, child, parent in _edges(document, path):
         place = document.key_place(where)
@@ -57,7 +57,7 @@ def class_tree(document: Document, path: Steps) -> tuple[ClassTree, list[Validat
 
 
 def _edges(document: Document, path: Steps, above: object = None) -> Iterator[tuple[Steps, object, object]]:
-    """(where, child, parent) as they stand below `above`; at the top, a name after a key is the key's parent."""
+    """Yield (where, child, parent) as they stand below `above`; at the top, a name after a key is the key's parent."""
     for where, value in entries(document.data, *path):
         named, nested = isinstance(where[-1], str), isinstance(value, dict | list)
         if named and not (nested and above is None):

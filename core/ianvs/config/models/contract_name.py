@@ -15,7 +15,7 @@ NATIVE = "native"
 
 
 def contract_names() -> tuple[str, ...]:
-    """All that are installed."""
+    """Return all that are installed."""
     return NATIVE, *installed(GROUP)
 
 

@@ -34,7 +34,7 @@ def _range(value: tuple[float, float]) -> tuple[float, float]:
 
 
 def class_name(value: object) -> object:
-    """The name of a class that is written as a whole number."""
+    """Return the name of a class that is written as a whole number."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 

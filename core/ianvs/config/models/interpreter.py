@@ -19,7 +19,7 @@ FOLDER = "environments"
 
 
 def _interpreter(value: object, info: ValidationInfo) -> Path | None:
-    """An absolute path. Its last part is not followed: that of a virtual environment is a link."""
+    """Return an absolute path. Its last part is not followed: that of a virtual environment is a link."""
     if value in (None, ""):
         return None
     text, lookup = path_text(value), lookup_of(info)

@@ -80,7 +80,7 @@ def entry(cache_dir: Path, key: str, fill: Callable[[Path], None], *, goes_on: b
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether an entry exists and all of its files are unchanged.
+    """Return whether an entry exists and all of its files are unchanged.
 
     A file is read only if its size or modification time has changed; for equal content the new time is stored.
     Raises IanvsError if a file may not be read.

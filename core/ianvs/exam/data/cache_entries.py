@@ -38,7 +38,7 @@ class CacheEntry:
         return self.folder.name.endswith(UNFINISHED)
 
     def unused_for(self, days: float) -> bool:
-        """Whether it was not used for this many days, and no process can be about to open it."""
+        """Return whether it was not used for this many days, and no process can be about to open it."""
         return time.time() - self.used > max(days * 86400, _RECENT)
 
 

@@ -16,7 +16,7 @@ _WHOLE = re.compile(r"(-?\d+)\.0*", re.ASCII)  # as spreadsheets and float colum
 
 
 def number_of(cell: object) -> float:
-    """The number in a cell of a table.
+    """Return the number in a cell of a table.
 
     Args:
         cell: a number, or text as it stands in a csv: ASCII digits, perhaps with sign, point, exponent, and blanks
@@ -35,7 +35,7 @@ def number_of(cell: object) -> float:
 
 
 def is_number(cell: object) -> bool:
-    """Whether `number_of` reads a cell."""
+    """Return whether `number_of` reads a cell."""
     try:
         number_of(cell)
     except (TypeError, ValueError):
@@ -51,7 +51,7 @@ def truth_of(cell: object) -> float:
 
 
 def is_class_index(text: str) -> bool:
-    """Whether a label is an integer in the digits 0 to 9, perhaps with a minus."""
+    """Return whether a label is an integer in the digits 0 to 9, perhaps with a minus."""
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdecimal()
 
@@ -89,7 +89,7 @@ def class_of(cell: object) -> str:
 
 
 def classes_of(cells: NDArray[Any] | Sequence[Any]) -> NDArray[Any]:
-    """(N,) `class_of` of cells, "" for empty ones.
+    """Return (N,) `class_of` of cells, "" for empty ones.
 
     Raises:
         CellError: one of them holds several things.

@@ -126,7 +126,7 @@ class Forms:
         return self._matches[names]
 
     def sure_of(self, record: Mapping[str, Any]) -> bool:
-        """Whether a file with such a record certainly has conversations."""
+        """Return whether a file with such a record certainly has conversations."""
         return any(form.when is None or form.when(record) for form in self.matching(record))
 
 

@@ -40,7 +40,7 @@ def names_in(record: Mapping[str, Any]) -> list[tuple[str, Steps]]:
 
 
 def has_parts(record: Mapping[str, Any]) -> bool:
-    """Whether a part of a message is an image."""
+    """Return whether a part of a message is an image."""
     return any(True for _ in _parts(record))
 
 

@@ -24,7 +24,7 @@ from ianvs.exam.data.records import RecordError, Records
 
 
 def holds_conversations(records: Records, spec: DatasetSpec) -> bool:
-    """Whether any record has the form of a conversation, or is likely meant as one: objects in a list are turns.
+    """Return whether any record has the form of a conversation, or is likely meant as one: objects in a list are turns.
 
     Where `spec` names columns of a table, only if no table could have them.
     """
@@ -260,7 +260,8 @@ def _record_name(record: Mapping[str, object]) -> str:
 
 
 def _is_meant_as_conversation(record: Mapping[str, object], forms: Forms) -> bool:
-    """Whether a record of no form has turns, or one of the fields that say what is asked, and no sample of a table.
+    """Return whether a record of no form has turns, or one of the fields that say what is asked, and no sample of a
+    table.
 
     Or nothing but texts, under names none of which is one of a table's.
     """

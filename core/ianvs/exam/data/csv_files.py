@@ -55,7 +55,7 @@ def read_csv(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) ->
 
 
 def _read_all_cells(path: Path, spec: DatasetSpec) -> Grid:
-    """All cells, as texts."""
+    """Return all cells, as texts."""
     text = read_text(path)
     delimiter = delimiter_of(path, header_of(path))
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
@@ -109,7 +109,8 @@ def _decimal_comma(cell: Any) -> bool:
 
 
 def _have_quoted_decimals(columns: Sequence[Cells]) -> bool:
-    """Whether quoted numbers of a csv with commas between its cells have decimal commas: "0,126", but not "1,234".
+    """Return whether quoted numbers of a csv with commas between its cells have decimal commas: "0,126", but not
+    "1,234".
 
     One of them has to be no number with commas between thousands, and none may have a decimal point.
     """
@@ -126,7 +127,7 @@ def _have_quoted_decimals(columns: Sequence[Cells]) -> bool:
 
 
 def _read_with_arrow(path: Path, spec: DatasetSpec) -> Grid | None:
-    """The numbers of a large csv, read by pyarrow; None for a small file, and one of other things than numbers.
+    """Return the numbers of a large csv, read by pyarrow; None for a small file, and one of other things than numbers.
 
     Its blocks raise ValueError where the file holds quotes, blank or uneven lines, empty cells, or a cell that is no
     number: the careful reader says what is wrong with it, and where.

@@ -17,12 +17,16 @@ _IN_WORDS = {";": "';'", "\t": "tabs", "|": "'|'"}
 
 
 def header_of(path: Path) -> str:
-    """The header of a csv or tsv file, without Excel's line `sep=;`. Raises SourceError for an unreadable file."""
+    """Return the header of a csv or tsv file, without Excel's line `sep=;`. Raises SourceError for an
+    unreadable file.
+    """
     return _header(path)[1]
 
 
 def _header(path: Path) -> tuple[int, str, str | None]:
-    """(line, text, separator that the line `sep=;` before it tells) of a header; (0, "", None) of an empty file."""
+    """Return (line, text, separator that the line `sep=;` before it tells) of a header; (0, "", None) of an
+    empty file.
+    """
     separator = None
     for number, text in enumerate(text_lines(path), start=1):
         if separator is None and (separator := separator_line(text)) is not None:
@@ -33,13 +37,15 @@ def _header(path: Path) -> tuple[int, str, str | None]:
 
 
 def separator_line(text: str) -> str | None:
-    """The separator in a line `sep=;`, which Excel writes and reads before the header; None of any other line."""
+    """Return the separator in a line `sep=;`, which Excel writes and reads before the header; None of any
+    other line.
+    """
     match = _SEPARATOR.fullmatch(text.rstrip("\r\n"))
     return match[1] if match else None
 
 
 def csv_header(path: Path) -> tuple[str, ...]:
-    """The names of the columns of a csv or tsv file. Raises SourceError for a file that can't be read."""
+    """Return the names of the columns of a csv or tsv file. Raises SourceError for a file that can't be read."""
     header = header_of(path)
     return column_names(next(csv.reader([header], delimiter=delimiter_of(path, header)), []))
 
@@ -67,7 +73,9 @@ def delimiter_note(path: Path, delimiter: str, decimal_commas: bool) -> Validati
 
 
 def column_names(header: Sequence[str]) -> tuple[str, ...]:
-    """The columns by the cells of a header; those without a name get pandas's, `Unnamed: 0` for the first column."""
+    """Return the columns by the cells of a header; those without a name get pandas's, `Unnamed: 0` for the first
+    column.
+    """
     names = [name.strip() for name in header]
     for position, name in enumerate(names):
         if not name:
@@ -95,10 +103,10 @@ def column_place(path: Path, name: str, line: int) -> Location:
 
 
 def yaml_text(name: str) -> str:
-    """A name as a yaml file has it: quoted where yaml would read something else."""
+    """Return a name as a yaml file has it: quoted where yaml would read something else."""
     return name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
 def yaml_list(names: Sequence[str], limit: int = 12) -> str:
-    """A list of columns as a testenv has it, quoted where yaml would read something else; cut after `limit`."""
+    """Return a list of columns as a testenv has it, quoted where yaml would read something else; cut after `limit`."""
     return f"[{one_line([yaml_text(name) for name in names], limit)}]"

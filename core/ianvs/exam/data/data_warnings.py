@@ -27,7 +27,7 @@ _DRAWN = 64
 
 
 def data_warnings_of(fingerprint: str, cache_dir: Path) -> dict[str, str] | None:
-    """Sentences by the name of what they doubt; None where the dataset has not been looked at."""
+    """Return sentences by the name of what they doubt; None where the dataset has not been looked at."""
     doubts: dict[str, str] | None = read_memo(_memo(fingerprint, cache_dir))
     return doubts
 
@@ -75,7 +75,7 @@ def _warnings_by_code(dataset: Dataset) -> dict[str, str]:
 
 
 def _counts(samples: Table) -> NDArray[np.int64]:
-    """(256,) or more: how many samples, or pixels of masks, are of each class; at 255 the pixels of none."""
+    """Return (256,) or more: how many samples, or pixels of masks, are of each class; at 255 the pixels of none."""
     if samples.y.ndim == 1:
         return np.bincount(samples.y, minlength=256)
     drawn = np.unique(np.linspace(0, len(samples) - 1, _DRAWN).astype(np.int64))  # of those that stay encoded
@@ -87,7 +87,7 @@ def _counts(samples: Table) -> NDArray[np.int64]:
 
 
 def _sampled_rows(samples: Table) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """(positions of samples with numbers that are not finite, (N,) digests of all samples)."""
+    """Return (positions of samples with numbers that are not finite, (N,) digests of all samples)."""
     if (encoded := encoded_in(samples.x)) is not None:  # equal files are equal images, and whole numbers are finite
         prefixes = encoded.digests[:, :8].copy()
         return np.empty(0, np.int64), prefixes.view(np.uint64)[:, 0]

@@ -23,7 +23,7 @@ _NUMPY = b"\x93NUMPY"  # what a .npy file begins with
 def decode_picture(
     path: str, size: tuple[int, int] | None, held: bytes | None = None, value_range: ValueRange | None = None
 ) -> NDArray[np.uint8]:
-    """(height, width, 3) RGB, grey and transparent ones converted; resized bilinearly with antialiasing.
+    """Return (height, width, 3) RGB, grey and transparent ones converted; resized bilinearly with antialiasing.
 
     held: what is in the file, where it is at hand; `path` is then what errors call it. value_range: which values of an
     image of more than 8 bits become black and white. Raises SourceError where such an image comes without it.
@@ -44,7 +44,9 @@ class NoValueRangeError(DataError):
 
 
 def rgb_of(image: Any, size: tuple[int, int] | None, value_range: ValueRange | None) -> NDArray[np.uint8]:
-    """(height, width, 3) of a PIL image, as `decode_picture`. Raises NoValueRangeError, or what Pillow raises."""
+    """Return (height, width, 3) of a PIL image, as `decode_picture`. Raises NoValueRangeError, or what Pillow
+    raises.
+    """
     from PIL import Image
 
     if is_deep(image):
@@ -80,7 +82,9 @@ def require_value_range(listings: Sequence[Listing], spec: DatasetSpec) -> None:
 
 
 def _deep_range(path: str) -> ValueRange | None:
-    """The lowest and the highest value of an image of more than 8 bits; None of others, and where it can't be read."""
+    """Return the lowest and the highest value of an image of more than 8 bits; None of others, and where it can't be
+    read.
+    """
     from PIL import Image
 
     try:
@@ -93,7 +97,8 @@ def _deep_range(path: str) -> ValueRange | None:
 def decode_labels(
     path: str, size: tuple[int, int] | None, numbering: Numbering = AS_WRITTEN, held: bytes | None = None
 ) -> NDArray[np.uint8]:
-    """(height, width) class indices of a segmentation mask; resized to the nearest pixel, so no new index appears.
+    """Return (height, width) class indices of a segmentation mask; resized to the nearest pixel, so no new index
+    appears.
 
     Of an image with 16 bits and several channels the first is read (SYNTHIA writes the class there, the instance into
     the second). One with 8 bits and three channels has to be grey or red only, unless `mask_values` names its colours.
@@ -126,8 +131,9 @@ def _require_mask(values: NDArray[Any], place: Location) -> None:
 
 
 def _mask_of(held: bytes, path: str, numbering: Numbering) -> NDArray[Any]:
-    """(height, width) numbers, or (height, width, 3) colours, of an image file; of a palette image its indices, unless
-    colours stand for classes."""
+    """Return (height, width) numbers, or (height, width, 3) colours, of an image file; of a palette image its indices,
+    unless colours stand for classes.
+    """
     from PIL import Image
 
     with Image.open(BytesIO(held)) as image:
@@ -140,7 +146,9 @@ def _mask_of(held: bytes, path: str, numbering: Numbering) -> NDArray[Any]:
 
 
 def mask_array(image: Any) -> NDArray[Any]:
-    """(height, width) numbers, or (height, width, 3) colours, of a mask as a PIL image; of a palette its indices."""
+    """Return (height, width) numbers, or (height, width, 3) colours, of a mask as a PIL image; of a palette its
+    indices.
+    """
     _require_lossless(image, b"", None)
     return _channels(image)
 
@@ -190,13 +198,13 @@ def require_one_shape(label: str, picture: str, size: tuple[int, int] | None) ->
 
 
 def deep_colour(held: bytes) -> bool:
-    """Whether it is a PNG of 16 bits and several channels, which Pillow would cut down to the upper 8 bits."""
+    """Return whether it is a PNG of 16 bits and several channels, which Pillow would cut down to the upper 8 bits."""
     head = held[: _COLOUR_TYPE + 1]
     return head[1:4] == b"PNG" and head[_DEPTH] == 16 and head[_COLOUR_TYPE] != 0
 
 
 def deep_first_channel(held: bytes, path: str) -> NDArray[Any]:
-    """(height, width) ids of 16 bits, of what is in the file `path`.
+    """Return (height, width) ids of 16 bits, of what is in the file `path`.
 
     Pillow makes 8-bit images of 16-bit colour by taking the upper byte of each value. Where a value's bytes are
     said to come in the other order, it takes the lower one.
@@ -220,7 +228,7 @@ def deep_first_channel(held: bytes, path: str) -> NDArray[Any]:
 
 
 def picture_size(path: str) -> tuple[int, int]:
-    """(height, width) of an image file or a mask in a .npy file, read from its head."""
+    """Return (height, width) of an image file or a mask in a .npy file, read from its head."""
     from PIL import Image
 
     try:

@@ -62,7 +62,7 @@ class Coding:
         return math.prod(self.shape)
 
     def decode(self, held: bytes, numbering: int, called: str) -> NDArray[np.uint8]:
-        """The array of a file that holds `held`. Raises SourceError, which names it as `called`."""
+        """Return the array of a file that holds `held`. Raises SourceError, which names it as `called`."""
         if self.kind == "rgb":
             picture = decode_picture(called, self.size, held, self.value_range)
         else:

@@ -26,25 +26,28 @@ VERSION = 2  # part of every fingerprint: raise it when the same files give othe
 
 
 def digest_of(value: object) -> str:
-    """SHA-256 of anything json can hold; the order of keys does not count."""
+    """Return the SHA-256 of anything json can hold; the order of keys does not count."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def file_digests(paths: Sequence[str], cache_dir: Path, say: Say = None) -> list[str]:
-    """SHA-256 of each file's bytes. A file is read again only if its size or modification time has changed."""
+    """Return the SHA-256 of each file's bytes. A file is read again only if its size or modification time has
+    changed.
+    """
     return hexadecimal(contents(paths, cache_dir, say)[1])
 
 
 def hexadecimal(digests: NDArray[np.uint8]) -> list[str]:
-    """(N, n) bytes as N texts."""
+    """Return (N, n) bytes as N texts."""
     return [digest.tobytes().hex() for digest in digests]
 
 
 def files_fingerprint(
     spec: DatasetSpec, cache_dir: Path, listings: tuple[Listing, Listing] | None = None, say: Say = None
 ) -> str:
-    """Hash of what the testenv's sources hold: index files, all files they name, and the settings that shape samples.
+    """Return the hash of what the testenv's sources hold: index files, all files they name, and the settings that shape
+    samples.
 
     Not in it: where the files lie, how the yaml is written. listings: training and test, if they are read already.
     """
@@ -54,7 +57,7 @@ def files_fingerprint(
 
 
 def settings_digest(spec: DatasetSpec, facts: Mapping[str, object]) -> str:
-    """Hash of `facts` and of the settings of a dataset that shape samples."""
+    """Return the hash of `facts` and of the settings of a dataset that shape samples."""
     classes: object = spec.classes
     if isinstance(spec.classes, Mapping):
         # Pairs, not a mapping: their order gives the classes their numbers. Lists of unused domains don't count.
@@ -85,7 +88,7 @@ def _part(spec: DatasetSpec, part: str, cache_dir: Path, listing: Listing, say: 
 
 
 def listing_digest(listing: Listing, cache_dir: Path, say: Say = None) -> str:
-    """Hash of the samples' names and domains; of files, of their content and labels too."""
+    """Return the hash of the samples' names and domains; of files, of their content and labels too."""
     columns = [listing.ids, listing.domains]
     if listing.form == "files":
         columns.append(contents(listing.x.tolist(), cache_dir, say)[1])

@@ -19,7 +19,7 @@ from ianvs.exam.data.listing import Listing, SourceError, column, doubt
 
 
 def holds_pictures(path: Path) -> tuple[Path, ...]:
-    """A folder itself: which of its files are samples is told when it is read."""
+    """Return a folder itself: which of its files are samples is told when it is read."""
     return (path,) if path.is_dir() else ()
 
 
@@ -113,7 +113,9 @@ def class_folders(names: Sequence[PurePath], path: Path, spec: DatasetSpec, part
 
 
 def _split_level(names: Sequence[PurePath], path: Path, spec: DatasetSpec) -> int | None:
-    """The position in the paths of the folders that are called as parts of a dataset; None without such folders."""
+    """Return the position in the paths of the folders that are called as parts of a dataset; None without
+    such folders.
+    """
     outer = {name.parts[0] for name in names if len(name.parts) > 1}
     roles = {role_of(folder) for folder in outer}
     if not outer & {*spec.using} and roles - {None}:
@@ -189,7 +191,7 @@ def _part_warnings(
 
 
 def domain_folders(path: Path) -> list[str]:
-    """The folders of domains, where all folders in `path` hold the same class folders; [] where they don't.
+    """Return the folders of domains, where all folders in `path` hold the same class folders; [] where they don't.
 
     Folders of parts do not count: in `train/real/cat` and `real/train/cat` the domain is `real`.
     """
@@ -197,7 +199,7 @@ def domain_folders(path: Path) -> list[str]:
 
 
 def packed_domains(path: Path) -> list[str]:
-    """The same of the images in a zip file; [] of other files."""
+    """Return the same of the images in a zip file; [] of other files."""
     if path.suffix.lower() != ".zip":
         return []
     try:
@@ -208,7 +210,9 @@ def packed_domains(path: Path) -> list[str]:
 
 
 def packed_images(file: zipfile.ZipFile) -> tuple[PurePosixPath, list[PurePosixPath]]:
-    """(the folder that all images of an archive are in, as of the folder that was packed; their paths below it)"""
+    """Return (the folder that all images of an archive are in, as of the folder that was packed; their paths
+    below it)
+    """
     names = [PurePosixPath(name) for name in file.namelist() if name.lower().endswith(PICTURE_SUFFIXES)]
     names = sorted((name for name in names if tool_part(Path(name)) is None), key=lambda name: name.parts)
     around = 0
@@ -226,7 +230,9 @@ def _outer_folders(names: Sequence[PurePath]) -> list[str]:
 
 
 def _parallel_folders(names: Sequence[PurePath]) -> tuple[list[str], list[str]]:
-    """(outer folders, inner folders) of images, if each of the outer ones holds all inner ones; else ([], [])."""
+    """Return (outer folders, inner folders) of images, if each of the outer ones holds all inner ones; else
+    ([], []).
+    """
     inner = {name.parts[:2] for name in names if len(name.parts) > 2}
     classes = Counter(second for _, second in inner)
     outer = {first for first, _ in inner}
@@ -236,7 +242,9 @@ def _parallel_folders(names: Sequence[PurePath]) -> tuple[list[str], list[str]]:
 
 
 def _pictures(folder: Path) -> tuple[list[PurePath], tuple[str, ...]]:
-    """(images below a folder, sorted; folders and images that tools left there, which are none of the samples)."""
+    """Return (images below a folder, sorted; folders and images that tools left there, which are none of the
+    samples).
+    """
     pictures, left_out = [], set()
     for parent, _, files in os.walk(folder, followlinks=True):
         below = PurePath(parent).relative_to(folder)

@@ -64,19 +64,19 @@ class Grid:
         )
 
     def named(self, candidates: Sequence[str]) -> str | None:
-        """The first of `candidates` that is a column, whatever its case."""
+        """Return the first of `candidates` that is a column, whatever its case."""
         folded = {name.casefold(): name for name in reversed(self.columns)}
         return next((folded[name] for name in candidates if name in folded), None)
 
     def cells(self, name: str) -> Cells:
-        """All cells of a column."""
+        """Return all cells of a column."""
         blocks = [block[name] for block in self.blocks([name])]
         if all(isinstance(part, np.ndarray) for part in blocks):
             return np.concatenate(blocks)
         return [cell for part in blocks for cell in part]
 
     def number(self, cell: object) -> float:
-        """The number in a cell. Raises as `number_of`."""
+        """Return the number in a cell. Raises as `number_of`."""
         if self.comma and isinstance(cell, str) and cell.count(",") == 1 and "." not in cell:
             cell = cell.replace(",", ".")
         return number_of(cell)
@@ -86,7 +86,7 @@ class Grid:
 
 
 def records_grid(records: Records) -> Grid:
-    """The fields of json's records; one that a record lacks is an empty cell. Raises SourceError."""
+    """Return the fields of json's records; one that a record lacks is an empty cell. Raises SourceError."""
     message = 'record {}: expected an object with names, such as {{"image": "a.png", "label": "cat"}}, found {}.'
     problems = [
         ValidationError(message.format(i + 1, json_kind(value)), records.place(i), code="invalid-record")
@@ -105,7 +105,7 @@ def records_grid(records: Records) -> Grid:
 def sample_columns(
     grid: Grid, spec: DatasetSpec, first: Mapping[str, Cells], labels: Sequence[str], reserved: Sequence[str | None]
 ) -> tuple[str | None, list[str], list[str]]:
-    """(the column of samples or None, columns of features, columns that are left out for their names).
+    """Return (the column of samples or None, columns of features, columns that are left out for their names).
 
     first: the first block of rows. reserved: columns of labels, domains and the like.
     """
@@ -131,7 +131,7 @@ def sample_columns(
 
 
 def chosen_columns(table: Grid, spec: DatasetSpec, key: str) -> tuple[str, ...]:
-    """The columns that the dataset names by its `key`, () where it names none. Raises SourceError."""
+    """Return the columns that the dataset names by its `key`, () where it names none. Raises SourceError."""
     given: str | tuple[str, ...] | None = getattr(spec, key)
     names = (given,) if isinstance(given, str) else tuple(given or ())
     problems = []
@@ -147,7 +147,9 @@ def chosen_columns(table: Grid, spec: DatasetSpec, key: str) -> tuple[str, ...]:
 
 
 def chosen_column(table: Grid, spec: DatasetSpec, key: str) -> str | None:
-    """The one column that the dataset names by its `key`, None where it has none. Raises SourceError for several."""
+    """Return the one column that the dataset names by its `key`, None where it has none. Raises SourceError for
+    several.
+    """
     names = chosen_columns(table, spec, key)
     if len(names) > 1:
         message = f"`{key}` lists {len(names)} columns; {table.path.name} has one for it. Name that column."
@@ -156,7 +158,7 @@ def chosen_column(table: Grid, spec: DatasetSpec, key: str) -> str | None:
 
 
 def label_columns(table: Grid, spec: DatasetSpec) -> tuple[str, ...]:
-    """The column that holds the label, or those that `label` lists. Raises SourceError."""
+    """Return the column that holds the label, or those that `label` lists. Raises SourceError."""
     if not isinstance(spec.label, tuple):
         return (label_column(table, spec),)
     if spec.data_type is None:
@@ -183,7 +185,7 @@ def label_column(table: Grid, spec: DatasetSpec) -> str:
 
 
 def _of_bits(table: Grid, spec: DatasetSpec) -> str:
-    """How to say that columns of 0 and 1 are the classes, "" where there are none."""
+    """Return how to say that columns of 0 and 1 are the classes, "" where there are none."""
     first: Mapping[str, Cells] = next(table.blocks(table.columns), {})
     bits = [name for name, cells in first.items() if len(cells) and all(map(_is_bit, listed(cells)))]
     if len(bits) < 2:
@@ -233,7 +235,7 @@ def no_number(grid: Grid, row: int, name: str, cell: object, features: Sequence[
 
 
 def _is_missing(cell: object) -> bool:
-    """Whether a cell is empty, or holds what people and programs write for a missing number."""
+    """Return whether a cell is empty, or holds what people and programs write for a missing number."""
     return cell is None or (isinstance(cell, str) and cell.strip().casefold() in _MISSING)
 
 
@@ -262,7 +264,7 @@ class Split:
 
 
 def split_column(grid: Grid, spec: DatasetSpec) -> Split | None:
-    """The column that says of each row whether it is learnt or tested; None where there is none."""
+    """Return the column that says of each row whether it is learnt or tested; None where there is none."""
     name = grid.named(SPLIT_COLUMNS)
     used = (spec.input, spec.label, spec.domain, *(spec.input or ()), *(spec.label or ()))
     if name is None or name in used:
@@ -286,12 +288,12 @@ def listed(cells: Cells) -> list[Any]:
 
 
 def rows_of(block: Mapping[str, Cells]) -> Iterator[dict[str, Any]]:
-    """The rows of a block as records."""
+    """Yield the rows of a block as records."""
     return (dict(zip(block, row, strict=True)) for row in zip(*map(listed, block.values()), strict=True))
 
 
 def _are_numbers(cells: Cells, grid: Grid) -> bool:
-    """Whether the cells of a column seem to be a number each; a single one that is none is told as such."""
+    """Return whether the cells of a column seem to be a number each; a single one that is none is told as such."""
     if isinstance(cells, np.ndarray):
         return cells.ndim == 1
     return any(grid.is_number(cell) for cell in cells[:_LOOKED_AT])

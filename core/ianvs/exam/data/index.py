@@ -53,7 +53,8 @@ _OF_INDEX = (
 
 
 def read_lines(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
-    """A text index: `path [more inputs ...] label` on each line, parted by tabs, or by blanks outside double quotes.
+    """Return a text index: `path [more inputs ...] label` on each line, parted by tabs, or by blanks outside double
+    quotes.
 
     A line `picture.png,label` is parted by its comma.
     """
@@ -96,12 +97,12 @@ def suffix_of(path: Path) -> str:
 
 
 def stem_of(path: Path) -> str:
-    """A file's name without `suffix_of` and what it is compressed by."""
+    """Return a file's name without `suffix_of` and what it is compressed by."""
     return Path(path.stem).stem if path.suffix.lower() in COMPRESSED else path.stem
 
 
 def read_text(path: Path) -> str:
-    """The content of a text file. Raises SourceError when it is empty, unreadable or not UTF-8."""
+    """Return the content of a text file. Raises SourceError when it is empty, unreadable or not UTF-8."""
     with _reading(path):
         packed = path.suffix.lower() in COMPRESSED
         text = _unpacked(path).decode("utf-8-sig") if packed else path.read_text(encoding="utf-8-sig")
@@ -111,7 +112,7 @@ def read_text(path: Path) -> str:
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """The lines of a text file, one by one, as those of `read_text`. Raises SourceError as that does."""
+    """Yield the lines of a text file, one by one, as those of `read_text`. Raises SourceError as that does."""
     if path.suffix.lower() in COMPRESSED or (path.is_file() and path.stat().st_size < _READ_WHOLE):
         yield from read_text(path).splitlines()
         return
@@ -200,7 +201,7 @@ def files_listing(
 def rows_listing(
     path: Path, lines: Lines, form: str, x: NDArray[Any], label_form: str, labels: NDArray[Any], domains: Sequence[str]
 ) -> Listing:
-    """Samples that stand in a table or the like themselves; they go by their numbers."""
+    """Return samples that stand in a table or the like themselves; they go by their numbers."""
     return Listing(
         form=form,
         x=x,
@@ -261,13 +262,13 @@ def _existing_file(written: str, bases: Sequence[str]) -> str | None:
 
 
 def _is_plain(written: str) -> bool:
-    """Whether a path is one below a folder, in its shortest form."""
+    """Return whether a path is one below a folder, in its shortest form."""
     odd = "\\" in written or "//" in written or "/." in f"/{written}" or "/" in (written[0], written[-1])
     return os.sep == "/" and not odd
 
 
 def _name(written: str, bases: Sequence[str]) -> str:
-    """A name that stays when the data move to another folder, where the index allows it."""
+    """Return a name that stays when the data move to another folder, where the index allows it."""
     if _is_plain(written):
         return written
     pure = PurePath(written.replace("\\", "/"))

@@ -80,7 +80,7 @@ def _separator_name(separator: str) -> str:
 
 
 def split_labels(cells: Sequence[Any], separator: str | None, classes: Iterable[str] | None) -> SplitLabels:
-    """The labels in the cells of a dataset.
+    """Return the labels in the cells of a dataset.
 
     Args:
         cells: (N,) texts; what is no text stays as it is. None, nan and blank text are no label.
@@ -125,7 +125,7 @@ def _parts(text: str, separator: str) -> list[str]:
 
 
 def _listed(text: str) -> list[str] | None:
-    """The entries of a list, set, tuple or array as Python, numpy or JSON writes it; None for other text."""
+    """Return the entries of a list, set, tuple or array as Python, numpy or JSON writes it; None for other text."""
     match = _BRACKETS.fullmatch(text)
     if match is None:
         return None
@@ -165,7 +165,9 @@ def _separator(texts: Sequence[str], classes: Iterable[str] | None) -> str:
 
 
 def _parts_labels(mark: str, texts: Sequence[str]) -> bool:
-    """Whether `mark` parts labels, rather than being in their names. Raises _Unclear where that can't be told."""
+    """Return whether `mark` parts labels, rather than being in their names. Raises _Unclear where that can't
+    be told.
+    """
     parted = {text: _parts(text, mark) for text in texts}
     holding = [text for text in texts if mark in text]
     if not holding:

@@ -33,7 +33,7 @@ class ClassLists:
     domains: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def numbering(self, domain: str) -> Numbering:
-        """The numbering in which labels of `domain` are written."""
+        """Return the numbering in which labels of `domain` are written."""
         if self.domains:
             return Numbering(self.domains[domain], f" of the domain '{domain}'")
         return Numbering(tuple(range(len(self.names))))
@@ -61,7 +61,7 @@ AS_WRITTEN = Numbering(tuple(range(IGNORED)))  # of segmentation masks whose num
 
 
 def only_numbers(listings: Sequence[Listing], spec: DatasetSpec) -> bool:
-    """Whether the classes are told by nothing but the numbers in segmentation masks."""
+    """Return whether the classes are told by nothing but the numbers in segmentation masks."""
     named = (
         spec.classes is not None
         or spec.mask_values is not None
@@ -71,7 +71,7 @@ def only_numbers(listings: Sequence[Listing], spec: DatasetSpec) -> bool:
 
 
 def numbered_classes(pictures: Sequence[NDArray[np.uint8]], spec: DatasetSpec) -> ClassLists:
-    """Classes "0", "1", ... up to the highest number in segmentation masks (N, height, width), 255 left out.
+    """Return classes "0", "1", ... up to the highest number in segmentation masks (N, height, width), 255 left out.
 
     Raises SourceError where all pixels are ignored.
     """
@@ -86,7 +86,7 @@ def numbered_classes(pictures: Sequence[NDArray[np.uint8]], spec: DatasetSpec) -
 
 
 def class_lists(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
-    """The classes: those of `spec.classes`, else the source's own, else found in the labels.
+    """Return the classes: those of `spec.classes`, else the source's own, else found in the labels.
 
     Lists by domain are merged by name, in the order of `using`, else of the lists. Found names are sorted, integers by
     their value; of masks none are found here (see `only_numbers`). Raises SourceError where integers and names
@@ -100,7 +100,9 @@ def class_lists(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
 
 
 def class_indices(listing: Listing, lists: ClassLists) -> NDArray[np.int64]:
-    """(N,) class indices. A label is a name of its class list, or a position in it where no name says the same."""
+    """Return (N,) class indices. A label is a name of its class list, or a position in it where no name says
+    the same.
+    """
     written: list[str] = listing.y.tolist()
     domains: list[str] = listing.domains.tolist() if lists.domains else [""]  # else all of them mean the same
     tables = {domain: _Table(lists.numbering(domain), lists.names) for domain in dict.fromkeys(domains)}

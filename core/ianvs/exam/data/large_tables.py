@@ -57,7 +57,7 @@ def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
 
 
 def is_large(spec: DatasetSpec) -> bool:
-    """Whether reading the files takes so much memory that another process should do it."""
+    """Return whether reading the files takes so much memory that another process should do it."""
     paths = [path for source in (*spec.train, *spec.test) for path in source_files(source.path)]
     split = PACKED if spec.test_share is not None else ()  # else they are mapped
     lists = [path for path in paths if suffix_of(path) in (*WITH_FIELDS, *LISTS, *split) and path.is_file()]
@@ -65,7 +65,7 @@ def is_large(spec: DatasetSpec) -> bool:
 
 
 def _holds_more(path: Path) -> bool:
-    """Whether the file may hold a large table although it is small."""
+    """Return whether the file may hold a large table although it is small."""
     match = find_format(path)
     return match is not None and match[0].large
 
@@ -107,7 +107,7 @@ def load_large_table(spec: DatasetSpec, key: str, cache_dir: Path, progress: Pro
 
 
 def _is_memory_mappable(spec: DatasetSpec) -> bool:
-    """Whether all samples are in files of arrays, which can be loaded as they are."""
+    """Return whether all samples are in files of arrays, which can be loaded as they are."""
     packed = all(source.path.suffix.lower() in PACKED for source in (*spec.train, *spec.test))
     return packed and spec.test_share is None
 

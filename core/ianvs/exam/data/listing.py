@@ -28,7 +28,7 @@ class SourceError(DataError):
 
     @classmethod
     def single(cls, message: str, location: Location | None, code: ErrorCode) -> SourceError:
-        """A single problem."""
+        """Return a single problem."""
         return cls([ValidationError(message, location, code=code)])
 
     def __reduce__(self) -> tuple[type[SourceError], tuple[tuple[ValidationError, ...]]]:
@@ -36,7 +36,7 @@ class SourceError(DataError):
 
 
 def doubt(message: str, location: Location | None) -> ValidationError:
-    """A warning: something is read otherwise than its author may think."""
+    """Return a warning: something is read otherwise than its author may think."""
     return ValidationError(message, location, warning=True, code="doubtful-data")
 
 
@@ -72,7 +72,7 @@ class Listing(Table):
     aligned: ClassVar[tuple[str, ...]] = (*Table.aligned, "given", "origins", "lines")
 
     def noted(self, warnings: Iterable[ValidationError] = (), marks: Iterable[str] = ()) -> Listing:
-        """The same with further warnings and marks."""
+        """Return the same with further warnings and marks."""
         return replace(self, warnings=(*self.warnings, *warnings), marks=(*self.marks, *marks))
 
     def place(self, index: int) -> Location:
@@ -82,21 +82,23 @@ class Listing(Table):
 
 
 def column(values: Sequence[Any]) -> NDArray[Any]:
-    """(N,) object array. numpy alone would make a matrix of equally long lists."""
+    """Return (N,) object array. numpy alone would make a matrix of equally long lists."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
 
 
 def all_different(names: Sequence[str] | NDArray[np.str_]) -> bool:
-    """Whether it is certain that no two of the names are equal; a set of them takes many times as much memory."""
+    """Return whether it is certain that no two of the names are equal; a set of them takes many times as much
+    memory.
+    """
     hashes = np.fromiter(map(hash, names), np.int64, len(names))
     hashes.sort()
     return bool((hashes[1:] != hashes[:-1]).all())
 
 
 def numbered_names(stem: str, count: int) -> NDArray[np.str_]:
-    """(count,) names "train/000000", "train/000001" and so on, where `stem` is "train"."""
+    """Return (count,) names "train/000000", "train/000001" and so on, where `stem` is "train"."""
     names = np.char.add(f"{stem}/", np.char.zfill(np.arange(count).astype(str), 6))
     return names.astype(f"U{len(names[-1])}") if count else names
 
@@ -139,7 +141,7 @@ def _described(form: str, values: NDArray[Any]) -> str:
 
 
 def summary(problems: Sequence[ValidationError]) -> list[ValidationError]:
-    """The first of many problems of one file; the last of them says how many more there are."""
+    """Return the first of many problems of one file; the last of them says how many more there are."""
     if len(problems) <= TOLD:
         return list(problems)
     *first, last = problems[:TOLD]

@@ -90,7 +90,7 @@ def reader_warnings(parts: Parts) -> list[ValidationError]:
 
 
 def _note(warning: ValidationError) -> str:
-    """A warning as a note of the dataset, which names a file by its name alone: reports are read elsewhere."""
+    """Return a warning as a note of the dataset, which names a file by its name alone: reports are read elsewhere."""
     place = warning.place
     return f"{place.file.name}{f':{place.line}' if place.line else ''}: {warning.message}" if place else warning.message
 
@@ -136,7 +136,7 @@ def _duplicate_warning(listing: Listing, part: str) -> tuple[str, Location] | No
 def load_listed(
     parts: Parts, spec: DatasetSpec, fingerprint: str, cache_dir: Path, progress: Progress | None = None
 ) -> Dataset:
-    """The samples; images are decoded at the first call only. Raises SourceError."""
+    """Return the samples; images are decoded at the first call only. Raises SourceError."""
     train, test = parts
     lists = _agreed_classes(parts, spec)
     unnamed = only_numbers(parts, spec)
@@ -241,7 +241,7 @@ def _samples(
 
 
 def stays_encoded(parts: Parts, spec: DatasetSpec) -> bool:
-    """Whether images are decoded when they are read. Raises SourceError where it hangs on one that can't be."""
+    """Return whether images are decoded when they are read. Raises SourceError where it hangs on one that can't be."""
     if spec.storage is not None or parts[0].form != "files":
         return spec.storage == "encoded"
     height, width = spec.image_size or picture_size(parts[0].x[0])
@@ -252,7 +252,7 @@ def stays_encoded(parts: Parts, spec: DatasetSpec) -> bool:
 def _encoded(
     listing: Listing, spec: DatasetSpec, cache_dir: Path, content: str, numberings: Sequence[Numbering] = ()
 ) -> NDArray[Any]:
-    """The images of a listing, or its masks where `numberings` are given, for each the one that it is in."""
+    """Return the images of a listing, or its masks where `numberings` are given, for each the one that it is in."""
     paths = (listing.y if numberings else listing.x).tolist()
     height, width = spec.image_size or picture_size(listing.x[0])
     distinct = list(dict.fromkeys(numberings))
@@ -277,7 +277,7 @@ def _load_labels(
     numbering: Numbering | None,
     content: str,
 ) -> NDArray[Any]:
-    """Labels as the Dataset holds them. numbering: of segmentation masks whose classes have no names."""
+    """Return labels as the Dataset holds them. numbering: of segmentation masks whose classes have no names."""
     if listing.label_form == "class":
         return class_indices(listing, lists)
     if listing.label_form in ("text", "replies"):
@@ -296,7 +296,7 @@ def _load_labels(
 
 
 def _labels_by_data_type(listing: Listing, spec: DatasetSpec, cache_dir: Path) -> NDArray[Any]:
-    """Labels that a data type has read, moved along where images are resized."""
+    """Return labels that a data type has read, moved along where images are resized."""
     if listing.form != "files" or spec.image_size is None:
         return listing.y
     paths = listing.x.tolist()
@@ -307,14 +307,16 @@ def _labels_by_data_type(listing: Listing, spec: DatasetSpec, cache_dir: Path) -
 
 
 def _data_type(listing: Listing, spec: DatasetSpec) -> Any:
-    """The data type of the labels, which this package can't import."""
+    """Return the data type of the labels, which this package can't import."""
     return load(type_url(spec.data_type), listing.label_form, DATA_TYPES).target()
 
 
 def _classes_in_masks(
     train: Listing, test: Listing, pictures: list[NDArray[Any]], spec: DatasetSpec, cache_dir: Path
 ) -> ClassLists:
-    """The classes that segmentation masks hold; of files, they are looked for once while the files stay the same."""
+    """Return the classes that segmentation masks hold; of files, they are looked for once while the files stay the
+    same.
+    """
     if train.label_form != "files":
         return numbered_classes(pictures, spec)
     contents = [file_digests(listing.y.tolist(), cache_dir) for listing in (train, test)]

@@ -14,7 +14,9 @@ _SHOWN = 20  # classes that a remedy lists
 
 
 def mask_doubts(counts: NDArray[np.int64], dataset: Dataset) -> dict[str, str]:
-    """Sentences by the name of what they doubt. counts: (256,) pixels of each class in both parts, at 255 of none."""
+    """Return sentences by the name of what they doubt. counts: (256,) pixels of each class in both parts, at 255 of
+    none.
+    """
     names = dataset.classes
     occurring = np.flatnonzero(counts[: min(len(names), IGNORED)])
     absent = [name for index, name in enumerate(names) if index not in occurring]
@@ -53,5 +55,5 @@ def mask_doubts(counts: NDArray[np.int64], dataset: Dataset) -> dict[str, str]:
 
 
 def _numbered(names: tuple[str, ...]) -> bool:
-    """Whether classes have no names but their numbers."""
+    """Return whether classes have no names but their numbers."""
     return names == tuple(map(str, range(len(names))))

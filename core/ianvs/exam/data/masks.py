@@ -16,7 +16,7 @@ _MANY = 256  # colours, above which an image is a photograph or was compressed l
 
 
 def mask_numbering(spec: DatasetSpec, names: Sequence[str]) -> Numbering | None:
-    """How masks number classes by `mask_values`; None where the dataset has no such key.
+    """Return how masks number classes by `mask_values`; None where the dataset has no such key.
 
     Raises SourceError for a name that is none of the classes.
     """
@@ -32,7 +32,7 @@ def mask_numbering(spec: DatasetSpec, names: Sequence[str]) -> Numbering | None:
 
 
 def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Location) -> NDArray[np.uint8]:
-    """A mask as class indices of the dataset, (height, width); ignored pixels become 255.
+    """Return a mask as class indices of the dataset, (height, width); ignored pixels become 255.
 
     Args:
         values: (height, width), or (height, width, 3) colours. Without `mask_values` they are positions in the
@@ -93,7 +93,7 @@ def _by_value(values: NDArray[np.integer], numbering: Numbering, place: Location
 
 
 def _single_channel(values: NDArray[np.integer], place: Location) -> NDArray[np.integer]:
-    """(height, width) of an image whose channels are equal, or that is red only."""
+    """Return (height, width) of an image whose channels are equal, or that is red only."""
     first = values[..., 0]
     if not values[..., 1:].any() or (values == first[..., None]).all():
         return first
@@ -114,7 +114,7 @@ def _single_channel(values: NDArray[np.integer], place: Location) -> NDArray[np.
 
 
 def _codes(values: NDArray[np.integer]) -> NDArray[np.int64]:
-    """(height, width) numbers, one for each number or colour."""
+    """Return (height, width) numbers, one for each number or colour."""
     if values.ndim == 2:
         return values.astype(np.int64)
     red, green, blue = (values[..., channel].astype(np.int64) for channel in range(3))
@@ -126,5 +126,5 @@ def _code(value: int | Sequence[int]) -> int:
 
 
 def _as_mask_value(code: int, colour: bool) -> str:
-    """A number or colour as `mask_values` takes it."""
+    """Return a number or colour as `mask_values` takes it."""
     return str([code >> 16, code >> 8 & 255, code & 255]) if colour else str(code)

@@ -30,16 +30,18 @@ class Source(Options, ABC):
         return []
 
     def files(self, spec: DatasetSpec) -> Sequence[Path]:
-        """Files that it consists of, also those of installed packages: sandboxes hide them from learners."""
+        """Return files that it consists of, also those of installed packages: sandboxes hide them from learners."""
         return ()
 
     @abstractmethod
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        """A hash that changes when, and only when, the samples do. The cache may keep what it takes to find out."""
+        """Return a hash that changes when, and only when, the samples do. The cache may keep what it takes to
+        find out.
+        """
 
     @abstractmethod
     def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
-        """The samples. What is slow to read is kept in the cache (ianvs.exam.data.cache), as memory maps."""
+        """Return the samples. What is slow to read is kept in the cache (ianvs.exam.data.cache), as memory maps."""
 
 
 ENTRY_POINTS = "ianvs.datasets"
@@ -50,12 +52,12 @@ _OF_FILES = (
 
 
 def check_named(spec: DatasetSpec) -> list[ValidationError]:
-    """Every problem of a dataset with a `name`; loads nothing."""
+    """Return every problem of a dataset with a `name`; loads nothing."""
     return _opened(spec)[1]
 
 
 def named_source(spec: DatasetSpec) -> Source:
-    """The source that `spec` names, with its options. Raises ConfigError with every problem."""
+    """Return the source that `spec` names, with its options. Raises ConfigError with every problem."""
     source, problems = _opened(spec)
     errors = [problem for problem in problems if not problem.warning]
     if source is None or errors:

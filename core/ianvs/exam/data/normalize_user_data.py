@@ -115,7 +115,7 @@ def _refuse_keys(
 
 
 def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read) -> tuple[str, ...] | None:
-    """The classes that a table names."""
+    """Return the classes that a table names."""
     given: dict[str, Any]
     if isinstance(value, Mapping):
         given = dict(value)
@@ -308,7 +308,7 @@ def _in_colour(grey: np.memmap[Any, Any], count: int, folder: Path) -> np.memmap
 
 
 def _pixels(sample: Any, where: str, spec: DatasetSpec) -> NDArray[Any]:
-    """An array of one sample. Of a PIL picture: grey or RGB, of 8 bits, in the size of the dataset."""
+    """Return an array of one sample. Of a PIL picture: grey or RGB, of 8 bits, in the size of the dataset."""
     if not hasattr(sample, "getbands"):
         return _plain(sample, where)
     try:
@@ -331,7 +331,7 @@ def _numbers(array: NDArray[Any], where: str) -> NDArray[Any]:
 
 
 def _labels(labels: object, where: str) -> NDArray[Any]:
-    """(N,) int64 or texts (names, or paths of segmentation masks), or (N, height, width) segmentation masks."""
+    """Return (N,) int64 or texts (names, or paths of segmentation masks), or (N, height, width) segmentation masks."""
     if isinstance(labels, list | tuple):
         labels = [_label(label) for label in labels]
     array = _plain(labels, where)
@@ -381,7 +381,7 @@ def _save(file: Path, array: NDArray[Any]) -> None:
 
 
 def _form(value: object) -> str:
-    """A value in a few words, for messages."""
+    """Return a value in a few words, for messages."""
     if value is None or isinstance(value, bool | int | float):
         return str(value)
     if isinstance(value, Mapping):

@@ -23,7 +23,7 @@ O = TypeVar("O", bound=Options)  # noqa: E741
 def check_options(
     model: type[O], given: Mapping[str, Any], owner: str, place: Location | None, places: Mapping[str, Location]
 ) -> tuple[O | None, list[ValidationError]]:
-    """(options, []), or (None, problems) that name the option, what was expected, and the closest known one."""
+    """Return (options, []), or (None, problems) that name the option, what was expected, and the closest known one."""
     try:
         return model.model_validate(dict(given)), []
     except pydantic.ValidationError as error:

@@ -304,7 +304,7 @@ def as_served(source: Column, workers: int) -> Column:
 
 
 def _is_map(values: Any) -> bool:
-    """Whether `values` maps a whole file."""
+    """Return whether `values` maps a whole file."""
     owner = values if isinstance(values, np.memmap) else getattr(values, "base", None)
     whole = isinstance(owner, np.memmap) and bool(owner.filename) and owner.shape == values.shape
     return whole and bool(values.flags.c_contiguous)

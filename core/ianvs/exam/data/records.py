@@ -70,7 +70,9 @@ class Records:
 
 
 def read_records(path: Path) -> Records:
-    """All records, at least one. Raises SourceError with line and column for what is no json, or no list of records."""
+    """Return all records, at least one. Raises SourceError with line and column for what is no json, or no list of
+    records.
+    """
     text = read_text(path)
     by_line = suffix_of(path) == ".jsonl" and (text[_skip(text, 0)] != "[" or _first_line_is_whole(text))
     pairs = list(_lines(path, text) if by_line else _array(path, text))
@@ -85,7 +87,7 @@ def read_records(path: Path) -> Records:
 
 
 def _first_line_is_whole(text: str) -> bool:
-    """Whether the first line is json, and others follow it."""
+    """Return whether the first line is json, and others follow it."""
     first, _, rest = text.lstrip().partition("\n")
     if not rest.strip():
         return False
@@ -115,7 +117,7 @@ def _lines(path: Path, text: str) -> Iterator[tuple[Any, int]]:
 
 
 def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
-    """The entries of a list, or the instances of a task. Raises SourceError for anything else."""
+    """Yield the entries of a list, or the instances of a task. Raises SourceError for anything else."""
     position = _skip(text, 0)
     value, end = _decoded(path, text, position)
     after = _skip(text, end)
@@ -145,7 +147,8 @@ def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
 
 
 def _of_object(value: Any, text: str, position: int, location: Location) -> Iterator[tuple[Any, int]]:
-    """The records of a json that is no list of them: an object of lists, of records by ids, or with a list inside.
+    """Yield the records of a json that is no list of them: an object of lists, of records by ids, or with a list
+    inside.
 
     Raises SourceError for anything else.
     """
@@ -185,7 +188,7 @@ def _of_object(value: Any, text: str, position: int, location: Location) -> Iter
 
 
 def _decoded(path: Path, text: str, position: int) -> tuple[Any, int]:
-    """(the value that begins at `position`, where it ends)"""
+    """Return (the value that begins at `position`, where it ends)"""
     try:
         return _DECODER.raw_decode(text, position)
     except json.JSONDecodeError as error:
@@ -193,7 +196,9 @@ def _decoded(path: Path, text: str, position: int) -> tuple[Any, int]:
 
 
 def _json_children(text: str, position: int) -> Iterator[tuple[Step, int]]:
-    """(key or index, where its value begins) of the well-formed object or array at `position`; of others nothing."""
+    """Yield (key or index, where its value begins) of the well-formed object or array at `position`; of
+    others nothing.
+    """
     opening = text[position]
     if opening not in "{[":
         return
@@ -211,7 +216,7 @@ def _json_children(text: str, position: int) -> Iterator[tuple[Step, int]]:
 
 
 def _skip(text: str, position: int) -> int:
-    """The first position from `position` on that holds no blank."""
+    """Return the first position from `position` on that holds no blank."""
     while position < len(text) and text[position] in _BLANKS:
         position += 1
     return position

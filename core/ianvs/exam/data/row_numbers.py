@@ -34,18 +34,20 @@ _WORTH_TELLING = 10  # rows of a part, below which a column that counts them may
 
 
 def is_nameless(name: str) -> bool:
-    """Whether nobody named the column: the index of a data frame as pandas writes it, or cells without a header."""
+    """Return whether nobody named the column: the index of a data frame as pandas writes it, or cells without
+    a header.
+    """
     return _NAMELESS.fullmatch(name) is not None
 
 
 def may_number_rows(name: str) -> bool:
-    """Whether the column's name is one that people give to row numbers and ids."""
+    """Return whether the column's name is one that people give to row numbers and ids."""
     folded = _MARKS.sub("", name).casefold()
     return folded in _NUMBERS_ROWS or _ID.fullmatch(name) is not None
 
 
 def identifies_rows(values: Sequence[Any] | NDArray[Any]) -> bool:
-    """Whether (N,) cells are distinct and no measurement: whole numbers, or text.
+    """Return whether (N,) cells are distinct and no measurement: whole numbers, or text.
 
     They are compared as written, or in float64: float32 has no two names for 16777216 and 16777217.
     """
@@ -70,7 +72,9 @@ def _is_whole_or_text(value: object) -> bool:
 
 
 def feature_names(columns: Sequence[str], reserved: Sequence[str | None]) -> tuple[list[str], list[str]]:
-    """(columns that may be features, columns that nobody named), without those that hold the label or the domain."""
+    """Return (columns that may be features, columns that nobody named), without those that hold the label or the
+    domain.
+    """
     others = [name for name in columns if name not in reserved]
     named = [name for name in others if not is_nameless(name)]
     return (named, [name for name in others if is_nameless(name)]) if named else (others, [])
@@ -96,7 +100,8 @@ def aligned(listing: Listing, first: Listing) -> Listing:
 
 
 def without_row_numbers(parts: tuple[Listing, Listing], spec: DatasetSpec) -> tuple[Listing, Listing]:
-    """The parts of a dataset with features, without columns that number the rows; both parts have the same columns.
+    """Return the parts of a dataset with features, without columns that number the rows; both parts have the same
+    columns.
 
     What is left out, or may be a row number, is among the warnings. Columns that `spec.input` lists all stay. Raises
     SourceError where the parts have different columns.
@@ -129,7 +134,7 @@ def _without(listing: Listing, numbering: Collection[str]) -> Listing:
 
 
 def left_out(name: str, features: Sequence[str], place: Location) -> ValidationError:
-    """The remark on a column that is no feature. features: the names of those that remain."""
+    """Return the remark on a column that is no feature. features: the names of those that remain."""
     why = "has no name" if is_nameless(name) else "has another value in every row"
     remedy = "give it another name in the file"
     if len(features) < _LISTED:
@@ -139,7 +144,9 @@ def left_out(name: str, features: Sequence[str], place: Location) -> ValidationE
 
 
 def _counts(listing: Listing, name: str) -> bool:
-    """Whether each row of a column is one more than the row before; a test part may go on where training ends."""
+    """Return whether each row of a column is one more than the row before; a test part may go on where
+    training ends.
+    """
     values = listing.x[:, listing.features.index(name)]
     return float(values[0]).is_integer() and bool((np.diff(values) == 1).all())
 

@@ -25,12 +25,12 @@ T = TypeVar("T")
 
 
 def sources_of(spec: DatasetSpec, part: str) -> tuple[SourceSpec, ...]:
-    """The sources of "train" or "test", which may be a share of the former."""
+    """Return the sources of "train" or "test", which may be a share of the former."""
     return spec.train if part == "train" or spec.test_share is not None else spec.test
 
 
 def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
-    """The training and the test part. Raises SourceError with the problems of both."""
+    """Return the training and the test part. Raises SourceError with the problems of both."""
     if spec.test_share is None:
         train, test = _each(lambda part: _read_whole(spec, part), PARTS)
         domains = {*train.domains.tolist(), *test.domains.tolist()}
@@ -74,7 +74,7 @@ def read_part(spec: DatasetSpec, part: str) -> Listing:
 def shared_out(
     labels: Iterable[Any], classes: bool, domains: Sequence[str], spec: DatasetSpec
 ) -> tuple[Positions, Positions]:
-    """Positions of the training and of the test part; every class of every domain gives about the same share.
+    """Return positions of the training and of the test part; every class of every domain gives about the same share.
 
     labels: (N,) classes if `classes`, else they don't count. domains: (N,) names. Raises SourceError if the share
     is too small for a single test sample.
@@ -134,7 +134,7 @@ def domain_names(spec: DatasetSpec) -> tuple[str, ...]:
 
 
 def select(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
-    """The samples of the domains to use, each under a name of its own. Raises SourceError."""
+    """Return the samples of the domains to use, each under a name of its own. Raises SourceError."""
     selected = select_domains(listing, spec, part)
     return replace(selected, ids=_unique(selected.ids))
 

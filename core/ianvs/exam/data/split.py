@@ -12,7 +12,7 @@ from ianvs.exam.data.dataset import Positions
 def stratified_split(
     labels: NDArray[Any] | None, count: int, share: float, generator: Generator
 ) -> tuple[Positions, Positions]:
-    """(kept, taken) positions 0..count-1, both ascending; `taken` are about `share` of them.
+    """Return (kept, taken) positions 0..count-1, both ascending; `taken` are about `share` of them.
 
     labels: (count,) classes whose shares are kept to the nearest sample, or None to draw from all alike. Every class
     keeps at least one sample. round(share * count) are taken, less where classes are too small to give that many.
@@ -33,7 +33,9 @@ def stratified_split(
 
 
 def stratified_deal(labels: NDArray[Any] | None, count: int, parts: int, generator: Generator) -> list[Positions]:
-    """Positions 0..count-1 dealt to `parts` hands, class by class: sizes and class counts differ by one at most."""
+    """Return positions 0..count-1 dealt to `parts` hands, class by class: sizes and class counts differ by
+    one at most.
+    """
     order = generator.permutation(count)
     if labels is not None:
         order = order[np.argsort(labels[order], kind="stable")]
@@ -43,7 +45,7 @@ def stratified_deal(labels: NDArray[Any] | None, count: int, parts: int, generat
 def dirichlet_deal(
     labels: NDArray[Any] | None, count: int, parts: int, concentration: float, generator: Generator
 ) -> list[Positions]:
-    """Positions 0..count-1 dealt to `parts` hands whose shares of each class are drawn from Dir(concentration).
+    """Return positions 0..count-1 dealt to `parts` hands whose shares of each class are drawn from Dir(concentration).
 
     A small concentration gives each class to few hands, a large one to all alike (Li et al. 2022, arXiv 2102.02079,
     distribution-based label imbalance). labels: (count,) classes; None: all samples are of one. A hand that would stay

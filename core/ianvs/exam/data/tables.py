@@ -94,7 +94,7 @@ def table_listing(grid: Grid, spec: DatasetSpec, part: str) -> Listing:
 
 
 def table_rows(grid: Grid, spec: DatasetSpec, split: str | None = None) -> Rows:
-    """The samples of a table. split: a column that is none of them. Raises SourceError."""
+    """Return the samples of a table. split: a column that is none of them. Raises SourceError."""
     labels, domain = label_columns(grid, spec), domain_column(grid, spec)
     first = next(grid.blocks(grid.columns), None)
     if first is None:
@@ -175,7 +175,9 @@ class _BlockRows:
         return [cell if isinstance(cell, str) else text_of(cell) for cell in cells]
 
     def arrays(self, cells: Cells, name: str, spec: DatasetSpec) -> NDArray[Any]:
-        """(n, ...) of cells that hold images or arrays: uint8, of files (n, height, width, 3); others float32."""
+        """Return (n, ...) of cells that hold images or arrays: uint8, of files (n, height, width, 3); others
+        float32.
+        """
         if isinstance(cells, np.ndarray):
             return cells if cells.dtype == np.uint8 else cells.astype(np.float32)
         arrays: list[NDArray[Any]] = []
@@ -261,7 +263,7 @@ def _kind_of(cells: Cells) -> str:
 
 
 def _mapped(blocks: Iterator[NDArray[Any]], grid: Grid) -> NDArray[Any] | None:
-    """All blocks one after the other, in a map of a file that has no name; None without any."""
+    """Return all blocks one after the other, in a map of a file that has no name; None without any."""
     kind, count = None, 0
     with tempfile.TemporaryFile() as file:
         for block in blocks:
@@ -294,7 +296,7 @@ def _with_features(listing: Listing, rows: Rows) -> Listing:
 
 
 def _of_part(listing: Listing, grid: Grid, split: Split, part: str) -> Listing:
-    """The rows of a table that a column gives to a part."""
+    """Return the rows of a table that a column gives to a part."""
     parts = [split.parts[text_of(cell)] for cell in listed(grid.cells(split.column))]
     mask = np.array([row_part == part for row_part in parts])
     place = column_place(grid.path, split.column, listing.place(0).line)

@@ -26,7 +26,7 @@ class Throughput:
 
 
 def in_units(count: float) -> str:
-    """A number of bytes for people: "193 GB"."""
+    """Return a number of bytes for people: "193 GB"."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if count < 999.5:
             break

@@ -30,13 +30,13 @@ class LabelReader(Protocol):
 
 
 def label_reader(type_spec: DataTypeSpec) -> LabelReader:
-    """The data type. Raises PluginError."""
+    """Return the data type. Raises PluginError."""
     reader: LabelReader = load_once(type_url(type_spec), type_spec.name, DATA_TYPES).target()
     return reader
 
 
 def read_typed_labels(parts: Parts, spec: DatasetSpec) -> Parts:
-    """The training and the test part of files, labels read by the data type that `spec` says, if it says one.
+    """Return the training and the test part of files, labels read by the data type that `spec` says, if it says one.
 
     Names of classes that are given nowhere are found in both parts. Raises SourceError, with the line of the
     first sample that is wrong where there are lines.
@@ -76,7 +76,7 @@ def _refuse_separator(spec: DatasetSpec) -> None:
 
 
 def _with_combinations_told(parts: Parts, spec: DatasetSpec) -> Parts:
-    """The parts, with a warning where each class looks like a combination of labels in one cell."""
+    """Return the parts, with a warning where each class looks like a combination of labels in one cell."""
     train, test = parts
     if spec.classes is not None or any(part.label_form != "class" or part.classes is not None for part in parts):
         return parts
@@ -109,7 +109,7 @@ def _with_label_columns(listing: Listing, names: Sequence[str], spec: DatasetSpe
 
 
 def _split(parts: Parts, names: Sequence[str] | None, spec: DatasetSpec) -> Parts:
-    """The parts with a list of labels for each cell of text, split alike. Raises SourceError."""
+    """Return the parts with a list of labels for each cell of text, split alike. Raises SourceError."""
     train, test = parts
     if any(listing.y.ndim > 1 for listing in parts):
         return parts

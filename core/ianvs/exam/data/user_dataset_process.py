@@ -198,7 +198,9 @@ def _recorded_reads(folder: Path) -> Iterator[set[str]]:
 
 
 def _is_read_by_author(frame: FrameType | None) -> bool:
-    """Whether a frame is of the user's or a library's code, and not of ianvs or of a tool that reads source code."""
+    """Return whether a frame is of the user's or a library's code, and not of ianvs or of a tool that reads source
+    code.
+    """
     while frame is not None:
         file = frame.f_code.co_filename
         if file.startswith(("<frozen importlib", f"{PACKAGE}{os.sep}")) or file == _LINECACHE:

@@ -264,7 +264,7 @@ def _without_device(answer: Any) -> Any:
 
 
 def _batches(answers: object, expected: int) -> str:
-    """A list of arrays in words, with the remedy where these are batches; "" for anything else."""
+    """Return a list of arrays in words, with the remedy where these are batches; "" for anything else."""
     if not isinstance(answers, list | tuple) or not answers:
         return ""
     shapes = [tuple(getattr(part, "shape", ())) for part in answers]

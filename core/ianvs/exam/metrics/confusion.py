@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def confusion_matrix(
     y_true: ArrayLike, y_pred: ArrayLike, num_classes: int, *, none: bool = False
 ) -> NDArray[np.int64]:
-    """(C, C) int64 counts: [i, j] samples of class i that were predicted as class j.
+    """Return (C, C) int64 counts: [i, j] samples of class i that were predicted as class j.
 
     y_true, y_pred: class indices 0..C-1 of equal shape, (N,) or segmentation masks. Floats are taken if they are whole
     numbers. none: -1 may be predicted, which is no class and has the last of C+1 columns. Raises ValueError that names
@@ -50,7 +50,10 @@ class ClassCounts(NamedTuple):
 def class_indices(
     y_true: ArrayLike, y_pred: ArrayLike, num_classes: int, *, none: bool = False
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(true, predicted) as int64, checked; -1, where it may be predicted, is C. Arguments: as of `confusion_matrix`."""
+    """Check labels and predictions and return them as int64, with C for a predicted -1.
+
+    The arguments are those of `confusion_matrix`.
+    """
     truth = _class_indices(y_true, num_classes, "label")
     if none:
         y_pred = np.asarray(y_pred)
@@ -68,7 +71,7 @@ def class_indices(
 def picture_confusion(
     y_true: NDArray[np.uint8], y_pred: NDArray[np.uint8] | torch.Tensor, num_classes: int
 ) -> NDArray[np.int64]:
-    """(C, C+1) pixel counts: [i, j] of class i predicted as class j, [i, C] of class i predicted as "ignore".
+    """Return (C, C+1) pixel counts: [i, j] of class i predicted as class j, [i, C] of class i predicted as "ignore".
 
     y_true: uint8 masks (N, ...), y_pred: uint8 array or tensor of the same shape; both hold 0..C-1, or 255 for
     no class. Of a tensor it is counted where the tensor lies. Pixels whose truth is 255 are left out.

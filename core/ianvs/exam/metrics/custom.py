@@ -24,7 +24,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def from_object(spec: MetricSpec, obj: object) -> Metric:
-    """The metric that `obj`, found under `spec.name` in the file at `spec.url`, defines.
+    """Return the metric that `obj`, found under `spec.name` in the file at `spec.url`, defines.
 
     Its flag `mapping` stays False: whether it returns a mapping shows when it is called. Raises PluginError if `obj`
     is no metric, ConfigError (with the place in the testenv) if the options of `spec` don't fit it.
@@ -144,12 +144,12 @@ def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
 
 
 def _private_copy(labels: Any) -> Any:
-    """A copy: a metric that sorts in place must not change what the next one sees. masks give their own."""
+    """Return a copy: a metric that sorts in place must not change what the next one sees. masks give their own."""
     return np.array(labels) if isinstance(labels, np.ndarray | Replies) else labels
 
 
 def _computed(where: str, compute: Callable[[], object]) -> float | dict[str, float]:
-    """A number, or numbers by the names of parts. Raises PluginError for anything else, and what `compute` raises."""
+    """Return the number, or numbers by part, that `compute` returns. Raises PluginError for anything else."""
     try:
         value = compute()
     except Exception as error:
@@ -234,7 +234,7 @@ def _check(spec: MetricSpec, called: Callable[..., object], leading: int, column
 
 
 def _number(value: Any, where: str) -> float:
-    """A float; nan is "undefined here" and allowed. Takes whatever behaves as one number: numpy and torch scalars."""
+    """Convert any value that behaves as one number, such as a torch scalar, to a float; nan means "undefined"."""
     number = math.inf  # what is no number is refused as an infinite one is
     if not isinstance(value, bool | np.bool_ | str | bytes) and np.ndim(value) == 0:
         with suppress(TypeError, ValueError, OverflowError):

@@ -144,7 +144,7 @@ def matrix_metric(
 
 
 def _fitting(name: str, value: float | Array | None, shape: tuple[int, ...]) -> Array:
-    """(T,) or (1,). Raises PluginError for a value of another shape than the metric says that it has."""
+    """Return (T,) or (1,). Raises PluginError for a value of another shape than the metric says that it has."""
     if value is None:
         raise PluginError(f"metric '{name}' returned None. Does the function lack a `return`?", code="invalid-result")
     values = np.asarray(value, dtype=np.float64)
@@ -184,7 +184,7 @@ def _arguments(inputs: ScoreMatrix, takes: tuple[str, ...], square: bool) -> lis
 
 
 def _checked(curve: Curve, tests: int) -> Curve:
-    """The same curve with arrays of the types that it promises. Raises ValueError if they don't fit each other."""
+    """Return the curve with arrays of the declared types. Raises ValueError if they don't fit each other."""
     samples, begun, ended = (np.asarray(part, np.int64) for part in (curve.samples, curve.begun, curve.ended))
     scores = np.asarray(curve.scores, dtype=np.float64)
     shapes = {samples.shape, begun.shape, ended.shape, scores.shape[:1]}
@@ -201,7 +201,7 @@ def _checked(curve: Curve, tests: int) -> Curve:
 
 
 def _negated(inputs: ScoreMatrix) -> ScoreMatrix:
-    """The same of the errors' negatives, of which more is better."""
+    """Return the same of the errors' negatives, of which more is better."""
 
     def turned(scores: Array | None) -> Array | None:
         return None if scores is None else 0.0 - np.asarray(scores, dtype=np.float64)

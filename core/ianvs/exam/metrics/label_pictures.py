@@ -95,7 +95,7 @@ class LabelPictures(LazyArray):
         return stack
 
     def _picture(self, position: int) -> NDArray[np.uint8]:
-        """(height, width), the caller's own."""
+        """Return (height, width), the caller's own."""
         raise NotImplementedError
 
 
@@ -138,5 +138,5 @@ def packed_pictures(pictures: Sequence[bytes], shape: tuple[int, ...]) -> NDArra
 
 
 def lacks_pictures(extras: Collection[str]) -> bool:
-    """Whether only counts and the first predicted segmentation masks are stored. extras: names of what is."""
+    """Return whether only counts and the first predicted segmentation masks are stored. extras: names of what is."""
     return FIRST in extras and EVERY not in extras

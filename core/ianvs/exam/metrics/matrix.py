@@ -16,7 +16,7 @@ Report = dict[str, float | dict[str, list[float | None]] | None]
 
 
 def matrix_report(inputs: ScoreMatrix) -> Report:
-    """Every metric over a score matrix under each of its names (`BWT` and `GEM_BWT`); None where it is undefined.
+    """Return all metrics over a score matrix under each of their names (`BWT` and `GEM_BWT`); None: undefined.
 
     "by_round" holds, for the metrics that are defined after every round, their T values.
     """

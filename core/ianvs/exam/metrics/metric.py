@@ -139,7 +139,7 @@ class EvaluationRecord:
 
 
 def has_rows(column: object) -> bool:
-    """Whether a column of an EvaluationRecord has a row for each sample."""
+    """Return whether a column of an EvaluationRecord has a row for each sample."""
     return isinstance(column, np.ndarray | LabelPictures | Replies | Ragged)
 
 

@@ -76,7 +76,7 @@ def metric_columns(exams: Iterable[Sequence[tuple[MetricSpec, Metric, str]]]) ->
 
 
 def columns_named(name: str, columns: Iterable[str]) -> list[str]:
-    """The columns that a user means by `name`: that of this name, else all of the metric, of whatever score.
+    """Return the columns that a user means by `name`: that of this name, else all of the metric, of whatever score.
 
     "BWT of accuracy" is also the column "BWT" where accuracy is the first score, as earlier versions named it. A score
     that yields several numbers stands for the columns of its parts.

@@ -65,10 +65,10 @@ _TARGETS = {folded(alias): target for alias, (target, _) in ALIASES.items()}
 
 
 def named_by_alias(name: str) -> str:
-    """The metric that an alias of the table means; "" if it has no such alias."""
+    """Return the metric that an alias of the table means; "" if it has no such alias."""
     return _TARGETS.get(folded(name), "")
 
 
 def aliases_of(name: str) -> tuple[str, ...]:
-    """The aliases of the metric `name` in the table, without their sources."""
+    """Return the aliases of the metric `name` in the table, without their sources."""
     return tuple(alias for alias, (target, _) in ALIASES.items() if target == name)

@@ -12,7 +12,7 @@ from ianvs.exam.metrics.ragged import Ragged, joined_ragged
 
 
 def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
-    """The samples of all test sets that were asked as those of one, each once; None where none was asked.
+    """Return the samples of all test sets that were asked as those of one, each once; None where none was asked.
 
     Of what not all of them have, nothing is kept.
     """

@@ -33,7 +33,7 @@ class Ragged(LazyRows):
         self._positions = np.arange(head["samples"])
 
     def column(self, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """(all rows of all samples, the sample of each row): what vectorised scores read."""
+        """Return (all rows of all samples, the sample of each row): what vectorised scores read."""
         flat, starts = self._columns[name]
         counts = np.diff(starts)[self._positions]
         owner = np.repeat(np.arange(len(self)), counts)
@@ -70,6 +70,6 @@ def packed_ragged(samples: Sequence[Mapping[str, Any]], fields: Mapping[str, NDA
 
 
 def joined_ragged(parts: Sequence[Ragged]) -> Ragged:
-    """The samples of several, with the same names, one after the other."""
+    """Return the samples of several, with the same names, one after the other."""
     fields = {name: flat[:0] for name, (flat, _) in parts[0]._columns.items()}
     return Ragged(packed_ragged([sample for part in parts for sample in part], fields))

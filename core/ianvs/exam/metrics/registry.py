@@ -25,13 +25,13 @@ def _of_name(name: str) -> list[tuple[Metric, EntryPoint]]:
 
 
 def metrics() -> tuple[Metric, ...]:
-    """All metrics: scores, those over a score matrix, of streams, system; ours before those of other packages."""
+    """Return all metrics: scores, then those of matrices, streams and systems; ours before those of other packages."""
     all_metrics, _ = brought(GROUP, Metric)
     return tuple(sorted((metric for metric, _ in all_metrics), key=lambda metric: _LEVELS.index(metric.level)))
 
 
 def names() -> tuple[str, ...]:
-    """The names of all metrics, without aliases."""
+    """Return the names of all metrics, without aliases."""
     return tuple(metric.name for metric in metrics())
 
 
@@ -41,7 +41,7 @@ def unusable() -> tuple[str, ...]:
 
 
 def find(name: str) -> Metric | None:
-    """The metric of this name or alias; upper and lower case differ (`acc` is a score, `ACC` is `AA`).
+    """Return the metric of this name or alias; upper and lower case differ (`acc` is a score, `ACC` is `AA`).
 
     Behind these come the table of names in papers, and the columns of costs.
 
@@ -65,7 +65,7 @@ def find(name: str) -> Metric | None:
 
 
 def foreign_module(name: str) -> str | None:
-    """The module by which another package than ianvs brings the metric of this name; None: it is ours, or unknown."""
+    """Return the module of the package that provides the metric `name`; None if ianvs provides it or it is unknown."""
     return next((point.module for _, point in _of_name(name) if not is_ours(point)), None)
 
 
@@ -77,7 +77,7 @@ def suggest(name: str) -> str:
 
 
 def resolve(spec: MetricSpec, loading: Callable[[str, str], Loaded] = load) -> Metric:
-    """The metric that an entry of a testenv means: the one in the file at `url`, else the installed one of that name.
+    """Return the metric of an entry of a testenv: the one in the file at `url`, else the installed one of that name.
 
     The latter comes under its own name, which may differ from `spec.name` (an alias): a column is headed by this.
     Raises ConfigError for an unknown name or an option that the metric does not take, PluginError for a bad file.

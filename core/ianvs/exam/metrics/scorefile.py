@@ -30,7 +30,7 @@ class _Content:
 
 
 def read_scores(path: Path) -> tuple[ScoreMatrix, Array | None]:
-    """The score matrix and its references, and the row `R0` if there is one (Ianvs's own model before round 1).
+    """Return the score matrix and its references, and the row `R0` if there is one (Ianvs's own model before round 1).
 
     json: an object with `R`, a list of T rows after rounds 1..T, null where not evaluated; optional lists `untrained`
     (or `b`), `joint`, `single_task`, `R0`, or null for "there is none". `curve`, optional, is a list of examinations
@@ -184,7 +184,7 @@ _COUNTS = ("samples", "begun", "ended")
 
 
 def _json_row(row: object, where: str) -> list[float]:
-    """A json list of numbers as floats, nan for null; `where` begins the message of a DataError."""
+    """Return a json list of numbers as floats, nan for null; `where` begins the message of a DataError."""
     if not isinstance(row, list):
         raise DataError(f"{where} must be a list of numbers; it is {json.dumps(row)}.", code="wrong-type")
     numbers = []
@@ -216,7 +216,7 @@ def _no_number(where: str, shown: str) -> DataError:
 
 
 def _curve(entries: object, rounds: int, tests: int, where: str) -> Curve:
-    """The json list of examinations under "curve": objects of samples, begun, ended and one score per test set.
+    """Return the json list of examinations under "curve": objects of samples, begun, ended and one score per test set.
 
     rounds, tests: the shape of R. `where` begins the message of a DataError.
     """

@@ -14,7 +14,7 @@ _MEGA = 1e6
 
 
 def measured(name: str, rounds: Rounds) -> float | None:
-    """The system metric `name` of a case with these rounds; None where it was not measured."""
+    """Return the system metric `name` of a case with these rounds; None where it was not measured."""
     return _MEASURES[name](rounds)
 
 
@@ -60,7 +60,7 @@ def _inference_ms(rounds: Rounds) -> float | None:
 
 
 def _last(values: Iterable[int | None]) -> float | None:
-    """The last that was measured."""
+    """Return the last that was measured."""
     present = [value for value in values if value is not None]
     return float(present[-1]) if present else None
 

@@ -50,7 +50,7 @@ PARADIGMS: Mapping[str, type[Paradigm]] = MappingProxyType({paradigm.name: parad
 
 
 def find_paradigm(spec: ParadigmSpec, loading: Callable[[str | None, str, str], Loaded] = load) -> type[Paradigm]:
-    """The class that `spec` names; a `url` runs its author's code. Raises PluginError for an unknown one."""
+    """Return the class that `spec` names; a `url` runs its author's code. Raises PluginError for an unknown one."""
     if spec.url is None and spec.name in PARADIGMS:
         return PARADIGMS[spec.name]
     if spec.url is None and spec.name not in installed(GROUP):

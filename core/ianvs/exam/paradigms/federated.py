@@ -124,7 +124,7 @@ class FederatedLearning(Paradigm):
             session.call(server, "set_weights", weighted_mean(sent, samples))
 
     def _learned(self, step: int, session: Session, client: Module, k: int, weights: object) -> int:
-        """How many samples client `k` has learned from, beginning with the server's weights."""
+        """Return how many samples client `k` has learned from, beginning with the server's weights."""
         options = session.options
         skew = options.concentration if options.partition == "non-iid" else None
         samples = 0

@@ -56,7 +56,7 @@ def open_exam(
     progress: data.Progress | None = None,
     fingerprint: str | None = None,
 ) -> Exam:
-    """The exam of a testenv with its data, which are decoded into `cache` once: memory maps that all cases share.
+    """Return the exam of a testenv; its data are decoded into `cache` once, as memory maps that all cases share.
 
     fingerprint: that of the data that is meant. Raises ConfigError or DataError.
     """
@@ -83,7 +83,7 @@ def build_exam(
     type_spec: DataTypeSpec | None = None,
     asks_first: bool = False,
 ) -> Exam:
-    """The exam on `dataset`. Raises ConfigError at the place of the slip.
+    """Return the exam on `dataset`. Raises ConfigError at the place of the slip.
 
     Without a scenario as in Ianvs: `using` gives one round per domain in that order; else the samples are cut into
     `incremental_rounds` parts: by "default" in the order of the file, with "shuffled" stratified, with a fixed seed.
@@ -176,7 +176,7 @@ def _open_scenario(spec: ScenarioSpec) -> _Opened:
 
 
 def _rounds(opened: _Opened | None, incremental_rounds: int | None, using: tuple[str, ...]) -> int | None:
-    """How many the testenv asks for. Whatever says it has to agree, else ConfigError."""
+    """Return how many the testenv asks for. Whatever says it has to agree, else ConfigError."""
     if opened is None:
         spec, counts = None, [("using", len(using) or None)]
     else:
@@ -265,7 +265,7 @@ def _separate(exam: Exam) -> str | None:
 
 
 def _merge_rounds(exam: Exam) -> Round:
-    """All samples of the rounds as one, each with what it was first told to be."""
+    """Return all samples of the rounds as one, each with what it was first told to be."""
     dataset = exam.dataset
     train, first = np.unique(np.concatenate([round_.train for round_ in exam.rounds]), return_index=True)
     labels = None

@@ -47,7 +47,7 @@ class LazyRows(Tensor):
         super().__init__()
 
     def decoded(self) -> Tensor:
-        """All rows, in memory."""
+        """Return all rows, in memory."""
         return self._taken(np.arange(len(self)))
 
     def numpy(self, *, force: bool = False) -> Any:

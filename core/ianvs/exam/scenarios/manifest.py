@@ -143,7 +143,7 @@ def read_manifest(path: Path) -> Mapping[str, object]:
 
 
 def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str = "the manifest") -> Exam:
-    """The exam that `manifest` has described, on the same data.
+    """Return the exam that `manifest` has described, on the same data.
 
     source: what errors call it. Raises DataError: not a manifest, of another version, of other data, a sample or a
     class that the data don't have.
@@ -248,7 +248,7 @@ def _transform_of(described: _Transform | None) -> Transform | None:
 
 
 def _position_by_name(samples: Samples) -> dict[str, int]:
-    """The position of each sample by its name."""
+    """Return the position of each sample by its name."""
     positions = {name: position for position, name in enumerate(samples.ids.tolist())}
     if len(positions) < len(samples):
         raise DataError(

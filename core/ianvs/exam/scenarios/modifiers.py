@@ -82,7 +82,7 @@ def modifiers_of(value: Mapping[str, object], place: Location | None) -> tuple[M
 
 
 def apply_modifiers(exam: Exam, request: ScenarioRequest, scenario: Scenario, modifiers: Modifiers) -> Exam:
-    """The exam of `scenario` with rounds that bring less, or other labels. Raises ConfigError where that can't be."""
+    """Return the exam with smaller rounds or other labels. Raises ConfigError where that is impossible."""
     labels = class_labels(exam.dataset.train)
     if labels is None:
         message = f"`modifiers` need one class per sample; {exam.dataset.name} is a {exam.dataset.kind} dataset."
@@ -117,7 +117,7 @@ def apply_modifiers(exam: Exam, request: ScenarioRequest, scenario: Scenario, mo
 
 
 def long_tail(labels: Labels, order: Sequence[int], ratio: float, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """(N,) whether a sample stays: round(n * ratio ** (c / (C - 1))) of the n of the c-th of C classes in `order`.
+    """Return (N,) bool: of the n samples of the c-th of C classes in `order`, round(n * ratio ** (c / (C - 1))) stay.
 
     At least one of each class stays (Cui et al. 2019, who fix the ratio of the largest class to the smallest).
     """
@@ -131,7 +131,7 @@ def long_tail(labels: Labels, order: Sequence[int], ratio: float, rng: np.random
 
 
 def few_shot(labels: Labels, shots: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """(N,) whether a sample stays: `shots` of each class, or all where there are fewer."""
+    """Return (N,) whether a sample stays: `shots` of each class, or all where there are fewer."""
     stays = np.zeros(len(labels), dtype=bool)
     for positions in positions_by_class(labels).values():
         stays[rng.permutation(positions)[:shots]] = True
@@ -139,7 +139,7 @@ def few_shot(labels: Labels, shots: int, rng: np.random.Generator) -> NDArray[np
 
 
 def noisy(labels: Labels, classes: Sequence[int], noise: LabelNoise, rng: np.random.Generator) -> Labels:
-    """(N,) labels of which round(rate * N) are wrong, each one of `classes`, which are all that occur."""
+    """Return (N,) labels of which round(rate * N) are wrong, each one of `classes`, which are all that occur."""
     noisy_labels = labels.astype(np.int64)
     chosen = rng.permutation(len(labels))[: int(len(labels) * noise.rate + 0.5)]
     rank = {name: position for position, name in enumerate(classes)}
@@ -150,7 +150,7 @@ def noisy(labels: Labels, classes: Sequence[int], noise: LabelNoise, rng: np.ran
 
 
 def partly_told(labels: Labels, share: float, rng: np.random.Generator) -> Labels:
-    """(N,) labels of which round((1 - share) * N) are -1, class by class; one of each class at least is told."""
+    """Return (N,) labels of which round((1 - share) * N) are -1, class by class; one of each class at least is told."""
     remaining = labels.astype(np.int64)
     remaining[stratified_split(labels, len(labels), 1 - share, rng)[1]] = -1
     return remaining

@@ -15,17 +15,17 @@ SEEDS = ("order_seed", "seed")
 
 
 def seeds_of_case(spec: ScenarioSpec | None) -> list[str]:
-    """The options of a scenario, and of what is within them, that are drawn by the seed of the case."""
+    """Return the options of a scenario, and of what is within them, that are drawn by the seed of the case."""
     return [] if spec is None else list(dict.fromkeys(_seeds_in(spec.options)))
 
 
 def drawn_by(spec: ScenarioSpec, seed: int) -> ScenarioSpec:
-    """The scenario that a case with this seed takes."""
+    """Return the scenario that a case with this seed takes."""
     return replace(spec, options={name: _drawn(name, value, seed) for name, value in spec.options.items()})
 
 
 def with_seed(testenv: TestEnvSpec, seed: int) -> TestEnvSpec:
-    """The testenv with the scenario that a case with this seed takes."""
+    """Return the testenv with the scenario that a case with this seed takes."""
     return testenv if testenv.scenario is None else replace(testenv, scenario=drawn_by(testenv.scenario, seed))
 
 

@@ -167,7 +167,10 @@ def domain_tests(request: ScenarioRequest, names: tuple[str, ...]) -> tuple[Test
 def _of_domain(
     request: ScenarioRequest, samples: Samples, domain: str, part: str
 ) -> tuple[str, Positions, tuple[int, ...]]:
-    """(name, positions, classes) of its round or test set; classes as its own class list has them, else what occurs."""
+    """Return (name, positions, classes) of a domain's round or test set.
+
+    Classes are those of the domain's own class list, else those that occur.
+    """
     positions = np.empty(0, np.int64) if samples.domains is None else np.flatnonzero(samples.domains == domain)
     if not len(positions):
         refuse(request, f"the domain '{domain}' has no {part} samples.")

@@ -20,12 +20,12 @@ def _built_in_scenarios() -> dict[str, type[Scenario]]:
 
 
 def is_authors(spec: ScenarioSpec) -> bool:
-    """Whether it takes an author's code to find out more of the scenario."""
+    """Return whether it takes an author's code to find out more of the scenario."""
     return spec.url is not None or (find_scenario(spec.name) is None and spec.name in installed(ENTRY_POINTS))
 
 
 def load_scenario(spec: ScenarioSpec) -> Loaded:
-    """The class. Raises PluginError if there is none."""
+    """Return the class. Raises PluginError if there is none."""
     ours = find_scenario(spec.name)
     if not is_authors(spec):
         if ours is None:

@@ -87,7 +87,7 @@ class View:
         self._require_open()
 
     def _picked(self, rows: ArrayLike, names: tuple[str, ...]) -> dict[str, Column]:
-        """Columns of the samples at `rows`: (n,) positions, or (N,) booleans."""
+        """Return columns of the samples at `rows`: (n,) positions, or (N,) booleans."""
         self._require_open()
         rows = np.asarray(rows)
         where = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
@@ -122,7 +122,7 @@ class View:
         return self._gathered[name]
 
     def _tensor(self, column: str, device: str) -> torch.Tensor:
-        """The column as it lies in memory, (N, ...), on `device`; moved there once. A lazy one lies nowhere yet."""
+        """Return a column (N, ...) on `device`; it is moved there once, but a lazy column is not kept."""
         import torch
 
         self._require_open()

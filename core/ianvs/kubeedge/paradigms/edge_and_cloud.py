@@ -51,7 +51,7 @@ def _inferred(case: Case) -> Outcome:
 
 
 def _routed(case: Case, data: BaseDataSource) -> tuple[Any, Outcome]:
-    """(what mined hard examples, the outcome) of an edge's and a cloud's model."""
+    """Return (what mined hard examples, the outcome) of an edge's and a cloud's model."""
     edge_model, cloud = case.need("edgemodel", "cloudmodel")
     mining = case.modules.get("hard_example_mining", {})
     if mining.get("method") == "OracleRouter":

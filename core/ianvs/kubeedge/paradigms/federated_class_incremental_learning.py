@@ -69,7 +69,7 @@ def _labelled(part: Part, ratio: float) -> dict[str, NDArray[Any]]:
 
 
 def _examined(case: Case, now: _State, test: BaseDataSource, task: int, n: int) -> list[list[float]]:
-    """The model_metric of each test item alone, by slices 0..task of the test file."""
+    """Return the model_metric of each test item alone, by slices 0..task of the test file."""
     name, function = case.metric()
     step = len(test.x) // n
     scores: list[list[float]] = []

@@ -142,7 +142,8 @@ def _bytes(weights: object) -> int:
 
 
 def array_parts(case: Case, file: str, task: int) -> Sequence[Part]:
-    """The part of each client: x, the samples of the .npy files that the lines name, and y, their labels (int32).
+    """Return the part of each client: x, the samples of the .npy files that the lines name, and y, their labels
+    (int32).
 
     Drawn by the case's seed and the number of the task. Raises DataError for a file that is no array.
     """
@@ -177,14 +178,17 @@ def array_parts(case: Case, file: str, task: int) -> Sequence[Part]:
 
 
 def _text_parts(case: Case, source: BaseDataSource) -> Sequence[tuple[list[str], list[str]]]:
-    """The part of each client: questions and answers, drawn at random; sizes differ by one at most, larger first."""
+    """Return the part of each client: questions and answers, drawn at random; sizes differ by one at most, larger
+    first.
+    """
     order = generator(case.work.seed, 0, "federated partition").permutation(len(source))
     parts = np.array_split(order, case.work.exam.client_number)
     return [(source.x[rows].tolist(), source.y[rows].tolist()) for rows in parts]
 
 
 def _question_file(file: str, target: Path) -> str:
-    """The file itself, or one at `target` in which the first two keys of its first line are `question` and `answer`.
+    """Return the file itself, or one at `target` in which the first two keys of its first line are `question` and
+    `answer`.
 
     Raises DataError for a file that is no jsonl, or has fewer than two keys.
     """

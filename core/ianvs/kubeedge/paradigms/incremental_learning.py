@@ -75,7 +75,7 @@ def _round(case: Case, model: Estimator, now: _State, pair: tuple[str, str], r: 
 
 
 def _inference(case: Case, model: Estimator, current: str, file: str, r: int | str) -> tuple[dict[Any, Any], list[Any]]:
-    """All results, by sample, and for each hard one its path and that of its copy."""
+    """Return all results, by sample, and for each hard one its path and that of its copy."""
     os.environ["RESULT_SAVED_URL"] = case.folder("inference", "results", r)
     copies = Path(case.folder("inference", "hard_examples", r))
     mining = case.instantiate("hard_example_mining")
@@ -104,7 +104,7 @@ def _load(case: Case, model: Estimator, current: str) -> bool:
 
 
 def _predictions(case: Case, model: Estimator, file: str) -> Iterator[tuple[Any, dict[Any, Any]]]:
-    """Each sample of an index with what the model predicts of it."""
+    """Yield each sample of an index with what the model predicts of it."""
     for sample in case.source(file, "inference").x:
         with case.calling("basemodel", "predict"), case.timed("predict"):
             result = model.predict([sample])
@@ -117,7 +117,7 @@ def _predictions(case: Case, model: Estimator, file: str) -> Iterator[tuple[Any,
 
 
 def _copied(sample: Path, folder: Path) -> str:
-    """The path of the copy; of two samples with one basename the second gets a number."""
+    """Return the path of the copy; of two samples with one basename the second gets a number."""
     target, count = folder / sample.name, 1
     while target.exists():
         count += 1
@@ -127,7 +127,7 @@ def _copied(sample: Path, folder: Path) -> str:
 
 
 def _hard_index(case: Case, file: str, hard: list[tuple[str, str]], r: int) -> str:
-    """A txt file of the copies with their labels."""
+    """Return a txt file of the copies with their labels."""
     labelled = case.source(file, "train label")
     labels = dict(zip(map(str, labelled.x), map(str, labelled.y), strict=True))
     target = case.root / "dataset" / f"hard_examples-{r}.txt"
@@ -136,7 +136,7 @@ def _hard_index(case: Case, file: str, hard: list[tuple[str, str]], r: int) -> s
 
 
 def _train(case: Case, model: Estimator, current: str, file: str, r: int) -> str:
-    """The path of the new model."""
+    """Return the path of the new model."""
     folder = Path(case.folder("train", r))
     os.environ["MODEL_URL"], os.environ["BASE_MODEL_URL"] = str(folder), current
     with case.calling("basemodel", "train"), case.timed("train"):
@@ -145,7 +145,7 @@ def _train(case: Case, model: Estimator, current: str, file: str, r: int) -> str
 
 
 def _untrained(case: Case, model: Estimator) -> str:
-    """The path of the model as it is constructed; "" where no one asks for its scores, or it can't be saved."""
+    """Return the path of the model as it is constructed; "" where no one asks for its scores, or it can't be saved."""
     if not case.work.using:
         return ""
     try:
@@ -156,7 +156,7 @@ def _untrained(case: Case, model: Estimator) -> str:
 
 
 def _saved(case: Case, model: Estimator, folder: Path, trained: object = None) -> str:
-    """The path of the model that save() has written. trained: what train() returned."""
+    """Return the path of the model that save() has written. trained: what train() returned."""
     name = _model_name()
     path = Path(tempfile.mkdtemp()) / name
     with case.calling("basemodel", "save"):
@@ -178,7 +178,7 @@ def _saved(case: Case, model: Estimator, folder: Path, trained: object = None) -
 
 
 def _evaluated(case: Case, model: Estimator, data: BaseDataSource, path: str) -> Any:
-    """The score of the model at `path`, as its own `evaluate` has it."""
+    """Return the score of the model at `path`, as its own `evaluate` has it."""
     name, function = case.metric()
     with case.calling("basemodel", "evaluate"):
         returned = model.evaluate(data, model_path=path, metric=(name, function))
@@ -191,7 +191,9 @@ def _evaluated(case: Case, model: Estimator, data: BaseDataSource, path: str) ->
 
 
 def _domain_scores(case: Case, model: Estimator, paths: Sequence[str]) -> list[list[float | None]]:
-    """The score of each model on each domain's test set, when all else is done: not Ianvs's, so it changes nothing."""
+    """Return the score of each model on each domain's test set, when all else is done: not Ianvs's, so it changes
+    nothing.
+    """
     scores: dict[str, list[float | None]] = {}
     name, metric = case.metric()
     files = case.domain_files("test").values()

@@ -47,7 +47,7 @@ class _Lifelong:
         self.now: _State = case.state or _State(untrained, self.first)
 
     def round(self, train: str, test: str, r: int) -> bool:
-        """Whether there was something to learn, on which the model was evaluated where the mode wants it."""
+        """Return whether there was something to learn, on which the model was evaluated where the mode wants it."""
         case, knowledge = self.case, self.now.knowledge
         if r == self.first or self.mode == "no-inference":
             data = case.source(train, "train", paths_and_label)
@@ -63,7 +63,7 @@ class _Lifelong:
         return True
 
     def evaluate(self, file: str, r: int) -> tuple[Score, Scores]:
-        """The score of all samples, and of each task by its entry."""
+        """Return the score of all samples, and of each task by its entry."""
         case, knowledge = self.case, self.now.knowledge
         judged = case.work.exam.model_eval
         variables = {"model_threshold": str(judged.threshold), "operator": judged.operator}
@@ -93,7 +93,7 @@ class _Lifelong:
         return row
 
     def infer(self, file: str, r: int | str) -> tuple[list[object], BaseDataSource]:
-        """The result of each sample alone, and a source of those that belong to no task that is known."""
+        """Return the result of each sample alone, and a source of those that belong to no task that is known."""
         case, knowledge = self.case, self.now.knowledge
         folder = case.folder("inference", "results", r)
         copies = case.folder("inference", "unseen_task_samples", r)

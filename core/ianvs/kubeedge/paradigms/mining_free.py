@@ -25,7 +25,9 @@ def lacking_methods(type_: str, thing: object) -> str:
 
 
 def mining_free(case: Case, data: BaseDataSource) -> Outcome:
-    """The result of each item: [False, the result, the drafter's, the verifier's], the last two of one model alone."""
+    """Return the result of each item: [False, the result, the drafter's, the verifier's], the last two of one model
+    alone.
+    """
     drafter, verifier = case.need(*METHODS)
     for type_, thing in (("drafter", drafter), ("verifier", verifier)):
         if lacking := lacking_methods(type_, thing):

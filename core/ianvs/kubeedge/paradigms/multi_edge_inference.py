@@ -36,7 +36,7 @@ def run(case: Case) -> Outcome:
 
 
 def _partition(case: Case, model: object, initial: str) -> tuple[str, dict[str, str]]:
-    """The folder of the parts of an onnx file, and the device of each: cut at the model's partition_point_list.
+    """Return the folder of the parts of an onnx file, and the device of each: cut at the model's partition_point_list.
 
     Ianvs puts the parts beside the user's model; here they are below W, as everything is.
     """

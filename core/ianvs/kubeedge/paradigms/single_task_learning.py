@@ -38,7 +38,9 @@ def run(case: Case) -> Outcome:
 
 
 def _compressed(case: Case, path: str) -> str | None:
-    """The path of the quantised model; the path itself where it can't be made; None for a model that is not there."""
+    """Return the path of the quantised model; the path itself where it can't be made; None for a model that is not
+    there.
+    """
     settings = case.work.algorithm
     tool = settings.llama_quantize_path
     files = {"the saved model": path, "llama_quantize_path": tool}

@@ -28,7 +28,7 @@ class BaseAggregation(ABC):
 
     @abstractmethod
     def aggregate(self, clients: Sequence[AggClient]) -> object:
-        """The weights for all clients, from those that each of them sent."""
+        """Return the weights for all clients, from those that each of them sent."""
 
 
 @ClassFactory.register(ClassType.FL_AGG)

@@ -19,7 +19,9 @@ class ClassFactory:
 
     @classmethod
     def register(cls, type_name: str = ClassType.GENERAL, alias: str | None = None) -> Callable[[T], T]:
-        """A decorator that registers a class or function, and returns it unchanged. alias: its own name by default."""
+        """Return a decorator that registers a class or function, and returns it unchanged. alias: its own name by
+        default.
+        """
         return lambda t_cls: cls.register_cls(t_cls, type_name, alias)
 
     @classmethod
@@ -38,7 +40,7 @@ class ClassFactory:
 
     @classmethod
     def is_exists(cls, type_name: str, cls_name: str | None = None) -> bool:
-        """Whether `cls_name` is registered as this kind; without a name, whether anything is."""
+        """Return whether `cls_name` is registered as this kind; without a name, whether anything is."""
         kind = cls.__registry__.get(type_name)
         return kind is not None and (cls_name is None or cls_name in kind)
 

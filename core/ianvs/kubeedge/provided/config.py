@@ -13,7 +13,7 @@ class Context:
 
     @classmethod
     def get_parameters(cls, param: str, default: object = None) -> Any:
-        """The variable `param`, else `PARAM`, else `default`. An empty value counts as missing."""
+        """Return the variable `param`, else `PARAM`, else `default`. An empty value counts as missing."""
         return cls.parameters.get(param) or cls.parameters.get(str(param).upper()) or default
 
 
@@ -44,5 +44,5 @@ class BaseConfig(metaclass=_FromEnvironment):
         return getattr(type(self), name)
 
     def get(self, item: str, default: object = "") -> object:
-        """The variable, or `default` if it is missing or empty."""
+        """Return the variable, or `default` if it is missing or empty."""
         return getattr(self, item) or default

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def as_array(values: Sequence[object]) -> NDArray[Any]:
-    """A numpy array of `values`; of objects, one for each value, where they differ in length."""
+    """Return a numpy array of `values`; of objects, one for each value, where they differ in length."""
     try:
         return np.array(values)
     except ValueError:
@@ -72,7 +72,7 @@ class BaseDataSource:
 
 
 def _lines(file: str | Path) -> Iterator[tuple[int, str]]:
-    """Lines that are not empty, stripped, with their numbers. A file that is missing has none."""
+    """Yield lines that are not empty, stripped, with their numbers. A file that is missing has none."""
     if file and Path(file).exists():
         for number, line in enumerate(Path(file).read_text(encoding="utf-8").splitlines(), 1):
             if line.strip():
@@ -80,7 +80,7 @@ def _lines(file: str | Path) -> Iterator[tuple[int, str]]:
 
 
 def records(file: str | Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The objects of a jsonl file, each with its place. Raises DataError for a line that is none."""
+    """Yield the objects of a jsonl file, each with its place. Raises DataError for a line that is none."""
     for number, line in _lines(file):
         place = f"{file}:{number}"
         try:

@@ -72,7 +72,7 @@ class FileOps:
 
     @classmethod
     def is_local(cls, src: str) -> bool:
-        """Whether it is there, or written as file://."""
+        """Return whether it is there, or written as file://."""
         return str(src).startswith(_LOCAL) or cls.exists(src)
 
     @classmethod
@@ -81,7 +81,7 @@ class FileOps:
 
     @classmethod
     def join_path(cls, *args: str) -> str:
-        """The parts joined; leading slashes of all but the first don't count."""
+        """Return the parts joined; leading slashes of all but the first don't count."""
         first, *rest = map(str, args)
         return os.path.join(first, *(part.lstrip(os.sep) for part in rest)) if rest else first  # noqa: PTH118 - text
 
@@ -160,12 +160,12 @@ class FileOps:
 
     @classmethod
     def load_pickle(cls, filename: str) -> Any:
-        """The object in a file; None without the file."""
+        """Return the object in a file; None without the file."""
         return pickle.loads(Path(filename).read_bytes()) if Path(filename).is_file() else None
 
     @classmethod
     def get_file_hash(cls, filepath: str) -> str:
-        """The md5 digest of a file; "" without one."""
+        """Return the md5 digest of a file; "" without one."""
         if not (filepath and Path(filepath).is_file()):
             return ""
         with Path(filepath).open("rb") as stream:

@@ -14,7 +14,7 @@ __all__ = ["get_file_format", "get_local_time", "is_local_dir", "is_local_file",
 
 
 def get_host_ip() -> str:
-    """The address of this machine; 127.0.0.1 without a network. Nothing is sent."""
+    """Return the address of this machine; 127.0.0.1 without a network. Nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("8.8.8.8", 80))
@@ -32,7 +32,7 @@ def is_local_dir(url: str) -> bool:
 
 
 def get_file_format(url: str) -> str:
-    """The suffix without its dot; "jsonforllm" of a file named metadata.json."""
+    """Return the suffix without its dot; "jsonforllm" of a file named metadata.json."""
     path = Path(url)
     return "jsonforllm" if path.name == "metadata.json" else path.suffix[1:]
 
@@ -43,7 +43,7 @@ def get_local_time() -> str:
 
 
 def yaml2dict(url: str) -> object:
-    """The content of a yaml file. Raises RuntimeError for a file of another suffix."""
+    """Return the content of a yaml file. Raises RuntimeError for a file of another suffix."""
     if Path(url).suffix not in (".yaml", ".yml"):
         raise RuntimeError(f"{url} is no yaml file: its name has to end in .yaml or .yml.")
     return yaml.safe_load(Path(url).read_text(encoding="utf-8"))

@@ -135,7 +135,7 @@ class _Metric(PlacedSpec):
     higher_is_better: bool | None = None  # of a registered function; None: nobody says. Ianvs ignores this key
 
     def specs(self) -> Iterator[MetricSpec]:
-        """The metric; beside one that Ianvs computes by a formula of its own, that of the literature."""
+        """Yield the metric; beside one that Ianvs computes by a formula of its own, that of the literature."""
         names = [self.name, f"GEM_{self.name}"] if self.url is None else [self.name]
         place = self.places.get("name", self.place)
         for name in names if names[-1] in KUBEEDGE_FORMULAS else names[:1]:
@@ -214,5 +214,5 @@ class KubeEdgeAlgorithm(AlgorithmSettings):
 
 
 def _only(kind: type[T], given: T) -> T:
-    """The part of `given` that a `kind` has."""
+    """Return the part of `given` that a `kind` has."""
     return kind(**{each.name: getattr(given, each.name) for each in fields(kind)})

@@ -63,7 +63,7 @@ class KubeEdgeReading(Reading):
             yield from rewriting.problems
 
     def _metrics(self, job: Document) -> list[str]:
-        """The names that the testenvs of a job list."""
+        """Return the names that the testenvs of a job list."""
         files = [self.follow(job, link) for link in one_or_several(job.data, "benchmarkingjob", "testenv")]
         metrics = [metric for file in files if file for _, metric in entries(file.data, "testenv", "metrics")]
         return [name for metric in metrics if isinstance(name := at(metric, "name"), str)]
@@ -113,7 +113,7 @@ def reading_of(job: Document, lookup: Lookup) -> KubeEdgeReading | None:
 
 
 def _contracts(job: Document, lookup: KubeEdgeLookup) -> Iterator[tuple[str, str | None]]:
-    """(name, contract) of each algorithm, as far as its files can be read."""
+    """Yield (name, contract) of each algorithm, as far as its files can be read."""
     for _, link in entries(job.data, "benchmarkingjob", "test_object", "algorithms"):
         file = _resolved(at(link, "url"), lookup)
         if file is None:
@@ -158,7 +158,7 @@ def contract_of(algorithm: object, files: Iterable[Path]) -> str | None:
 
 
 def is_ianvs_plugin(file: Path) -> bool:
-    """Whether a python file, or any of a package's folder, imports sedna's ClassFactory, wherever in it."""
+    """Return whether a python file, or any of a package's folder, imports sedna's ClassFactory, wherever in it."""
     for each in sorted(regular_files(file, "**/*.py")) if file.is_dir() else [file]:
         with suppress(OSError):  # who imports it reports it in full
             # Most files don't have the word: they need no look at their syntax.

@@ -71,7 +71,7 @@ def yaml_text(data: object, comments: Comments) -> str:
 
 
 def _nearest(data: object, path: Steps) -> Steps:
-    """The longest beginning of `path` that has a line of its own."""
+    """Return the longest beginning of `path` that has a line of its own."""
     for depth, step in enumerate(path):
         in_list = isinstance(data, list) and isinstance(step, int) and step < len(data) and not _in_line(data)
         if not in_list and not (isinstance(data, dict) and step in data):

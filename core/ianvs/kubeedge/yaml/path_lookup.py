@@ -60,7 +60,9 @@ class KubeEdgeLookup(Lookup):
         yield from (absolute(start / written) for start in starts if start is not None)
 
     def _moved(self, written: Path) -> Path | None:
-        """The one entry below the job's folder that ends with as many parts of `written` as any does, if it is one."""
+        """Return the one entry below the job's folder that ends with as many parts of `written` as any does, if it is
+        one.
+        """
         parts = tuple(part for part in written.parts if part not in (os.curdir, os.pardir, os.sep))
         ends = [path for path in islice(self.job.rglob("*"), _MOST) if parts and path.name == parts[-1]]
         for length in range(len(parts), self.alike - 1, -1):
@@ -70,7 +72,8 @@ class KubeEdgeLookup(Lookup):
 
 
 def root_of(lookup: KubeEdgeLookup, links: Iterable[str]) -> Path:
-    """The directory in which Ianvs would have been called: that from which the paths `links` of the job's file lead on.
+    """Return the directory in which Ianvs would have been called: that from which the paths `links` of the job's file
+    lead on.
 
     Where none does, that which has the first folder of one of them; else the job's folder.
     """
@@ -84,7 +87,9 @@ def root_of(lookup: KubeEdgeLookup, links: Iterable[str]) -> Path:
 
 
 def module_file(url: str) -> str:
-    """The path that `url` means, which may be a module's dotted name: Ianvs imports it from the working directory."""
+    """Return the path that `url` means, which may be a module's dotted name: Ianvs imports it from the working
+    directory.
+    """
     dotted = _DOTTED.fullmatch(url) and not url.endswith((".py", ".yaml", ".yml"))
     return f"{url.replace('.', '/')}.py" if dotted else url
 

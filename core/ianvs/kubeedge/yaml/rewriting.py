@@ -95,7 +95,7 @@ class Rewriting:
         return ignored
 
     def below(self, *path: Step) -> list[Steps]:
-        """The path of each entry of the list or mapping at `path`, as it is now."""
+        """Return the path of each entry of the list or mapping at `path`, as it is now."""
         return [where for where, _ in entries(self.data, *path)]
 
     def document(self) -> Document:

@@ -22,7 +22,7 @@ AnyPath = Annotated[Path | None, BeforeValidator(lambda value: None if value in 
 
 
 def _number(value: object) -> object:
-    """A number that is written as text, such as "8.0"."""
+    """Return a number that is written as text, such as "8.0"."""
     return resolve_scalar(value) if isinstance(value, str) else value
 
 

@@ -278,7 +278,7 @@ def preload_modules(names: Iterable[str]) -> None:
 
 
 def call_target(target: str) -> Callable[..., object]:
-    """The function named by "package.module:function"."""
+    """Return the function named by "package.module:function"."""
     module, _, name = target.partition(":")
     function: Callable[..., object] = getattr(importlib.import_module(module), name)
     return function

@@ -62,7 +62,8 @@ def main(descriptor: int, preload: Sequence[str]) -> None:
 
 
 def cuda_is_refused_to_forks() -> bool:
-    """Whether torch would refuse to use a GPU in forks of this process, because this process has initialised CUDA.
+    """Return whether torch would refuse to use a GPU in forks of this process, because this process has initialised
+    CUDA.
 
     A library may do so while it is imported, as peft with bitsandbytes. Tasks then import it themselves.
     """

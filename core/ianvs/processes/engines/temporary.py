@@ -25,8 +25,9 @@ _INSIDE = len("/ianvs-12345678/12345/pymp-12345678/listener-12345678")  # of one
 
 
 def own_folder(above: str | None = None) -> Path:
-    """A new folder below `above`, or the temporary one, locked by this process and those that it forks as long as one
-    lives."""
+    """Return a new folder below `above`, or the temporary one, locked by this process and those that it forks as long
+    as one lives.
+    """
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=above))
         (folder / _HOST).write_text(platform.node())
@@ -66,7 +67,7 @@ def sweep() -> None:
 
 
 def socket_folder() -> Path | None:
-    """A short folder for the sockets of tasks, where the temporary one is too long for those of multiprocessing.
+    """Return a short folder for the sockets of tasks, where the temporary one is too long for those of multiprocessing.
 
     None: it is not. Raises IanvsError where there is no short one.
     """

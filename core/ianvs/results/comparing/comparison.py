@@ -125,7 +125,7 @@ class Comparison:
     contrasts: tuple[Contrast, ...]
 
     def worse(self, metric: str, by: float) -> list[Worse]:
-        """Every row whose mean of `metric` is worse by more than `by`, or is not there any more.
+        """Return every row whose mean of `metric` is worse by more than `by`, or is not there any more.
 
         Raises IanvsError where no row can be judged: the metric is not known, has no direction, or no rows correspond.
         """

@@ -118,7 +118,7 @@ class MergePlan:
 
 
 def plan_merge(sources: Sequence[Source]) -> MergePlan:
-    """The cases of the first job, then what is new in the others, where exam and identity agree.
+    """Return the cases of the first job, then what is new in the others, where exam and identity agree.
 
     Raises IanvsError where nothing of a source fits.
     """

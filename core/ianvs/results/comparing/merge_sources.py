@@ -51,7 +51,7 @@ class Source:
             return None
 
     def stored(self, case: TestCase, needed: Mapping[str, str]) -> StoredCase:
-        """How the case stands. Everything that belongs to it is read and held against its digests.
+        """Return how the case stands. Everything that belongs to it is read and held against its digests.
 
         needed: {key: name} of the scores that it has to have.
         """
@@ -114,7 +114,7 @@ def shown_case(case: TestCase) -> str:
 
 
 def _ordered(value: object, seed: int | None) -> object:
-    """Facts of an exam in the order of their names; "case" for the case's `seed`."""
+    """Return facts of an exam in the order of their names; "case" for the case's `seed`."""
     if isinstance(value, Mapping):
         drawn = {name for name in SEEDS if seed is not None and value.get(name) == seed}
         return {name: CASE if name in drawn else _ordered(inner, seed) for name, inner in sorted(value.items())}

@@ -27,8 +27,9 @@ class RowPair:
 
 
 def pair_rows(before: Side, after: Side) -> tuple[list[RowPair], list[SideRow], list[SideRow]]:
-    """Rows of the same algorithm, hyperparameters and exam; else of the same cases, whatever their names; else the only
-    two rows that are left of an algorithm in an exam, which differ in hyperparameters. In the order of `before`.
+    """Return rows of the same algorithm, hyperparameters and exam; else of the same cases, whatever their names; else
+    the only two rows that are left of an algorithm in an exam, which differ in hyperparameters. In the order of
+    `before`.
 
     Beside the pairs, the rows that only `before` has, and those that only `after` has.
     """
@@ -61,7 +62,7 @@ def _other_columns(side: Side, modules: frozenset[str]) -> Side:
 
 
 def _unique(rows: Iterable[tuple[Hashable, SideRow]]) -> Mapping[Hashable, SideRow]:
-    """Rows by key, without those that share one, or have none."""
+    """Return rows by key, without those that share one, or have none."""
     by_key: dict[Hashable, list[SideRow]] = {}
     for key, row in rows:
         by_key.setdefault(key, []).append(row)

@@ -29,7 +29,7 @@ _RECORD = "job.json"
 
 
 def report_file(source: str | Path) -> Path | None:
-    """The all_rank.csv of a report (the folder or the file itself); None: `source` is something else."""
+    """Return the all_rank.csv of a report (the folder or the file itself); None: `source` is something else."""
     path = Path(source)
     if path.suffix == ".csv":
         return path
@@ -39,7 +39,7 @@ def report_file(source: str | Path) -> Path | None:
 
 
 def stored_results(source: str | Path, elsewhere: str | Path | None = None) -> Results:
-    """The results of the job that `source` means. elsewhere: the workspace, over what a job file says.
+    """Return the results of the job that `source` means. elsewhere: the workspace, over what a job file says.
 
     Raises IanvsError, ConfigError for a job file with errors, DamagedError for a record.
     """
@@ -122,7 +122,7 @@ def read_side(source: str | Path) -> Side:
 
 
 def side_of(name: str, results: Results) -> Side:
-    """The rows of a job that ran."""
+    """Return the rows of a job that ran."""
     board = results.leaderboard
     settings = [column for column in board.columns if column.kind == "hyperparameter"]
     metrics = [column for column in board.columns if column.kind == "metric"]

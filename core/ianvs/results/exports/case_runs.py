@@ -65,7 +65,7 @@ class CaseRun:
 
 
 def case_runs(results: Results) -> Iterator[CaseRun]:
-    """Every case of a job, reference runs too, in the order of the plan; read one at a time."""
+    """Yield every case of a job, reference runs too, in the order of the plan; read one at a time."""
     for result in results:
         yield _run(results, result, results.metrics.get(result.case.testenv, ()))
 
@@ -88,7 +88,7 @@ def run_name(case: TestCase) -> str:
 
 
 def board_table(results: Results) -> str:
-    """The leaderboard in markdown."""
+    """Return the leaderboard in markdown."""
     board = to_frame(results.leaderboard).astype(object)
     return str(board.where(board.notna(), "").to_markdown(index=False))
 

@@ -47,7 +47,9 @@ def write(results: Results, folder: Path) -> None:
 
 
 def _best_rows(results: Results) -> Iterable[LeaderboardRow]:
-    """The highest row of each algorithm in each exam, of those that have all their cases; bounds are no competitors."""
+    """Yield the highest row of each algorithm in each exam, of those that have all their cases; bounds are no
+    competitors.
+    """
     best: dict[tuple[str, str], LeaderboardRow] = {}
     for row in results.leaderboard.rows:
         if row.rank is not None:
@@ -56,7 +58,7 @@ def _best_rows(results: Results) -> Iterable[LeaderboardRow]:
 
 
 def _median_case(row: LeaderboardRow, results: Results) -> tuple[str, str]:
-    """(id, algorithm)"""
+    """Return (id, algorithm)"""
     ids = {(c.row, c.algorithm, c.seed): c.id for c in results.case_list if c.testenv == row.testenv}
     name, falls = results.leaderboard.sort_by[0]
     scores = {seed: value for seed, value in zip(row.seeds, row.by_seed[name], strict=True) if value is not None}

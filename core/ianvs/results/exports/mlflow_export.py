@@ -63,7 +63,7 @@ def _write_run(client: Any, experiment: str, run: CaseRun) -> None:
 
 
 def _names(names: Iterable[str]) -> dict[str, str]:
-    """A name that MLflow takes for each, all different."""
+    """Return a name that MLflow takes for each, all different."""
     allowed: dict[str, str] = {}
     taken: set[str] = set()
     for name in dict.fromkeys(names):

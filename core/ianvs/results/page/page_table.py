@@ -83,7 +83,7 @@ def _page_table(
 
 
 def right_aligned(table: Mapping[str, Any]) -> str:
-    """The rule of a style sheet for columns of numbers: a class at each of their cells would take more room."""
+    """Return the rule of a style sheet for columns of numbers: a class at each of their cells would take more room."""
     places = ",".join(f":nth-child({n})" for n, column in enumerate(table["columns"], 1) if column.classes == "r")
     return f"td:is({places}){{text-align:right}}"
 
@@ -97,7 +97,7 @@ def _cells(column: TableColumn) -> Iterator[tuple[str, str | None, Markup | None
 
 
 def _reads_as(text: str, sort: float | str | None) -> bool:
-    """Whether a script finds `sort` in the text."""
+    """Return whether a script finds `sort` in the text."""
     if isinstance(sort, str | None):
         return True
     try:
@@ -107,7 +107,7 @@ def _reads_as(text: str, sort: float | str | None) -> bool:
 
 
 def _sort(cell: Cell) -> float | str | None:
-    """A number or a text; None stands last, whatever the direction."""
+    """Return a number or a text; None stands last, whatever the direction."""
     value = cell.value
     if isinstance(value, bool):
         return str(value)
@@ -122,13 +122,13 @@ _MOST = 30
 
 
 def failed_groups(groups: Sequence[FailureGroup]) -> list[tuple[FailureGroup, str]]:
-    """Each reason with the last lines of the first log."""
+    """Return each reason with the last lines of the first log."""
     logs = ((group, group.first) for group in groups[:_MOST])
     return [(group, log_tail(first.log) if first and first.log else "") for group, first in logs]
 
 
 def log_tail(log: Path) -> str:
-    """The last lines of a log; "" where it can't be read."""
+    """Return the last lines of a log; "" where it can't be read."""
     try:
         with log.open("rb") as stream:
             size = stream.seek(0, 2)
@@ -140,7 +140,7 @@ def log_tail(log: Path) -> str:
 
 
 def configuration_text(provenance: Mapping[str, object]) -> str:
-    """The resolved configuration as yaml; "" where none is stored. Secrets are hidden in what is stored."""
+    """Return the resolved configuration as yaml; "" where none is stored. Secrets are hidden in what is stored."""
     configuration = provenance.get("configuration")
     if not configuration:
         return ""

@@ -98,7 +98,7 @@ class Exams:
         return any(self._tests.values())
 
     def show_answers(self, case: Path | None) -> bool:
-        """Whether the page shows images or conversations of the exam of a case, which has this folder."""
+        """Return whether the page shows images or conversations of the exam of a case, which has this folder."""
         exam_id = "" if case is None else CaseStore(case.parents[1]).exam_id(case.name)
         record = self._store.record(exam_id) if exam_id else None
         return record is not None and record.shows != ""
@@ -143,7 +143,7 @@ class CaseReplies:
                     yield Reply(question, index, reply, value)
 
     def _stored_replies(self) -> Iterator[tuple[int, int, Replies]]:
-        """(round, test set, what was answered)."""
+        """Yield (round, test set, what was answered)."""
         for index in range(self._rounds if self else 0):
             stored = self._cases.predictions(self._id, index)
             yield from (
@@ -153,7 +153,7 @@ class CaseReplies:
             )
 
     def _similarities(self) -> dict[PredictionKey, NDArray[np.float64]]:
-        """(N, turns) of each test set after each round. They are computed once, and kept with the case."""
+        """Return (N, turns) of each test set after each round. They are computed once, and kept with the case."""
         if (stored := self._cases.similarities(self._id)) is not None:
             return stored
         similarities = {}

@@ -41,7 +41,7 @@ _Places = dict[str, tuple[int, int, int]]  # by what a piece is made from: where
 
 
 def _write_replies(path: Path, pieces: Sequence[Piece], before: Path | None, old_places: _Places) -> bool:
-    """Whether it is; else it would be too large. Pieces are compressed one by one, which gzip allows."""
+    """Return whether it is; else it would be too large. Pieces are compressed one by one, which gzip allows."""
     places: _Places = {}
     new = path.with_name(_NEW)
     with new.open("wb") as file, (before if before == path else new).open("rb") as old:
@@ -67,7 +67,9 @@ def _write_replies(path: Path, pieces: Sequence[Piece], before: Path | None, old
 
 
 def _existing_file(folder: Path) -> tuple[Path | None, _Places]:
-    """The file that is there and what it consists of; (None, {}): there is none, or it is not as it was written."""
+    """Return the file that is there and what it consists of; (None, {}): there is none, or it is not as it
+    was written.
+    """
     with suppress(OSError, ValueError, KeyError, TypeError):
         index = json.loads((folder / _INDEX).read_bytes())
         path = folder / index["file"]

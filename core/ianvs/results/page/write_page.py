@@ -116,7 +116,7 @@ class Scenes:
         }
 
     def ranked(self) -> list[dict[str, object]]:
-        """The sheets in the order of the leaderboard."""
+        """Return the sheets in the order of the leaderboard."""
         return [self.sheets[key] for key in self._rows if key in self.sheets]
 
 
@@ -146,7 +146,7 @@ def page_text(
     links: Mapping[RowKey, str] = MappingProxyType({}),
     running: Sequence[str] = (),
 ) -> str:
-    """The page, of what `write_page` is given. Whatever a name, a message or a reply says, it is shown as text.
+    """Return the page, of what `write_page` is given. Whatever a name, a message or a reply says, it is shown as text.
 
     links: of each row the file of its cases. running: sentences on what runs; with some the page renews itself.
     """
@@ -212,7 +212,7 @@ def page_text(
 
 
 def _summary(leaderboard: Leaderboard, names: list[str]) -> str:
-    """How much was examined."""
+    """Return how much was examined."""
     every = [*leaderboard.rows, *leaderboard.references]
     cases = sum(len(row.seeds) for row in every)
     count = sum(row.complete for row in leaderboard.rows)
@@ -247,7 +247,7 @@ def _script() -> str:
 
 
 def _style() -> str:
-    """The style sheet with the colours of rows in it."""
+    """Return the style sheet with the colours of rows in it."""
 
     def rules(colours: tuple[str, ...], grey: str) -> str:
         return "".join(f"--c{n}:{colour};" for n, colour in enumerate(colours)) + f"--cb:{grey};"

@@ -112,7 +112,9 @@ class RowCases:
 
 
 def gather(results: Iterable[CaseResult], metrics: Sequence[str], root: Path | None) -> list[RowCases]:
-    """The rows in order of first appearance. Two algorithms of the same content and different name are two rows."""
+    """Return the rows in order of first appearance. Two algorithms of the same content and different name are
+    two rows.
+    """
     metrics = tuple(dict.fromkeys(metrics))
     rows: dict[tuple[str, str], RowCases] = {}
     for result in results:
@@ -132,7 +134,7 @@ def common_name(names: Iterable[str], kind: str, position: int) -> str:
 
 
 def case_costs(result: CaseResult) -> Mapping[str, float | None]:
-    """The costs of one case, by key of COSTS or by name of its paradigm's measure; None is "not measured"."""
+    """Return the costs of one case, by key of COSTS or by name of its paradigm's measure; None is "not measured"."""
     costs = {name: measured_by_paradigm(name, measure, result.rounds) for name, measure in result.measures.items()}
     return costs | {key: measured(key, result.rounds) for key in COSTS}
 
@@ -194,7 +196,7 @@ def shown_log(log: Path | None, root: Path | None) -> str | None:
 
 
 def utc(moment: str) -> datetime:
-    """An ISO 8601 time in UTC; one without an offset is taken to be in UTC."""
+    """Return an ISO 8601 time in UTC; one without an offset is taken to be in UTC."""
     time = datetime.fromisoformat(moment)
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 

@@ -80,7 +80,7 @@ def title_of(name: str) -> str:
 def make_columns(
     metrics: Sequence[tuple[str, Metric]], cases: Sequence[RowCases], rows: Sequence[LeaderboardRow], *, chosen: bool
 ) -> Iterator[Column]:
-    """The columns of a leaderboard, in order; `with_distinct_titles` tells them apart.
+    """Yield the columns of a leaderboard, in order; `with_distinct_titles` tells them apart.
 
     A cost that the testenv asks for has no second column: it stands among the metrics, under the title of the cost.
     metrics: (column name, metric) in the testenv's order. cases: those of `rows`, in the order of the plan.
@@ -139,7 +139,9 @@ def make_columns(
 
 
 def table_columns(columns: Iterable[Column], contract: str) -> tuple[Column, ...]:
-    """The columns of all_rank.csv, as the contract of the plugins has them; as ours where it is not installed."""
+    """Return the columns of all_rank.csv, as the contract of the plugins has them; as ours where it is not
+    installed.
+    """
     columns = [*columns, Column("url", "url", meaning="folder of the case, below the workspace")]
     installed = {each.name: each for each in contracts()}
     listed = installed.get(contract, installed[NATIVE]).table([(c.kind, c.full or c.key, c.title) for c in columns])
@@ -190,7 +192,7 @@ def agreement(ours: Summary | None, spec: PublishedSpec | None) -> str | None:
 
 
 def agreement_words(result: Agreement) -> tuple[str, str]:
-    """The verdict, and what a reader must know of it besides."""
+    """Return the verdict, and what a reader must know of it besides."""
     if result.verdict != "can't tell":
         return result.verdict or "no verdict", result.missing
     return result.verdict, "theirs are too few" if result.seeds is None else f"{result.seeds} seeds could"

@@ -131,7 +131,7 @@ def text_table(
     above: str = "",
     below: str = "",
 ) -> Table:
-    """A table of texts. What a short line lacks is blank."""
+    """Return a table of texts. What a short line lacks is blank."""
     padded = [[*(Cell(text, text) for text in line), *[Cell(None, "")] * (len(heads) - len(line))] for line in lines]
     columns = (TableColumn(head, tuple(line[place] for line in padded)) for place, head in enumerate(heads))
     return Table(kind, tuple(columns), title, exam, above, below)
@@ -217,5 +217,5 @@ class Document:
         return [note for note in self.notes if note.kind in TO_KNOW]
 
     def texts(self, *kinds: NoteKind) -> list[str]:
-        """The notes of these kinds as texts, in their order."""
+        """Return the notes of these kinds as texts, in their order."""
         return [str(note) for note in self.notes if note.kind in kinds]

@@ -24,7 +24,8 @@ _LOOK_ALIKE = dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΧο", "ABEZHIKMNOPTXo", strict=
 
 
 def latex(document: Document) -> str:
-    r"""A `table` with booktabs' rules: rank, tier, algorithm, what tells its rows apart, metrics as mean $\pm$ std.
+    r"""Return a `table` with booktabs' rules: rank, tier, algorithm, what tells its rows apart, metrics as mean $\pm$
+    std.
 
     The best mean of each metric in each exam, among those that play by the rules, is bold; so is one that reads the
     same. A job with several exams has a part for each.
@@ -99,7 +100,7 @@ def _character(character: str) -> str:
 
 
 def _comments(command: str | None, lines: Iterable[str]) -> Iterator[str]:
-    r"""How it was made and what it needs; a command may have several lines."""
+    r"""Yield how it was made and what it needs; a command may have several lines."""
     for line in (command or "").splitlines():
         yield f"% Made by: {line}"
     yield r"% Needs \usepackage{booktabs}"

@@ -81,11 +81,12 @@ class Leaderboard:
         return tuple((row, failure) for row in (*self.rows, *self.references) for failure in row.failures)
 
     def cell(self, row: LeaderboardRow, column: Column) -> Value:
-        """The value of one cell, typed; None is blank."""
+        """Return the value of one cell, typed; None is blank."""
         return _CELLS[column.kind](row, column.key)
 
     def select(self, spec: RankSpec) -> Leaderboard:
-        """The part that `selected_dataitem` asks for: rows by paradigm, columns by module type, hyperparameter, metric.
+        """Return the part that `selected_dataitem` asks for: rows by paradigm, columns by module type, hyperparameter,
+        metric.
 
         Ranks stay those of the whole leaderboard.
         """
@@ -165,7 +166,8 @@ def build_leaderboard(
     chosen: Chosen | None = None,
     contract: str = NATIVE,
 ) -> Leaderboard:
-    """The leaderboard of `results`, which are read once and not kept: memory grows with rows, not with score matrices.
+    """Return the leaderboard of `results`, which are read once and not kept: memory grows with rows, not with score
+    matrices.
 
     results: in the order of the plan, which fixes the order of columns and of rows that tie.
     metrics, metric_columns: the testenv's metrics in order, and the name of each one's column. A metric that yields

@@ -13,7 +13,7 @@ _MARKUP = re.compile(r"[]|*<`\\[~&$]|(?<![^\W_])_|_(?![^\W_])|^[#>]|^[+-](?= )|:
 
 
 def markdown(document: Document) -> str:
-    """The page: table, how it is ranked, what each metric means, bounds, failures, and how to make it again."""
+    """Return the page: table, how it is ranked, what each metric means, bounds, failures, and how to make it again."""
     columns, told_once = without_constants(document.ranking.columns)
     notes = document.texts(*BELOW, "seeds")
     remarks = [f"{_escape(note.subject)}: {_escape(note.text)}" for note in document.notes if note.kind == "remark"]

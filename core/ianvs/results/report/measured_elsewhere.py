@@ -19,7 +19,9 @@ MARK = "measured by Ianvs"
 
 
 def with_measured(board: Leaderboard, folder: Path) -> Leaderboard:
-    """The leaderboard with the rows that another program wrote into rank/ of the job's `folder`; they take no rank."""
+    """Return the leaderboard with the rows that another program wrote into rank/ of the job's `folder`; they take no
+    rank.
+    """
     if not (tables := foreign_tables(folder)):
         return board
     titles = {column.title.casefold(): column for column in table_columns(board.columns, board.contract)}

@@ -64,7 +64,7 @@ def _notes(leaderboard: Leaderboard) -> Iterator[Note]:
 
 
 def _partial(leaderboard: Leaderboard) -> Iterator[Note]:
-    """How many rows lack cases, those of reference runs too."""
+    """Yield how many rows lack cases, those of reference runs too."""
     rows = [*leaderboard.rows, *leaderboard.references]
     if lacking := [row for row in rows if not row.complete]:
         counts = {
@@ -143,7 +143,7 @@ def _limits(significance: ExamSignificance) -> Iterator[Note]:
 
 
 def _unsteady(leaderboard: Leaderboard) -> Iterator[Note]:
-    """Rows whose seeds differ so much that their settings may be unstable."""
+    """Yield rows whose seeds differ so much that their settings may be unstable."""
     metric = leaderboard.sort_by[0][0] if leaderboard.sort_by else ""
     explained = {significance.keys[row] for significance in leaderboard.significance for row in significance.outliers}
     for exam in dict.fromkeys(row.testenv for row in leaderboard.rows):

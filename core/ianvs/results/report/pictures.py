@@ -32,7 +32,7 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_pictures(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
-    """The paths of all. A file is written only when it changes."""
+    """Return the paths of all. A file is written only when it changes."""
     paths = []
     for picture in pictures(leaderboard, results):
         paths.append(folder / picture.file)
@@ -119,8 +119,9 @@ def _file_of_row(row: LeaderboardRow, name: str) -> str:
 
 
 def standalone(picture: Picture) -> str:
-    """An SVG document with title, note and legend in it, and plain colours: programs that make PDF or PNG of it know no
-    variables in style sheets. Every row is shown."""
+    """Return an SVG document with title, note and legend in it, and plain colours: programs that make PDF or PNG of it
+    know no variables in style sheets. Every row is shown.
+    """
     drawing = Markup(picture.drawing)
     wide, tall = _size(drawing)
     width = max(wide, 420.0)
@@ -151,7 +152,7 @@ def standalone(picture: Picture) -> str:
 
 
 def _legend(lines: Sequence[Mapping[str, object]], width: float) -> tuple[Markup, float]:
-    """Samples with their labels, as many beside each other as there is room for; and how tall they are."""
+    """Return samples with their labels, as many beside each other as there is room for; and how tall they are."""
     if not lines:
         return Markup(""), 0
     samples = [Markup(line["sample"]) for line in lines]
@@ -167,7 +168,7 @@ def _legend(lines: Sequence[Mapping[str, object]], width: float) -> tuple[Markup
 
 
 def grid(panels: Sequence[tuple[str, Markup]], most: int) -> Markup:
-    """(label, svg) beside each other, at most so many in a line, each under its label."""
+    """Return (label, svg) beside each other, at most so many in a line, each under its label."""
     sizes = [_size(svg) for _, svg in panels]
     wide, tall = max(w for w, _ in sizes) + _GAP, max(h for _, h in sizes) + 24
     placed = [
@@ -188,7 +189,7 @@ def _size(svg: Markup) -> tuple[float, float]:
 
 @cache
 def _style() -> str:
-    """The style sheet of charts with the colours of a light page in place of its variables."""
+    """Return the style sheet of charts with the colours of a light page in place of its variables."""
     of_rows = {f"c{n}": colour for n, colour in enumerate(LIGHT)} | {"cb": BOUND[0]}
     colours, rules = PAGE | of_rows, []
     for selector, rule in re.findall(r"([^{}]+)\{([^{}]*)\}", re.sub(r"/\*.*?\*/", "", chart_style(), flags=re.S)):

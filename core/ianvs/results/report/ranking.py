@@ -55,7 +55,7 @@ def ranked_by_testenv(
     baseline: str | None,
     tolerance: Mapping[str, float] = SAME_COST,
 ) -> tuple[tuple[LeaderboardRow, ...], tuple[ExamSignificance, ...]]:
-    """The ranking of each exam, in the order of the exams, and how sure it is. tolerance: see cost_tolerance."""
+    """Return the ranking of each exam, in the order of the exams, and how sure it is. tolerance: see cost_tolerance."""
     ordered: list[LeaderboardRow] = []
     significance = []
     for exam in dict.fromkeys(row.testenv for row in rows):
@@ -98,7 +98,7 @@ def _ranked(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> 
 def _with_significance(
     rows: Sequence[LeaderboardRow], metric: str, higher: bool, baseline: str | None, tolerance: Mapping[str, float]
 ) -> tuple[list[LeaderboardRow], ExamSignificance | None]:
-    """The rows of one exam, in ranked order, with what is known of their standing.
+    """Return the rows of one exam, in ranked order, with what is known of their standing.
 
     Only rows that compete have one, where two of them or more have two seeds in common. A bound and a row over the
     budget have a difference, by the intervals of a family with them in it. baseline: an algorithm of the job; the best
@@ -159,7 +159,7 @@ def _names(rows: Sequence[LeaderboardRow]) -> tuple[str, ...]:
 
 
 def _scores(rows: Sequence[LeaderboardRow], metric: str) -> Array:
-    """(seeds, rows), nan where a row lacks a seed."""
+    """Return (seeds, rows), nan where a row lacks a seed."""
     seeds = sorted({seed for row in rows for seed in row.seeds})
     by_seed = [dict(zip(row.seeds, _values(row, metric), strict=True)) for row in rows]
     return np.array([[scores.get(seed, np.nan) for scores in by_seed] for seed in seeds]).reshape(len(seeds), len(rows))

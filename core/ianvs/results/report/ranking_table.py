@@ -29,7 +29,7 @@ _MEASURED = (
 
 
 def ranking_tables(leaderboard: Leaderboard) -> Iterator[Table]:
-    """All rows; and, where there are several exams, those of each, whose numbers have decimals of their own."""
+    """Yield all rows; and, where there are several exams, those of each, whose numbers have decimals of their own."""
     yield ranking_table(leaderboard)
     exams = dict.fromkeys(row.testenv for row in leaderboard.rows)
     differing, names = varied(leaderboard), leaderboard.row_names
@@ -150,7 +150,7 @@ def varied(leaderboard: Leaderboard) -> list[str]:
 
 
 def without_constants(columns: Sequence[TableColumn]) -> tuple[list[TableColumn], list[TableColumn]]:
-    """(columns to show, those that say the same in every row), both in order. Of a single row all are shown.
+    """Return (columns to show, those that say the same in every row), both in order. Of a single row all are shown.
 
     The status is left out only where every row says "finished".
     """

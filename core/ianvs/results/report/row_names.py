@@ -39,7 +39,9 @@ def _settings(row: LeaderboardRow) -> dict[str, Value]:
 
 
 def _fewest(rows: Sequence[tuple[str, Mapping[str, Value]]]) -> list[str]:
-    """Names of settings without which rows of an exam would read alike; the first ones stay. rows: exam, settings."""
+    """Return names of settings without which rows of an exam would read alike; the first ones stay. rows: exam,
+    settings.
+    """
 
     def apart(names: Sequence[str]) -> int:
         return len({(exam, *(str(settings.get(name)) for name in names)) for exam, settings in rows})
@@ -61,7 +63,7 @@ def _name(row: LeaderboardRow, differing: Sequence[str]) -> str:
 
 
 def _short(value: Value) -> str:
-    """Numbers without what they can do without: .6 for 0.6."""
+    """Return numbers without what they can do without: .6 for 0.6."""
     text = cell_text(value).removesuffix(".0") if isinstance(value, float) else cell_text(value)
     if isinstance(value, float) and abs(value) < 1:
         text = text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text

@@ -23,14 +23,16 @@ _BROKEN_DOWN = ("topic ", "turn_")  # how names of parts begin that scores of te
 
 
 def complete_rows(leaderboard: Leaderboard) -> dict[RowKey, LeaderboardRow]:
-    """The rows that images are made of: those that lack no case."""
+    """Return the rows that images are made of: those that lack no case."""
     return {(row.id, row.algorithm): row for row in leaderboard.rows if row.complete}
 
 
 def finished(
     rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseResult]
 ) -> Iterator[tuple[RowKey, CaseResult]]:
-    """The results that `rows` report, each with the key of its row: not of seeds that only chose a configuration."""
+    """Yield the results that `rows` report, each with the key of its row: not of seeds that only chose a
+    configuration.
+    """
     for result in results:
         key = (result.case.row, result.case.algorithm)
         if key in rows and result.status == "finished" and result.case.seed in rows[key].seeds:
@@ -76,8 +78,8 @@ class RowScore:
 
 
 def taught_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(T,) after each round the mean score over the test sets of the rounds so far; over all asked ones where test sets
-    belong to no round, or where none of the rounds so far is ever asked. nan where nothing was asked.
+    """Return (T,) after each round the mean score over the test sets of the rounds so far; over all asked ones where
+    test sets belong to no round, or where none of the rounds so far is ever asked. nan where nothing was asked.
 
     values: (T + 1, J), row 0 is the untrained model.
     """
@@ -192,7 +194,9 @@ class ClassScores:
 
 
 def _of_one_scale(score: str, parts: Mapping[str, float | None]) -> Mapping[str, float | None]:
-    """The parts that are the score itself on a part of the samples, such as a topic; without counts beside them."""
+    """Return the parts that are the score itself on a part of the samples, such as a topic; without counts
+    beside them.
+    """
     comparable = {name: value for name, value in parts.items() if name == score or name.startswith(_BROKEN_DOWN)}
     return comparable if score in parts else parts
 
@@ -220,7 +224,9 @@ class PassedScores:
         self.examples: dict[str, Path] = {}
 
     def watch(self, results: Iterable[CaseResult]) -> Iterator[CaseResult]:
-        """The same results. Each case that has finished counts: rows that lack one, or are not shown, ask for none."""
+        """Yield the same results. Each case that has finished counts: rows that lack one, or are not shown, ask for
+        none.
+        """
         for result in results:
             case = result.case
             if result.status == "finished" and not case.role:
@@ -260,7 +266,7 @@ class StreamCurves:
             self._ends.setdefault(self._rows[key].testenv, ends)
 
     def ends(self, exam: str) -> NDArray[np.int64]:
-        """Samples so far at the end of each round."""
+        """Return samples so far at the end of each round."""
         return self._ends.get(exam, np.empty(0, dtype=np.int64))
 
     def lines(self, exam: str) -> dict[RowKey, StreamLine]:
@@ -281,7 +287,9 @@ class StreamCurves:
 
 
 def curve_means(curve: Curve) -> NDArray[np.float64]:
-    """(E,) mean score over the test sets of rounds begun by then; over all asked ones where they belong to none."""
+    """Return (E,) mean score over the test sets of rounds begun by then; over all asked ones where they
+    belong to none.
+    """
     rounds = int(curve.ended.max(initial=0))
     both = zip(curve.scores, curve.begun, strict=True)
     return _means_of_known(row[:begun] if len(row) == rounds else row for row, begun in both)

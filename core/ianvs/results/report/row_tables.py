@@ -28,7 +28,7 @@ _HEADER = (
 
 
 def to_frame(leaderboard: Leaderboard) -> pd.DataFrame:
-    """The cells of all_rank.csv with their types. `frame.attrs` maps each column to its meaning."""
+    """Return the cells of all_rank.csv with their types. `frame.attrs` maps each column to its meaning."""
     import pandas as pd
 
     columns = {
@@ -96,7 +96,9 @@ _PROPOSAL = ("rank", "algorithm", "metric", "paradigm", "round", "dataset", "mod
 
 
 def proposal_report(leaderboard: Leaderboard) -> str:
-    """The test report that the MDIL-SS proposal prints: scores as `mIoU_Overall`, BWT, FWT, the basemodel's grid."""
+    """Return the test report that the MDIL-SS proposal prints: scores as `mIoU_Overall`, BWT, FWT, the basemodel's
+    grid.
+    """
     columns = []
     for column in leaderboard.columns:
         if column.kind == "metric" and ((metric := find(column.key)) is None or metric.level != "matrix"):
@@ -144,7 +146,9 @@ def _is_number(text: str) -> bool:
 
 
 def statistics_records(leaderboard: Leaderboard) -> Iterator[Sequence[Value]]:
-    """A header, then a line for each row and metric; ranks and differences are of the one that exams are ranked by."""
+    """Yield a header, then a line for each row and metric; ranks and differences are of the one that exams are ranked
+    by.
+    """
     yield _HEADER
     ranked_by = leaderboard.sort_by[0][0] if leaderboard.sort_by else None
     for row in leaderboard.rows:

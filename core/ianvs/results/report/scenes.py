@@ -91,7 +91,9 @@ def _of_boxes(
     palette: NDArray[np.uint8],
     used: set[int],
 ) -> Iterator[tuple[str, dict[str, NDArray[np.uint8]]]]:
-    """A line for the first image of each sheet, or for some of the only one. used: classes that occur are added."""
+    """Yield a line for the first image of each sheet, or for some of the only one. used: classes that occur
+    are added.
+    """
     for j, seen in enumerate(pictures):
         for n, x in enumerate(seen[: 1 if len(pictures) > 1 else None] if predicted[j] else ()):
             photo, cells = _photo(x), dict[str, NDArray[np.uint8]]()
@@ -113,7 +115,7 @@ def _photo(x: NDArray[np.integer]) -> NDArray[np.uint8]:
 
 
 def sheet_png(sheet: SceneSheet, title: str, note: str) -> bytes:
-    """A line for each test set."""
+    """Return a line for each test set."""
     from PIL import Image, ImageDraw, ImageFont
 
     legend, first = sheet.legend, sheet.lines[0][1]["truth"]
@@ -147,7 +149,9 @@ def sheet_png(sheet: SceneSheet, title: str, note: str) -> bytes:
 
 
 def colours(classes: int) -> NDArray[np.uint8]:
-    """(256, 3) a colour for each class index, as far apart as a table of 40 gets them; what is no class is black."""
+    """Return (256, 3) a colour for each class index, as far apart as a table of 40 gets them; what is no class is
+    black.
+    """
     table = np.array([list(bytes.fromhex(colour)) for colour in _COLOURS.split()], np.uint8)
     palette = np.zeros((256, 3), np.uint8)
     palette[:classes] = table[np.arange(classes) % len(table)]

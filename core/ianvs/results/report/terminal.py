@@ -157,7 +157,7 @@ def _drawn(ranking: Table, columns: Sequence[TableColumn]) -> RichTable:
 def _fit(
     ranking: Table, columns: Sequence[TableColumn], width: int, padding: int
 ) -> tuple[list[TableColumn], list[TableColumn]]:
-    """(columns to show in order, columns left out) for a table of at most `width` characters, titles padded."""
+    """Return (columns to show in order, columns left out) for a table of at most `width` characters, titles padded."""
 
     def wide(column: TableColumn) -> int:
         return _width(column, padding)

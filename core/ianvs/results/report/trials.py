@@ -16,7 +16,7 @@ def drawn_text(trial: Trial) -> str:
 
 
 def study_text(study: Study) -> str:
-    """How it went, in sentences."""
+    """Return how it went, in sentences."""
     how, count = study.how, len(study.trials)
     sampler = f" ({how['sampler']})" if how.get("sampler") else ""
     summary = f"{how['name']}{sampler}: {count} trials by {study.metric} {study.seen}."
@@ -52,7 +52,7 @@ def became(study: Study, trial: Trial) -> str:
 
 
 def search_table(study: Study) -> Table:
-    """How it went, and its best trials."""
+    """Return how it went, and its best trials."""
     names = [axis.name for axis in study.axes]
     shown = _ranked(study)[:_SHOWN]
     heads = ["Trial", *names, *(f"after round {rung}" for rung in study.rungs), ""]
@@ -72,7 +72,7 @@ def search_table(study: Study) -> Table:
 
 
 def trials_records(studies: Sequence[Study]) -> Iterator[list[Value]]:
-    """All trials, with a header: for trials.csv."""
+    """Yield all trials, with a header: for trials.csv."""
     names = list(dict.fromkeys(axis.name for study in studies for axis in study.axes))
     rungs = sorted({rung for study in studies for rung in study.rungs})
     yield ["Testenv", "Algorithm", "Trial", *names, "Metric", *(f"after_round_{rung}" for rung in rungs), "Became"]

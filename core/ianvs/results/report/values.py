@@ -24,7 +24,7 @@ def shown_hyperparameters(hyperparameters: Mapping[str, object]) -> dict[str, Va
 
 
 def cell_text(value: Value) -> str:
-    """The shortest text that reads back as `value`; "" for None."""
+    """Return the shortest text that reads back as `value`; "" for None."""
     return "" if value is None else repr(value) if isinstance(value, float) else str(value)
 
 

@@ -78,7 +78,7 @@ def _missing(ours: Summary, theirs: Summary) -> str:
 
 
 def _seeds_for(half: float, ours: Summary, theirs: Summary, level: float) -> int | None:
-    """The fewest seeds whose interval would be narrower than +- `half`, were means and spreads to stay as they are.
+    """Return the fewest seeds whose interval would be narrower than +- `half` with the present means and spreads.
 
     They are tried, since more seeds may widen it: its degrees of freedom fall to those of theirs. Up to 200 each number
     is, from there to 10^9 steps are of half a percent.

@@ -105,14 +105,14 @@ def holm(p: Array) -> Array:
 
 
 def _beaten(scores: Array) -> Array:
-    """(E, m) how many others each method beats in each exam, a tie counting half."""
+    """Return (E, m) how many others each method beats in each exam, a tie counting half."""
     ahead = (scores[:, :, None] > scores[:, None, :]).sum(axis=2)
     level = (scores[:, :, None] == scores[:, None, :]).sum(axis=2) - 1
     return np.asarray(ahead + level / 2)
 
 
 def _iqm(values: Array) -> Array:
-    """(..., E) -> (...): the mean of the middle half, where a quarter falls between values with its share of them."""
+    """Return the interquartile mean over the last axis, (..., E) -> (...)."""
     n = values.shape[-1]
     edges = np.arange(n + 1)
     weights = np.clip(np.minimum(edges[1:], 0.75 * n) - np.maximum(edges[:-1], 0.25 * n), 0, None)

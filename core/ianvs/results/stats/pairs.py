@@ -151,7 +151,7 @@ def moved_half_way(s2: Array, n: NDArray[np.int64], counted: NDArray[np.bool_]) 
 
 
 def _twins(scores: Array, parts: Sequence[Array]) -> NDArray[np.int64]:
-    """(m,) the first method whose scores, of all seeds and groups, are the same but for rounding."""
+    """Return (m,) the first method whose scores, of all seeds and groups, are the same but for rounding."""
     scale = np.nanmax(np.abs(scores), initial=0.0) or 1.0
     every = np.concatenate([scores, *(np.moveaxis(part, 1, 2).reshape(-1, scores.shape[1]) for part in parts)])
     first_index: dict[bytes, int] = {}
@@ -167,7 +167,7 @@ def _with_best(scores: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _moments(draws: Array, rounding: float) -> tuple[NDArray[np.int64], Array, Array]:
-    """(k,) number, mean (nan of none) and variance (0 of one) of what is known of (n, k) draws."""
+    """Return (k,) number, mean (nan of none) and variance (0 of one) of what is known of (n, k) draws."""
     present = ~np.isnan(draws)
     n = present.sum(axis=0)
     mean = np.divide(np.where(present, draws, 0.0).sum(axis=0), n, out=np.full(len(n), np.nan), where=n > 0)
@@ -177,7 +177,7 @@ def _moments(draws: Array, rounding: float) -> tuple[NDArray[np.int64], Array, A
 
 
 def _of_groups(part: Array, i: NDArray[np.int64], j: NDArray[np.int64]) -> Array:
-    """(P,) variance of the mean of (seeds, m, G) groups' differences, over the seeds that both have."""
+    """Return (P,) variance of the mean of (seeds, m, G) groups' differences, over the seeds that both have."""
     whole = not np.isnan(part).any()
     groups = part.mean(axis=0, keepdims=True) if whole else part
     variances = np.empty(len(i))
@@ -190,7 +190,7 @@ def _of_groups(part: Array, i: NDArray[np.int64], j: NDArray[np.int64]) -> Array
 
 
 def _bootstrap_agrees(scores: Array, parts: Sequence[Array], index: NDArray[np.int64], t: Array) -> NDArray[np.bool_]:
-    """(P,) by the seeds that all methods have; True where they are too few."""
+    """Return (P,) by the seeds that all methods have; True where they are too few."""
     whole = scores[~np.isnan(scores).any(axis=1)]
     if len(whole) < ENOUGH_FOR_BOOTSTRAP:
         return np.ones(len(t), dtype=bool)
@@ -199,7 +199,7 @@ def _bootstrap_agrees(scores: Array, parts: Sequence[Array], index: NDArray[np.i
 
 
 def _stepdown(sources: Sequence[Array], index: NDArray[np.int64], t: Array) -> Array:
-    """(P,) p values, adjusted by the bootstrap, of the pairs `index`, (P, 2), whose statistics are `t`, (P,), all >= 0.
+    """Return (P,) bootstrap-adjusted p values of the pairs `index` (P, 2), whose statistics are `t` (P,) >= 0.
 
     sources: (n, m) draws each, resampled one by one, the same draws for all methods. Of each resample and pair, the
     deviation of the sum of means is divided by the resample's own standard error; the k-th largest t is held against
@@ -219,7 +219,7 @@ def _stepdown(sources: Sequence[Array], index: NDArray[np.int64], t: Array) -> A
 
 
 def _batches(sources: Sequence[Array], index: NDArray[np.int64]) -> Iterator[tuple[Array, Array]]:
-    """(deviations, variances), (B, P) each, of DRAWS resamples, some at a time."""
+    """Yield (deviations, variances), (B, P) each, of DRAWS resamples, some at a time."""
     generator = np.random.default_rng(_SEED)
     paired = []
     for source in sources:

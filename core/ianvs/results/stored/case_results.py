@@ -239,7 +239,7 @@ def _number(column: MetricColumn, matrices: Mapping[str, ScoreMatrix], some: boo
 
 
 def has_parts_alone(score: str, details: Mapping[str, Any]) -> bool:
-    """Whether a score yields several numbers and none of its own, by the `details` of a case."""
+    """Return whether a score yields several numbers and none of its own, by the `details` of a case."""
     return score in details and not any(score in (parts or {}) for parts in details[score][-1])
 
 
@@ -315,7 +315,9 @@ def _said_by_groups(
 def by_group(
     matrix: ScoreMatrix | None, left_out: NDArray[np.float64] | None, some: bool
 ) -> NDArray[np.float64] | None:
-    """(G,) pseudo-values of the jackknife: what each group of test samples says of the score after the last round."""
+    """Return (G,) pseudo-values of the jackknife: what each group of test samples says of the score after the last
+    round.
+    """
     whole = _final_score(matrix, some)
     if matrix is None or left_out is None or whole is None:
         return None
@@ -333,7 +335,7 @@ def _pseudo_values(whole: float, without: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def _doubt(rounds: Sequence[RoundResult]) -> tuple[Doubt, list[str]]:
-    """Whether the answers are those of what was trained and saved, and in words why not."""
+    """Return whether the answers are those of what was trained and saved, and in words why not."""
     changed = next((round_.changed for round_ in rounds if round_.changed), "")
     unsaved = next((round_.unsaved for round_ in rounds if round_.unsaved), "")
     marks = [f"changed by its examination: {changed} is not what it was before predict()"] if changed else []

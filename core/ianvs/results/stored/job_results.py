@@ -221,7 +221,7 @@ class Results:
 
 
 def _under_columns(results: Iterable[CaseResult], columns: Mapping[str, str]) -> Iterator[CaseResult]:
-    """The same results; hyperparameters have the names of the columns that show them."""
+    """Yield the same results; hyperparameters have the names of the columns that show them."""
     for result in results:
         given = result.case.hyperparameters
         names = {name: columns.get(name, name) for name in given}

@@ -28,7 +28,7 @@ _PATIENCE = 10.0  # seconds that git or nvidia-smi may take
 def collect(
     packages: Sequence[str] = PACKAGES, job_file: Path | None = None, imported: Iterable[str] = ()
 ) -> dict[str, object]:
-    """Facts about this process and machine, ready for json; None where a fact can't be had.
+    """Return facts about this process and machine, ready for json; None where a fact can't be had.
 
     Keys: command (str), python, platform, cpu {model, count, usable}, memory_bytes, gpus (names), packages
     {name: version or None}, git {commit, dirty} of the folder of `job_file` or None. Imports neither torch nor any of
@@ -71,7 +71,9 @@ def _cpu_model() -> str | None:
 
 
 def _gpus() -> list[str]:
-    """Names of the GPUs, as torch sees them if it uses them already; else the driver's word, which starts nothing."""
+    """Return names of the GPUs, as torch sees them if it uses them already; else the driver's word, which starts
+    nothing.
+    """
     torch = sys.modules.get("torch")
     if torch is None:
         return []

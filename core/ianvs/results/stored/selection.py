@@ -45,7 +45,7 @@ def select(
     seeds: int,
     studies: Sequence[Study] = (),
 ) -> Chosen:
-    """The results of the best configuration of each algorithm in each exam, by the first metric of `sort_by`.
+    """Return the results of the best configuration of each algorithm in each exam, by the first metric of `sort_by`.
 
     results: of `cases`; read once here, and again each time that what is chosen is read. A configuration that lacks a
     case can't be chosen; where all do, all stay, and say so. studies: searches, which have chosen already, by their own
@@ -107,7 +107,7 @@ def worth_after(
     after: int | None,
     select: SelectSpec | None,
 ) -> float | None:
-    """The number of `column` over the first `after` rounds and, where each round has a test set, over theirs.
+    """Return the number of `column` over the first `after` rounds and, where each round has a test set, over theirs.
 
     columns: of the exam. after: None of a case that has finished, for all rounds. select: by validation: over its share
     of the groups of test samples. None where there is none, or it is not finite.
@@ -148,7 +148,7 @@ def seen_by(spec: SelectSpec | None, seeds: Sequence[int]) -> str:
 
 
 def is_winner(case: TestCase, study: Study) -> bool:
-    """Whether a case of the study's algorithm in its exam is of the configuration that it has found."""
+    """Return whether a case of the study's algorithm in its exam is of the configuration that it has found."""
     if study.winner is None or not study.ended:
         return False
     drawn = study.trials[study.winner - 1].drawn
@@ -242,7 +242,7 @@ def _of_samples(metric: str, share: float, *, chosen: bool) -> Part:
 
 
 def _parts_of(groups: Array, share: float | None) -> tuple[Array, Array]:
-    """The groups of samples that a choice is made on, and those that are reported. share: None: a quarter."""
+    """Return the groups of samples that a choice is made on, and those that are reported. share: None: a quarter."""
     cut = min(max(round((share or SHARE) * len(groups)), 1), len(groups) - 1)
     return groups[:cut], groups[cut:]
 
@@ -264,7 +264,7 @@ def _of_rounds(rounds: slice, columns: Columns) -> Part:
 
 
 def _cut(matrix: ScoreMatrix, rounds: slice) -> ScoreMatrix:
-    """The exam of these rounds and their test sets; the untrained model stays."""
+    """Return the exam of these rounds and their test sets; the untrained model stays."""
 
     def cut_vector(vector: Array | None) -> Array | None:
         return None if vector is None else vector[rounds]

@@ -101,7 +101,9 @@ def look_at_metric(spec: MetricSpec) -> Answer:
 
 
 def metric_from(name: str, *, unit: Unit | None = None, accumulates: bool = False, **facts: Any) -> Metric:
-    """The metric of which `look_at_metric` told this. It can't be computed here. unit: of one over a score matrix."""
+    """Return the metric of which `look_at_metric` told this. It can't be computed here. unit: of one over a score
+    matrix.
+    """
     if unit is not None:
         return Metric(name, "matrix", unit=unit, **facts)
     return Metric(name, "score", accumulate=_elsewhere if accumulates else None, **facts)
@@ -140,7 +142,7 @@ def _paradigm_facts(spec: ParadigmSpec) -> ParadigmFacts:
 
 
 def _methods(protocol: object) -> tuple[str, ...]:
-    """Names of the methods that a protocol, or `Protocol | None`, asks for."""
+    """Return names of the methods that a protocol, or `Protocol | None`, asks for."""
     part_of_type = next((part for part in get_args(protocol) if part is not type(None)), protocol)
     layers = [layer for layer in getattr(part_of_type, "__mro__", ()) if getattr(layer, "_is_protocol", False)]
     named = (name for layer in layers for name, value in vars(layer).items() if callable(value))

@@ -101,7 +101,8 @@ def unanswered(subject: Subject, why: str, doing: str = "") -> Checked:
 
 
 def check_plugin(subject: Subject) -> Iterator[object]:
-    """The problems of the class, and whether it asks for an exam; then, if there are none, what each choice meets.
+    """Yield the problems of the class, and whether it asks for an exam; then, if there are none, what each choice
+    meets.
 
     That is [what is refused or warned of, "" for nothing; whether it is a warning].
     """
@@ -123,7 +124,7 @@ def check_plugin(subject: Subject) -> Iterator[object]:
 def _message_and_severity(
     module: ModuleSpec, loaded: Loaded, choice: Mapping[str, object], exam: Mapping[str, object] | None
 ) -> tuple[str, bool]:
-    """(what is refused or warned of, "" for nothing; whether it is a warning)."""
+    """Return (what is refused or warned of, "" for nothing; whether it is a warning)."""
     try:
         with loaded.active() as build:
             plugin = build(**choice)
@@ -137,7 +138,7 @@ def _message_and_severity(
 
 
 def _blamed(subject: Subject, message: str, choice: Mapping[str, object]) -> Location:
-    """The place of the hyperparameter that a refusal names first, else of the plugin's name."""
+    """Return the place of the hyperparameter that a refusal names first, else of the plugin's name."""
     module = subject.module
     named = {match.start(): name for name in choice if (match := re.search(rf"\b{re.escape(name)}\b", message))}
     if named:

@@ -6,8 +6,8 @@ from ianvs.base.types import TestCase
 
 
 def fits(case: TestCase, wanted: str, status: str | None = None) -> bool:
-    """Whether `--only` and `--rerun` mean the case by `wanted`: conditions separated by commas, all of which must hold;
-    with several such lists, separated by semicolons, those of one.
+    """Return whether `--only` and `--rerun` mean the case by `wanted`: conditions separated by commas, all of which
+    must hold; with several such lists, separated by semicolons, those of one.
 
     A condition is `name=value` (algorithm, seed, testenv, a hyperparameter, status where that is told), `seed 0`, an
     algorithm's name, the beginning of a case's id, or a row as reports print it: "ewc (strength=100)". Any of them may
@@ -20,12 +20,12 @@ def fits(case: TestCase, wanted: str, status: str | None = None) -> bool:
 
 
 def alternatives(wanted: str) -> Sequence[str]:
-    """The lists of conditions, of which one has to hold as a whole."""
+    """Return the lists of conditions, of which one has to hold as a whole."""
     return [part.strip() for part in wanted.split(";") if part.strip()] or [wanted]
 
 
 def _all_hold(case: TestCase, facts: Mapping[str, object], parts: Sequence[str]) -> bool:
-    """Whether the parts can be put together, with their commas, to conditions that all hold."""
+    """Return whether the parts can be put together, with their commas, to conditions that all hold."""
     return not parts or any(
         _holds(case, facts, ",".join(parts[:count]).strip()) and _all_hold(case, facts, parts[count:])
         for count in range(1, len(parts) + 1)

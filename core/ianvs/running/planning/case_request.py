@@ -77,7 +77,7 @@ class CaseRequest:
     until: int | None = None  # the round after which it pauses and is scored; None: it goes to the end
 
     def exam(self, progress: Callable[[Any], None] | None = None) -> Exam:
-        """The exam that the case takes, with its data. Raises ConfigError or DataError."""
+        """Return the exam that the case takes, with its data. Raises ConfigError or DataError."""
         cache, facts = self.workspace / "cache", self.identity.get("exam")
         fingerprint = str(facts["dataset"]) if isinstance(facts, Mapping) and "dataset" in facts else None
         split = self.splitting_method

@@ -128,7 +128,7 @@ class PlannedAlgorithm:
                 yield self.case(hyperparameters, seed)
 
     def hyperparameters(self) -> Iterable[Mapping[str, object]]:
-        """Each choice of them that its cases have."""
+        """Yield each choice of them that its cases have."""
         return grid(self.spec.modules) if self.choices is None else self.choices
 
     def case(self, hyperparameters: Mapping[str, object], seed: int) -> TestCase:
@@ -163,7 +163,7 @@ class PlannedAlgorithm:
         }
 
     def with_source(self, source: Mapping[str, str]) -> "PlannedAlgorithm":
-        """The same algorithm as it was when its source files had these digests."""
+        """Return the same algorithm as it was when its source files had these digests."""
         identity = {**self.identity, "source": dict(source)}
         return replace(self, identity=identity, identity_digest=digest(identity), accepted={})
 
@@ -172,7 +172,9 @@ class PlannedAlgorithm:
 
 
 def repetition_of(planned: PlannedAlgorithm, repetition: int, seeds: Sequence[int]) -> PlannedAlgorithm | None:
-    """The same algorithm once more with the first of the seeds, from nothing: what changes is noise, not chance."""
+    """Return the same algorithm once more with the first of the seeds, from nothing: what changes is noise,
+    not chance.
+    """
     if planned.seed not in (None, seeds[0]):
         return None
     identity = {**planned.identity, "repetition": repetition}
@@ -202,7 +204,7 @@ def own_hyperparameters(hyperparameters: Mapping[str, object], kind: str, kinds:
 
 
 def grid_axes(modules: tuple[ModuleSpec, ...]) -> Iterator[tuple[str, tuple[object, ...]]]:
-    """(name, values) of each hyperparameter of the grid, as the files list them, named as in a case."""
+    """Yield (name, values) of each hyperparameter of the grid, as the files list them, named as in a case."""
     for prefix, module in prefixed(modules):
         yield from ((prefix + name, values) for name, values in module.grid)
 
@@ -217,5 +219,5 @@ def grid(modules: tuple[ModuleSpec, ...]) -> Iterator[dict[str, object]]:
 
 
 def prefixed(modules: tuple[ModuleSpec, ...], joint: str = "-") -> Iterator[tuple[str, ModuleSpec]]:
-    """Each module with what the names of its hyperparameters begin with: see `own_hyperparameters`."""
+    """Yield each module with what the names of its hyperparameters begin with: see `own_hyperparameters`."""
     return (("" if module is modules[0] else f"{module.type}{joint}", module) for module in modules)

@@ -124,12 +124,12 @@ def algorithm_source(job: JobSpec, algorithm: AlgorithmSpec) -> dict[str, str]:
 
 
 def source_home(job: JobSpec) -> Path:
-    """The folder whose modules are the job's authors', too."""
+    """Return the folder whose modules are the job's authors', too."""
     return job.working_directory or job.file.parent
 
 
 def plugin_files_of(algorithm: AlgorithmSpec) -> Iterator[tuple[str, str | None, str, str]]:
-    """(prefix, url, name, group) of its modules, and of a paradigm and a contract that have no version of ours.
+    """Yield (prefix, url, name, group) of its modules, and of a paradigm and a contract that have no version of ours.
 
     prefix: of the names of its files.
     """
@@ -144,20 +144,24 @@ def plugin_files_of(algorithm: AlgorithmSpec) -> Iterator[tuple[str, str | None,
 
 
 def train_ratio(exam: TestEnvSpec, algorithm: AlgorithmSpec) -> float:
-    """The share of a round that is trained on: what the file says; else all of it, or 0.8 if `model_eval` is there."""
+    """Return the share of a round that is trained on: what the file says; else all of it, or 0.8 if `model_eval` is
+    there.
+    """
     if algorithm.split is not None:
         return algorithm.split.train_ratio
     return 0.8 if exam.gate is not None else 1.0
 
 
 def metric_keys(metrics: Sequence[MetricSpec]) -> list[str]:
-    """The `metric_key` of each of an exam's metrics: one of a `url` over a score matrix is computed with that score."""
+    """Return the `metric_key` of each of an exam's metrics: one of a `url` over a score matrix is computed with that
+    score.
+    """
     scores = {metric.name: metric for metric in metrics}
     return [metric_key(metric, scores.get(metric.score or "") if metric.url else None) for metric in metrics]
 
 
 def metric_key(metric: MetricSpec, score: MetricSpec | None = None) -> str:
-    """Name under which a metric's values are stored; another definition under the same name has another key.
+    """Return the name under which a metric's values are stored; another definition under the same name has another key.
 
     of: the score that it is computed from, where it is stored beside it.
     """

@@ -41,7 +41,7 @@ def named_files(job: JobSpec, algorithm: AlgorithmSpec, taken: Collection[str] |
 
 
 def named_paths(job: JobSpec, algorithm: AlgorithmSpec) -> dict[Path, Location | None]:
-    """Files and folders that hyperparameters name, and the initial model, with the place where each is named."""
+    """Return files and folders that hyperparameters name, and the initial model, with the place where each is named."""
     places_of_paths: dict[Path, Location | None] = {}
     for module, key, position, text in _texts(algorithm):
         paths = _paths(_home(job), key, text).values()
@@ -79,7 +79,7 @@ def absolute_paths(value: object, home: Path) -> Any:
 
 
 def missing_file_warnings(job: JobSpec) -> Iterator[ValidationError]:
-    """A warning for each hyperparameter that looks like the path of a file, where none is."""
+    """Yield a warning for each hyperparameter that looks like the path of a file, where none is."""
     home = _home(job)
     for algorithm in job.algorithms:
         for module, key, position, text in _texts(algorithm):
@@ -95,7 +95,9 @@ def missing_file_warnings(job: JobSpec) -> Iterator[ValidationError]:
 
 
 def content_digest(path: Path, cache: Path | None = None) -> str:
-    """SHA-256 of a file, or of the files of a folder and their names. cache: remembers it while none has changed."""
+    """Return the SHA-256 of a file, or of the files of a folder and their names. cache: remembers it while none has
+    changed.
+    """
     memo = None if cache is None else cache / "digests" / f"{digest_of(['content', os.fspath(path)])[:32]}.json"
     try:
         files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
@@ -126,7 +128,9 @@ def _home(job: JobSpec) -> Path:
 
 
 def _texts(algorithm: AlgorithmSpec) -> Iterator[tuple[ModuleSpec, str, int, str]]:
-    """(module, hyperparameter, position of its value, text) for each text in any of its values; none of a secret."""
+    """Yield (module, hyperparameter, position of its value, text) for each text in any of its values; none of
+    a secret.
+    """
     for module in algorithm.modules:
         listed = {name: (value,) for name, value in module.constants.items()} | dict(module.grid)
         for name, values in listed.items():

@@ -116,7 +116,9 @@ class Plan:
             yield self._planned(case, algorithm, damage[algorithm.exam_id])
 
     def cases(self) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
-        """The cases alone, without a look at the disk: those that `only` and `limit` leave, and what they need."""
+        """Yield the cases alone, without a look at the disk: those that `only` and `limit` leave, and what
+        they need.
+        """
         if not self._selected:
             yield from self._all()
             return
@@ -139,7 +141,7 @@ class Plan:
                 yield case, algorithm
 
     def scores_of(self, algorithm: PlannedAlgorithm) -> tuple[tuple[MetricSpec, str], ...]:
-        """Every score that cases of `algorithm` are to have, and the key it is stored under.
+        """Return every score that cases of `algorithm` are to have, and the key it is stored under.
 
         A reference run is shared by exams that differ only in what is no concern of it, and is scored for all of them.
         """
@@ -224,7 +226,7 @@ class Plan:
         return changes
 
     def earlier_cases(self) -> Iterator[tuple[TestCase, EarlierCase]]:
-        """Cases that have not run, of which the job has stored an earlier one in the same exam."""
+        """Yield cases that have not run, of which the job has stored an earlier one in the same exam."""
         stored = stored_ids(self.store)
         for case, algorithm in self.cases() if stored else ():
             if (
@@ -327,7 +329,7 @@ def _refuse_repeated(algorithms: Sequence[PlannedAlgorithm]) -> None:
 
 
 def scored_metrics(exam: TestEnvSpec) -> tuple[MetricSpec, ...]:
-    """The testenv's metrics, and those that they build on without naming them: BWT alone is BWT of accuracy."""
+    """Return the testenv's metrics, and those that they build on without naming them: BWT alone is BWT of accuracy."""
     named = list(exam.metrics)
     if not any(metric_header(metric).level in ("score", "reported") for metric in named):
         named.insert(0, MetricSpec("accuracy", dataset_columns=exam.dataset.columns_of_settings))

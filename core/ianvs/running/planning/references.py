@@ -51,7 +51,7 @@ class PlannedReferences:
 
 
 def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspector: Inspector) -> PlannedReferences:
-    """The references that the metrics of each exam need: those that the job names, else planned ones."""
+    """Return the references that the metrics of each exam need: those that the job names, else planned ones."""
     by_student: dict[tuple[str, ...], _Known] = {}
     planned: dict[tuple[str, str], tuple[PlannedAlgorithm, dict[str, _Values]]] = {}  # with their hyperparameters
     facts = _facts(job, students, inspector)
@@ -92,7 +92,9 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspecto
 
 
 def _stateless(job: JobSpec, student: PlannedAlgorithm) -> PlannedAlgorithm:
-    """The student itself, which remembers nothing. It is told nothing, so what is told, and when, is no part of it."""
+    """Return the student itself, which remembers nothing. It is told nothing, so what is told, and when, is no part of
+    it.
+    """
     asks = student.testenv.prequential
     assert asks is not None
     exam = {**student.exam, "prequential": {"score": asks.score}}

@@ -16,13 +16,13 @@ from ianvs.running.planning.named_files import named_paths
 
 
 def exam_paths(job: JobSpec) -> tuple[Path, ...]:
-    """Files and folders that the job's exams consist of, and its results."""
+    """Return files and folders that the job's exams consist of, and its results."""
     paths = [job.workspace, *(path for exam in job.testenvs for path in _data_of(exam))]
     return tuple(dict.fromkeys(path.resolve() for path in paths))
 
 
 def readable_paths(job: JobSpec, algorithm: AlgorithmSpec) -> tuple[Path, ...]:
-    """Files and folders that an algorithm names, such as weights. See `readable_problems`."""
+    """Return files and folders that an algorithm names, such as weights. See `readable_problems`."""
     return tuple(path.absolute() for path in [*named_paths(job, algorithm), *_code_of_exams(job)])
 
 
@@ -38,7 +38,7 @@ def inspector_sandbox(job: JobSpec) -> Sandbox | None:
 
 
 def readable_problems(job: JobSpec) -> Iterator[ValidationError]:
-    """Files and folders that an algorithm names and that are of an exam."""
+    """Yield files and folders that an algorithm names and that are of an exam."""
     hidden = exam_paths(job)
     for algorithm in job.algorithms:
         for path, place in named_paths(job, algorithm).items():
@@ -53,7 +53,7 @@ def readable_problems(job: JobSpec) -> Iterator[ValidationError]:
 
 
 def _code_of_exams(job: JobSpec) -> Iterator[Path]:
-    """Files of data types and questions of the exam's author, whose code learners work with."""
+    """Yield files of data types and questions of the exam's author, whose code learners work with."""
     for exam in job.testenvs:
         kind = exam.dataset.data_type
         urls = [*(question.url for question in exam.questions), None if kind is None else kind.url]

@@ -16,7 +16,7 @@ from ianvs.store.keys import canonical
 
 
 def stored_ids(store: CaseStore) -> Set[str]:
-    """Names of the folders of cases."""
+    """Return names of the folders of cases."""
     with suppress(FileNotFoundError):
         return {name for name in os.listdir(store.root) if not name.startswith(".")}  # noqa: PTH208 - a million
     return set()
@@ -141,6 +141,6 @@ class EarlierCase:
 
 
 def said_of_earlier(cases: Iterable[EarlierCase]) -> list[str]:
-    """A sentence for each change, as "12 cases were made by an earlier plugin.py"."""
+    """Return a sentence for each change, as "12 cases were made by an earlier plugin.py"."""
     counts = Counter(case.description for case in cases)
     return [f"{count} case{' was' if count == 1 else 's were'} made {sentence}" for sentence, count in counts.items()]

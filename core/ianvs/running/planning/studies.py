@@ -84,12 +84,14 @@ class PlannedStudy:
         return 0 if self.ended else self.left * len(self.seeds) + len(self.bases)
 
     def hyperparameters(self, drawn: Mapping[str, object]) -> dict[str, object]:
-        """All of a trial, in the order of the file."""
+        """Return all of a trial, in the order of the file."""
         first = next(grid(self.any_base.spec.modules))
         return {name: drawn.get(name, value) for name, value in first.items()}
 
     def stage(self, trial: Trial, outcome: str = "") -> Iterator[PlannedAlgorithm]:
-        """The cases of a trial as they go to its goal, by seed. outcome: what became of one that goes no further."""
+        """Yield the cases of a trial as they go to its goal, by seed. outcome: what became of one that goes
+        no further.
+        """
         choice = self.hyperparameters(trial.drawn)
         at_the_end = self.stored is not None and trial.goal == self.stored.rounds
         until = None if outcome or at_the_end else trial.goal
@@ -97,7 +99,7 @@ class PlannedStudy:
             yield replace(self.bases[seed], origin=TrialCases(self.key, trial.number, choice, seed, until, outcome))
 
     def planned(self) -> Iterator[PlannedAlgorithm]:
-        """Every trial that it has asked for, and the winner with all seeds of the job."""
+        """Yield every trial that it has asked for, and the winner with all seeds of the job."""
         if self.stored is None:
             return
         winner = self.stored.winner if self.ended else None
@@ -117,7 +119,7 @@ def _became(trial: Trial, rounds: int) -> str:
 
 
 def plan_studies(job: JobSpec, spec: SearchSpec, students: Sequence[PlannedAlgorithm]) -> tuple[PlannedStudy, ...]:
-    """A study for each algorithm with a range in each exam. students: the job's algorithms in its exams."""
+    """Return a study for each algorithm with a range in each exam. students: the job's algorithms in its exams."""
     groups: dict[tuple[str, str], dict[int, PlannedAlgorithm]] = {}
     for student in students:
         if is_searched(student.spec):
@@ -155,7 +157,9 @@ def search_metric(job: JobSpec) -> str:
 
 
 def with_ends(module: ModuleSpec) -> ModuleSpec:
-    """The module with the ends of each range as values to try, as a constructor is asked whether it takes them."""
+    """Return the module with the ends of each range as values to try, as a constructor is asked whether it
+    takes them.
+    """
     ends = {name: values[0].ends for name, values in module.grid if isinstance(values[0], Range)}
     places = {name: module.value_places.get(name, ())[:1] * len(values) for name, values in ends.items()}
     tried = tuple((name, ends.get(name, values)) for name, values in module.grid)

@@ -175,7 +175,7 @@ class CaseLoop:
         scorer.submit(self._request(running.planned))
 
     def _continues(self, running: _Running, code: int) -> bool:
-        """Whether a case that ended with `code` continues, for example with scoring."""
+        """Return whether a case that ended with `code` continues, for example with scoring."""
         if code != 0 or self._stopping or self._scorer is None:
             return False
         if running.result == ANSWERED:
@@ -307,7 +307,9 @@ class CaseLoop:
         return True
 
     def _is_retried(self, running: _Running, failure: Failure) -> bool:
-        """Whether to retry a killed case, or one that ran out of memory on a shared GPU, then alone on its GPU."""
+        """Return whether to retry a killed case, or one that ran out of memory on a shared GPU, then alone on
+        its GPU.
+        """
         planned = running.planned
         crowded = failure.kind == "memory" and running.slot.gpu is not None and not running.slot.alone
         killed = failure.kind == "killed" and self._attempts[planned.case.id] <= self._job.retries

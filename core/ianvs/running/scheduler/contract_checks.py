@@ -33,7 +33,7 @@ def code_checks(runner: Contract) -> tuple[Check, ...]:
 
 
 def _unused_keys(job: JobSpec) -> Iterator[tuple[str, Location | None, bool]]:
-    """(key, place, whether a warning is enough) of what acts on rounds, workers or replies of `ianvs.running`."""
+    """Yield (key, place, whether a warning is enough) of what acts on rounds, workers or replies of `ianvs.running`."""
     if job.search is not None:
         yield "search", job.search.place, False
     for algorithm in job.algorithms:

@@ -63,7 +63,7 @@ def engine_problems(job: JobSpec) -> list[ValidationError]:
 
 
 def runs_inline(job: JobSpec) -> bool:
-    """Whether the job runs everything in this process."""
+    """Return whether the job runs everything in this process."""
     return job.engine.name == "inline" and job.engine.url is None
 
 
@@ -128,7 +128,7 @@ def open_engine(job: JobSpec, tasks: int | None, *, for_cases: bool = True) -> E
 
 
 def makes_checks(engine: Engine, job: JobSpec) -> bool:
-    """Whether exams are built on the job's `engine` and not by local processes."""
+    """Return whether exams are built on the job's `engine` and not by local processes."""
     return isinstance(engine, LocalEngine | InlineEngine) or (engine.isolates and job.engine.checks == "there")
 
 

@@ -132,7 +132,7 @@ class Sharing:
         self.most: int | None = None
 
     def room(self, gpu_id: GpuId) -> bool:
-        """Whether another case may start on a GPU now."""
+        """Return whether another case may start on a GPU now."""
         sharing = len(self._on[gpu_id])
         if sharing == 0:
             return True

@@ -44,7 +44,7 @@ def failing(store: CaseStore, request: CaseRequest, report: Reporter) -> Iterato
 
 
 def _is_traced(error: Exception) -> bool:
-    """Whether the log gets a traceback: not for errors of ianvs, and a RemoteError has one already."""
+    """Return whether the log gets a traceback: not for errors of ianvs, and a RemoteError has one already."""
     raised = error.__cause__ if isinstance(error, PluginError) and error.__cause__ is not None else error
     return not isinstance(raised, IanvsError | RemoteError)
 
@@ -63,7 +63,7 @@ def memory_meter(store: CaseStore, request: CaseRequest) -> MemoryMeter:
 
 
 def _is_of_storage(error: Exception, workspace: Path) -> bool:
-    """Whether a result can't be written, as opposed to a file of the plugin."""
+    """Return whether a result can't be written, as opposed to a file of the plugin."""
     if not isinstance(error, OSError) or error.errno not in _UNWRITABLE:
         return False
     if error.filename is None:  # an error of write() has no file name; other errors may come from the plugin

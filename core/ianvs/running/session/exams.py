@@ -131,7 +131,7 @@ def _columns(samples: Samples, positions: Positions) -> dict[str, NDArray[Any]]:
 
 
 def scores_are_checked(cache: Path, exam_id: str, spec: TestEnvSpec) -> bool:
-    """Whether an earlier run found no errors of these metrics in the exam."""
+    """Return whether an earlier run found no errors of these metrics in the exam."""
     return read_memo(_memo_path(cache, exam_id, spec)) is not None
 
 

@@ -176,7 +176,7 @@ class DataFeed:
         return self._view(parts, chunk.name, self._passes)
 
     def evaluates_after(self, chunk: Chunk) -> bool:
-        """Whether the exam evaluates every n samples, and `chunk` has the n-th, 2n-th, ... one."""
+        """Return whether the exam evaluates every n samples, and `chunk` has the n-th, 2n-th, ... one."""
         stream = self._exam.stream
         if stream is None or stream.eval_every is None:
             return False

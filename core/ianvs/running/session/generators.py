@@ -26,7 +26,7 @@ def start_generators(seed: int, purpose: str, number: int = 0) -> None:
 
 
 def generator_states() -> tuple[Any, ...]:
-    """The states of the global random generators."""
+    """Return the states of the global random generators."""
     torch = sys.modules.get("torch")
     if torch is None:
         return random.getstate(), np.random.get_state(), None, ()

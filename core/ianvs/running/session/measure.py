@@ -132,14 +132,17 @@ def synchronise() -> None:
 
 
 def compiled_graphs() -> tuple[int, int]:
-    """How many graphs torch.compile has found in its cache in this process so far, and how many it has compiled."""
+    """Return how many graphs torch.compile has found in its cache in this process so far, and how many it has
+    compiled.
+    """
     utils = sys.modules.get("torch._dynamo.utils")
     counted = utils.counters["inductor"] if utils is not None else {}
     return counted.get("fxgraph_cache_hit", 0), counted.get("fxgraph_cache_miss", 0)
 
 
 def compiled_code(before: tuple[int, int]) -> str:
-    """How much of what torch.compile has needed since then was compiled earlier, in words; "": it needed nothing.
+    """Return how much of what torch.compile has needed since then was compiled earlier, in words; "": it needed
+    nothing.
 
     Args:
         before: `compiled_graphs()` then. A process may have had other cases.

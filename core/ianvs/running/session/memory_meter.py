@@ -154,7 +154,7 @@ def _unshared(pid: int) -> int:
 
 
 def _is_about_to_start_another(pid: int, parent: str) -> bool:
-    """Whether a child still uses its parent's memory (vfork) instead of a copy: then all sizes agree."""
+    """Return whether a child still uses its parent's memory (vfork) instead of a copy: then all sizes agree."""
     try:
         with open(f"/proc/{pid}/statm") as its, open(f"/proc/{parent}/statm") as of_parent:  # noqa: PTH123
             return its.read() == of_parent.read()

@@ -96,7 +96,9 @@ class CaseTrainingSource:
         return self.samples + (0 if self.keeper is None else self.keeper.samples)
 
     def evaluation_points(self) -> tuple[tuple[int, int, int], ...]:
-        """(samples served, rounds begun, rounds ended) of all evaluations of the current round, its end included."""
+        """Return (samples served, rounds begun, rounds ended) of all evaluations of the current round, its end
+        included.
+        """
         return (*self.evaluation_times, (self._feed.arrived(self.step), self.step, self.step))
 
     # --- called by the learner ----------------------------------------------------------------------------------

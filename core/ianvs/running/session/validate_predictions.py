@@ -64,7 +64,9 @@ def _of_shape(*shape: int) -> NDArray[np.uint8]:
 
 
 def is_equal(value: Any, other: Any) -> bool:
-    """Whether two predictions, or two collections of them, are equal: numbers, strings, or containers of these."""
+    """Return whether two predictions, or two collections of them, are equal: numbers, strings, or containers
+    of these.
+    """
     if isinstance(value, dict) and isinstance(other, dict):
         return value.keys() == other.keys() and all(is_equal(value[name], other[name]) for name in value)
     if isinstance(value, list | tuple) and isinstance(other, list | tuple):

@@ -77,7 +77,7 @@ def _require_listener(address: str) -> None:
 
 
 def capacity(nodes: Sequence[Mapping[str, Any]], threads: int, gpu_share: float) -> int:
-    """How many tasks fit on the nodes, given as ray.nodes() gives them. Raises IanvsError if none does."""
+    """Return how many tasks fit on the nodes, given as ray.nodes() gives them. Raises IanvsError if none does."""
     total = 0
     for node in nodes:
         if node["Alive"]:

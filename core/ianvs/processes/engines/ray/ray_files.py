@@ -132,7 +132,7 @@ def gather_code(files: Iterable[Path], target: Path) -> dict[Path, str]:
 
 
 def _code_in(folder: Path, pattern: str) -> Iterator[Path]:
-    """The files of `folder`, without what is hidden, compiled, or too large to be code."""
+    """Yield the files of `folder`, without what is hidden, compiled, or too large to be code."""
     for path in folder.glob(pattern):
         hidden = any(part.startswith((".", "__pycache__")) for part in path.relative_to(folder).parts)
         if not hidden and path.is_file() and path.stat().st_size <= _BESIDE_LIMIT:
@@ -140,7 +140,7 @@ def _code_in(folder: Path, pattern: str) -> Iterator[Path]:
 
 
 def _with_imports(entry: Path, home: Path, place: Path) -> Iterator[tuple[Path, Path]]:
-    """(file, where it goes) of a plugin: below `place` if it is below `home`, or where an import finds it."""
+    """Yield (file, where it goes) of a plugin: below `place` if it is below `home`, or where an import finds it."""
     for folder in {path.parent for path in source_files(entry)}:
         if own_name(folder) is not None:
             continue

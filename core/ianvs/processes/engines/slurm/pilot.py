@@ -140,7 +140,7 @@ class _Pilot:
 
 
 def is_locked(lock: Path) -> bool:
-    """Whether another process holds the lock, as seen from this machine."""
+    """Return whether another process holds the lock, as seen from this machine."""
     try:
         with FileLock(lock, timeout=0):
             return False

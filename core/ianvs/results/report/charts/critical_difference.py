@@ -55,7 +55,7 @@ def critical_difference(key: str, comparison: MethodsOverExams | None) -> Markup
 
 
 def groups_not_apart(order: Sequence[int], apart: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """The longest runs of methods, as (first, last) places in `order`, of which no two are told apart.
+    """Return the longest runs of methods, as (first, last) places in `order`, of which no two are told apart.
 
     order: indices of methods, the best first. apart: (m, m).
     """

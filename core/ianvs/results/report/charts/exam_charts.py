@@ -61,7 +61,7 @@ def exam_charts(
     scores: Mapping[str, Scores],
     training: TrainingCurves,
 ) -> ExamCharts:
-    """The kinds that the paradigm of the exam's rows names (`Paradigm.pictures`), in its order.
+    """Return the kinds that the paradigm of the exam's rows names (`Paradigm.pictures`), in its order.
 
     key: of the exam, which makes ids unique in a page. scores: by name; the first is what points and panels show."""
     first = next(iter(scores.values()), {})
@@ -115,7 +115,7 @@ def learning_curves(key: str, exam: str, rows: Sequence[ShownRow], scores: Score
 
 
 def _training_charts(key: str, exam: str, rows: Sequence[ShownRow], training: TrainingCurves) -> Iterator[Picture]:
-    """A chart for each quantity that learners told of while they were trained."""
+    """Yield a chart for each quantity that learners told of while they were trained."""
     for n, (name, by_row) in enumerate(training.lines()):
         lines = {row.key: StreamLine(*by_row[row.key]) for row in rows if row.key in by_row}
         label, ours = name.replace("_", " "), name in OF_STREAM.values()
@@ -220,7 +220,7 @@ def _costs(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRo
 
 
 def _against(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow], metric: str) -> Iterator[Picture]:
-    """The score that rows are ranked by against another metric of theirs, where the testenv has it."""
+    """Yield the score that rows are ranked by against another metric of theirs, where the testenv has it."""
     column, falls = leaderboard.sort_by[0] if leaderboard.sort_by else ("", True)
     other = next((c for c in leaderboard.columns if c.kind == "metric" and c.key == metric), None)
     if not column or other is None or metric == column:

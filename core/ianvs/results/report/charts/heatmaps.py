@@ -46,7 +46,8 @@ def limits(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def colours_of(values: ArrayLike, low: float, high: float, stops: tuple[str, ...] = SEQUENTIAL) -> NDArray[np.uint8]:
-    """(..., 3) red, green and blue of `values`: linear between `stops`, which are evenly spaced from `low` to `high`.
+    """Return (..., 3) red, green and blue of `values`: linear between `stops`, which are evenly spaced from `low` to
+    `high`.
 
     What lies beyond has the colour of the end; nan is grey.
     """
@@ -144,12 +145,12 @@ def _pixels(
 
 @lru_cache(maxsize=4)
 def _palette(scale: tuple[float, float], stops: tuple[str, ...]) -> NDArray[np.uint8]:
-    """(256, 3) evenly over the scale; the last is of nan."""
+    """Return (256, 3) evenly over the scale; the last is of nan."""
     return colours_of([*np.linspace(*scale, 255), np.nan], *scale, stops)
 
 
 def colour_bar(key: str, scale: tuple[float, float], stops: tuple[str, ...], name: str) -> Markup:
-    """A scale from colours to numbers."""
+    """Return a scale from colours to numbers."""
     low, high = scale
     signed = stops is DIVERGING
     parts = [
@@ -166,7 +167,9 @@ def colour_bar(key: str, scale: tuple[float, float], stops: tuple[str, ...], nam
 
 
 def png_uri(pixels: NDArray[np.uint8], palette: NDArray[np.uint8] | None = None) -> str:
-    """(H, W, 3) colours, or (H, W) indices into a `palette` (256, 3), as a PNG that stands in the page itself."""
+    """Return (H, W, 3) colours, or (H, W) indices into a `palette` (256, 3), as a PNG that stands in the page
+    itself.
+    """
     from PIL import Image
 
     picture = Image.fromarray(pixels)
@@ -188,7 +191,7 @@ def _number(value: float, signed: bool) -> str:
 
 
 def _luminance(colours: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """(...) relative luminance, 0 to 1, of (..., 3) sRGB (WCAG 2.2)."""
+    """Return (...) relative luminance, 0 to 1, of (..., 3) sRGB (WCAG 2.2)."""
     shares = colours / 255
     linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
     return np.asarray(linear @ (0.2126, 0.7152, 0.0722))

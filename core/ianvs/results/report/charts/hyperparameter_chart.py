@@ -33,7 +33,7 @@ def varied_hyperparameters(rows: Iterable[LeaderboardRow]) -> list[str]:
 
 
 def hyperparameter_chart(rows: Sequence[LeaderboardRow], name: str, metric: str, exam: str = "") -> Picture | None:
-    """Means over seeds with a band of one standard deviation to each side.
+    """Return means over seeds with a band of one standard deviation to each side.
 
     Args:
         rows: Complete rows of one exam.
@@ -106,7 +106,7 @@ def _order(value: Value) -> tuple[int, float, str]:
 
 
 def _across(values: Sequence[Value]) -> tuple[Scale, dict[Value, float]]:
-    """The scale of the hyperparameter, and where each value is: numbers at their size, others side by side."""
+    """Return the scale of the hyperparameter, and where each value is: numbers at their size, others side by side."""
     numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     if len(numbers) < len(values):
         return ordinal_scale([cell_text(value) for value in values]), {

@@ -36,8 +36,9 @@ _MARKED = 12  # examinations up to which each is marked; of more, as many
 
 
 def curve_chart(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowScore], title: str) -> Markup:
-    """The mean score over the test sets taught so far, after each round; the band is one standard deviation to each
-    side. "" where no row has more than one round."""
+    """Return the mean score over the test sets taught so far, after each round; the band is one standard deviation to
+    each side. "" where no row has more than one round.
+    """
     lines = [(row, scores[row.key]) for row in rows if row.key in scores]
     count = max((len(score.learned) for _, score in lines), default=0)
     if count < 2:
@@ -78,8 +79,9 @@ def stream_chart(
     title: str,
     across: str = "training samples so far (upright lines: ends of rounds)",
 ) -> Markup:
-    """The mean score on what has begun to arrive over the training samples so far, or whatever is meant by `across`.
-    ends: where rounds end. "" where no row was examined twice."""
+    """Return the mean score on what has begun to arrive over the training samples so far, or whatever is meant by
+    `across`. ends: where rounds end. "" where no row was examined twice.
+    """
     shown = [(row, lines[row.key]) for row in rows if row.key in lines]
     if max((len(line.samples) for _, line in shown), default=0) < 2:
         return Markup("")
@@ -113,7 +115,7 @@ def stream_chart(
 
 
 def share_scale(lines: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> tuple[Scale, bool]:
-    """The scale of lines (means, spreads), and whether all of them are shares, which are shown from 0 to 1."""
+    """Return the scale of lines (means, spreads), and whether all of them are shares, which are shown from 0 to 1."""
     values = [value for mean, _ in lines for value in mean if not np.isnan(value)]
     if values and min(values) >= 0 and max(values) <= 1:
         return nice_scale([0, 1], unit=True), True
@@ -165,7 +167,7 @@ def interval_chart(
     *,
     zero: bool = False,
 ) -> Markup:
-    """A number of each row with its interval, and that of each seed as a small dot.
+    """Return a number of each row with its interval, and that of each seed as a small dot.
 
     centres, margins, by_seed: by id of the shown row. joined: the first and the last of rows that a line beside them
     joins. zero: whether 0 is marked.

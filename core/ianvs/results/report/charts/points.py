@@ -68,7 +68,7 @@ def point_chart(
 
 
 def _roomy(values: Sequence[float]) -> Scale:
-    """A scale with room around `values`; below 0 only where they are, and shares stay within 0 and 1."""
+    """Return a scale with room around `values`; below 0 only where they are, and shares stay within 0 and 1."""
     room = (max(values) - min(values)) * 0.06
     low, high = min(values) - room, max(values) + room
     if min(values) >= 0:
@@ -93,7 +93,7 @@ def _front(frame: Frame, points: Sequence[Point], x_up: bool, y_up: bool) -> lis
 
 
 def _names(frame: Frame, points: Sequence[Point], corners: Sequence[tuple[float, float]]) -> list[Markup]:
-    """Names beside their points, where they cover no other name, no point and no part of the front."""
+    """Return names beside their points, where they cover no other name, no point and no part of the front."""
     dots_at = [frame.at(point.x, point.y) for point in points]
     taken: list[tuple[float, float, float, float]] = [(x - 6, y - 6, x + 6, y + 6) for x, y in dots_at]
     taken += [(min(a, c), min(b, d), max(a, c) + 1, max(b, d) + 1) for (a, b), (c, d) in pairwise(corners)]
@@ -126,7 +126,7 @@ def _better(up: bool) -> str:
 
 
 def rank_bar(low: int, high: int, rank: int, count: int) -> Markup:
-    """A rank interval: a bar from `low` to `high` on a line from 1 to `count`, with a dot at the rank itself."""
+    """Return a rank interval: a bar from `low` to `high` on a line from 1 to `count`, with a dot at the rank itself."""
     width, height = 84.0, 12.0
     step = width / max(count, 1)
     bar = tag("rect", x=(low - 1) * step, y=2, width=(high - low + 1) * step, height=8, rx=3, class_="reach")

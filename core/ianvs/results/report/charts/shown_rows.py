@@ -25,7 +25,7 @@ class ShownRow:
 
 
 def shown_rows(leaderboard: Leaderboard, exam: str) -> list[ShownRow]:
-    """The complete rows of an exam in their order; those that lack a case are in no image."""
+    """Return the complete rows of an exam in their order; those that lack a case are in no image."""
     names, styles = leaderboard.row_names, row_styles(leaderboard)
     shown: list[ShownRow] = []
     for n, row in enumerate(leaderboard.rows):
@@ -49,7 +49,7 @@ def row_styles(leaderboard: Leaderboard) -> dict[tuple[str, bool], LineStyle]:
 
 
 def legend_sample(style: LineStyle) -> Markup:
-    """A short piece of a row's line with its marker."""
+    """Return a short piece of a row's line with its marker."""
     line = tag("path", d="M1 8H33", class_=classes("line", style), stroke_dasharray=dash(style))
     dot = tag("path", d=marker(style.marker, 17, 8, 3.6), class_=classes("dot", style))
     return tag("svg", line, dot, width=34, height=16, viewBox="0 0 34 16", aria_hidden="true", class_="sample")

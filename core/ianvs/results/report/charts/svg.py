@@ -48,7 +48,7 @@ class LineStyle:
 
 
 def num(value: float) -> str:
-    """A length in pixels with one decimal at most."""
+    """Return a length in pixels with one decimal at most."""
     shown = f"{value:.1f}".removesuffix(".0")
     return "0" if shown == "-0" else shown
 
@@ -76,7 +76,7 @@ def text(x: float, y: float, content: str, anchor: str | None = None, **attribut
 
 
 def slanted(x: float, y: float, content: str) -> Markup:
-    """A label that ends at (x, y) and rises towards it."""
+    """Return a label that ends at (x, y) and rises towards it."""
     return text(0, 0, content, "end", transform=f"translate({x:.1f} {y:.1f}) rotate(-35)")
 
 
@@ -90,9 +90,10 @@ def figure(
     class_: str = "",
     **data: object,
 ) -> Markup:
-    """A image with a name and a description for those who don't see it. key: unique in the page. data: for the
+    """Return an image with a name and a description for those who don't see it. key: unique in the page. data: for the
     page's script. data_step: how tall each row is, where they stand below each other at the picture's end: gaps of
-    those that are hidden are closed. data_across: what places of lines are, before their numbers."""
+    those that are hidden are closed. data_across: what places of lines are, before their numbers.
+    """
     return tag(
         "svg",
         tag("title", title, id=f"{key}-t"),
@@ -111,7 +112,7 @@ def figure(
 
 
 def path(points: Sequence[tuple[float, float]]) -> str:
-    """The data of a line through `points`; a gap where one is nan."""
+    """Return the data of a line through `points`; a gap where one is nan."""
     steps, pen = [], "M"
     for x, y in points:
         is_number = not (math.isnan(x) or math.isnan(y))
@@ -121,7 +122,7 @@ def path(points: Sequence[tuple[float, float]]) -> str:
 
 
 def marker(shape: str, x: float, y: float, size: float = 3.2) -> str:
-    """The data of a path that draws a marker around (x, y)."""
+    """Return the data of a path that draws a marker around (x, y)."""
     if shape == "circle":
         r = num(size)
         return f"M{num(x - size)} {num(y)}a{r} {r} 0 1 0 {num(2 * size)} 0a{r} {r} 0 1 0 {num(-2 * size)} 0z"
@@ -129,19 +130,19 @@ def marker(shape: str, x: float, y: float, size: float = 3.2) -> str:
 
 
 def dots(style: LineStyle, points: Sequence[tuple[float, float]], size: float = 3.2, **attributes: object) -> Markup:
-    """A marker at each of `points` that is known."""
+    """Return a marker at each of `points` that is known."""
     finite = [(x, y) for x, y in points if not (math.isnan(x) or math.isnan(y))]
     drawn = "".join(marker(style.marker, x, y, size) for x, y in finite)
     return tag("path", d=drawn, class_=classes("dot", style), **attributes)
 
 
 def classes(kind: str, style: LineStyle) -> str:
-    """The classes by which the page's style sheet colours an element of a row."""
+    """Return the classes by which the page's style sheet colours an element of a row."""
     return f"{kind} {'cb' if style.colour is None else f'c{style.colour}'}"
 
 
 def chart_style() -> str:
-    """The style sheet of charts; its colours are variables."""
+    """Return the style sheet of charts; its colours are variables."""
     return files("ianvs.results.report.charts").joinpath("chart.css").read_text(encoding="utf-8")
 
 
@@ -237,7 +238,7 @@ class Frame:
     height: float = 280
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """(x, y) of the image; nan stays nan."""
+        """Return (x, y) of the image; nan stays nan."""
         return (
             self.left + self.width * self.x.part(x) if not math.isnan(x) else math.nan,
             self.top + self.height * (1 - self.y.part(y)) if not math.isnan(y) else math.nan,
