@@ -61,7 +61,7 @@ def test_what_another_package_brings_is_listed_with_its_package(
         ("classification", ["classification: "]),
         ("task_scores", ["task_scores: ", ".*questions: .task_scores."]),
         ("class-incremental", ["rounds +int \\| None +null", "class_order .*"]),
-        ("CIL", ["class-incremental: "]),
+        ("CIL", ["CIL, alias of class-incremental: "]),
         ("BWT", ["matrix\\b", "Lopez-Paz & Ranzato.2017.*"]),
         ("digits", ["test_ratio +float +0.2"]),
         ("mlp", ["hidden +Sequence\\[int\\] +\\[256\\]"]),
@@ -110,3 +110,39 @@ def test_a_name_that_there_is_not_gets_the_closest_one() -> None:
 )
 def test_a_first_sentence(text: str, sentence: str) -> None:
     assert first_sentence(text) == sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "meant", "also"),
+    [
+        ("finetuning", "finetuning, alias of Finetune: an algorithm", "FineTuning"),
+        ("FineTuning", "FineTuning: an algorithm", "Finetune"),
+        ("Joint", "Joint: an algorithm", "joint (a paradigm)"),
+        ("ewc", "EWC: an algorithm", "language.EWC"),
+        ("language.EWC", "language.EWC: an algorithm", ""),
+        ("FM", "FM, alias of FM_restricted: a metric", ""),
+        ("acc", "acc, alias of accuracy: a metric", "AA"),
+        ("CIL", "CIL, alias of class-incremental: a scenario", ""),
+    ],
+)
+def test_a_name_shows_what_a_file_means_by_it_and_names_what_is_called_so_too(name: str, meant: str, also: str) -> None:
+    lines = describe_name(name).splitlines()
+    assert lines[0] == meant
+    assert [line for line in lines if line.startswith("Also ")] == (
+        [f"Also {also}: `ianvs show {name} --all`."] if also else []
+    )
+    assert len([line for line in describe_name(name, whole=True).splitlines() if ": a" in line and line[0] != " "]) == (
+        2 if also else 1
+    )
+
+
+def test_a_name_of_an_algorithm_and_a_paradigm_shows_both() -> None:
+    heads = [line for line in describe_name("joint").splitlines() if line and line[0] != " "]
+    assert heads == ["Joint: an algorithm", "joint: a paradigm"]
+
+
+def test_algorithms_are_listed_with_their_names_in_papers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "algorithms"]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line}
+    assert lines["Replay"].endswith("; also called ER, experience replay")
+    assert "also called" not in lines["language.Replay"]

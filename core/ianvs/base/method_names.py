@@ -54,11 +54,16 @@ def built_in(name: str) -> tuple[str, str | None] | None:
         return name, None
     if exact := [value for key, value in carried() if name in (key, key.partition(".")[2])]:
         return _loaded(exact[0]) if len(exact) == 1 else None
-    folded = _folded(name)
-    wanted = {_folded(key): _folded(target) for key, (target, _) in ALIASES.items()}.get(folded, folded)
-    matches: list[tuple[str, str | None]] = [(key, None) for key in points if _folded(key) == wanted]
+    spelling = folded(name)
+    wanted = {folded(key): folded(target) for key, (target, _) in ALIASES.items()}.get(spelling, spelling)
+    matches: list[tuple[str, str | None]] = [(key, None) for key in points if folded(key) == wanted]
     matches = matches or [_loaded(value) for key, value in carried() if wanted in _spellings(key)]
     return matches[0] if len(matches) == 1 else None
+
+
+def aliases_of(name: str, url: str | None) -> tuple[str, ...]:
+    """Return the names in papers under which `built_in` finds a method."""
+    return tuple(alias for alias, (target, _) in ALIASES.items() if target == name and built_in(alias) == (name, url))
 
 
 def qualified(value: str) -> str:
@@ -84,7 +89,7 @@ def carried() -> tuple[tuple[str, str], ...]:
 
 
 def _spellings(key: str) -> tuple[str, str]:
-    return _folded(key), _folded(key.partition(".")[2])
+    return folded(key), folded(key.partition(".")[2])
 
 
 def _loaded(value: str) -> tuple[str, str | None]:
@@ -92,5 +97,6 @@ def _loaded(value: str) -> tuple[str, str | None]:
     return name, module
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
+    """Return `name` without what makes no difference: case, hyphens, underscores and blanks."""
     return re.sub(r"[-_ ]", "", name.casefold())

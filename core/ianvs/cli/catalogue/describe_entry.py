@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ianvs.base.errors import IanvsError, closest, one_line
-from ianvs.base.method_names import ALIASES, built_in, qualified
+from ianvs.base.method_names import ALIASES, built_in, folded, qualified
 from ianvs.base.package import shipped_jobs
 from ianvs.cli.catalogue.name_registry import KINDS, WIDTH, Entry, listed
 from ianvs.plugins.loader import cause, load
@@ -21,39 +21,67 @@ _OptionRow = tuple[str, str, str]  # name, type, default
 
 
 def describe_name(name: str, whole: bool = False) -> str:
-    """Return the description of everything with this name, ignoring case. whole: include inherited options.
+    """Return the description of what the files mean by a name, and a line for what else is called so.
 
-    Raises IanvsError if the name is unknown.
+    Args:
+        name: A name or an alias. Where no kind of file takes it, case makes no difference.
+        whole: Include the options of base classes, and describe everything that is called so.
+
+    Raises:
+        IanvsError: The name is unknown.
     """
     entries = [entry for kind in KINDS for entry in listed(kind)]
-    matches = [entry for entry in entries if entry.name == name]
-    matches = matches or [entry for entry in entries if entry.name.casefold() == name.casefold()] or _by_alias(name)
+    matches = [entry for entry in entries if _is_meant(entry, name)]
+    alike = [entry for entry in entries if folded(name) in map(folded, (entry.name, *entry.aliases))]
+    others = [entry for entry in alike if entry not in matches]
+    if not matches:
+        matches = [entry for entry in alike if not entry.url] or alike[:1]
+        others = [entry for entry in alike if entry not in matches]
     if not matches:
         names = [*ALIASES, *(other for entry in entries for other in (*entry.aliases, entry.name))]
         hint = closest(name, names) or f" `ianvs list {{{','.join(KINDS)}}}` shows all."
         raise IanvsError(f"unknown name '{name}'.{hint}", code="unknown-name")
-    at_length = matches if whole else [entry for entry in matches if not entry.url] or matches[:1]
-    blocks = ["\n".join(_lines(entry, whole)) for entry in at_length]
-    if others := [qualified(entry.value) or entry.name for entry in matches if entry not in at_length]:
-        blocks.append(f"Also {'; '.join(others)}: `ianvs show {name} --all`.")
+    if whole:
+        matches, others = [*matches, *others], []
+    blocks = ["\n".join(_lines(entry, name, whole)) for entry in matches]
+    if others:
+        names = [_shown_name(entry) + _kind_unless(entry, matches[0].kind) for entry in others]
+        blocks.append(f"Also {'; '.join(names)}: `ianvs show {name} --all`.")
     return ("\n\n" if whole else "\n").join(blocks)
 
 
-def _by_alias(name: str) -> list[Entry]:
-    """Find algorithms, metrics and scenarios by an alias."""
+def _is_meant(entry: Entry, name: str) -> bool:
+    """Whether the file that names things of this kind would take `name` for it."""
     from ianvs.exam.metrics.registry import find
     from ianvs.exam.scenarios.scenario_catalogue import find_scenario
 
-    if method := built_in(name):
-        return [entry for entry in listed("algorithms") if (entry.name, entry.url or None) == method]
-    metric, scenario = find(name), find_scenario(name)
-    names = [metric.name if metric else "", scenario.names[0] if scenario else ""]
-    return [entry for kind in ("metrics", "scenarios") for entry in listed(kind) if entry.name in names]
+    if entry.kind == "algorithm":
+        return built_in(name) == (entry.name, entry.url or None)
+    if entry.kind == "metric":
+        metric = find(name)
+        return metric is not None and metric.name == entry.name
+    if entry.kind == "scenario" and (scenario := find_scenario(name)) is not None:
+        return scenario.names[0] == entry.name
+    return entry.name == name
 
 
-def _lines(entry: Entry, whole: bool) -> Iterator[str]:
+def _shown_name(entry: Entry) -> str:
+    return (qualified(entry.value) if entry.url else "") or entry.name
+
+
+def _kind_unless(entry: Entry, kind: str) -> str:
+    return "" if entry.kind == kind else f" ({_with_article(entry.kind)})"
+
+
+def _with_article(kind: str) -> str:
+    return f"{'an' if kind[0] in 'ae' else 'a'} {kind}"
+
+
+def _lines(entry: Entry, query: str, whole: bool) -> Iterator[str]:
     origin = f", of the package {entry.package}" if entry.package else ""
-    yield f"{entry.name}: {'an' if entry.kind[0] in 'ae' else 'a'} {entry.kind}{origin}"
+    name = _shown_name(entry)
+    alias = "" if folded(query) in (folded(entry.name), folded(name)) else f"{query}, alias of "
+    yield f"{alias}{name}: {_with_article(entry.kind)}{origin}"
     yield from _algorithm(entry, whole) if entry.kind == "algorithm" else _BY_KIND[entry.kind](entry)
 
 
@@ -129,9 +157,8 @@ def _algorithm(entry: Entry, whole: bool) -> Iterator[str]:
     for base in bases if whole else ():
         yield f"  those of {base.__name__}:"
         yield from _doc(base)
-    name = (qualified(entry.value) if entry.url else "") or entry.name
-    yield f"  in an algorithm's yaml: {{type: basemodel, name: {name}}}"
-    if others := [f"{alias} ({source})" for alias, (target, source) in ALIASES.items() if target == entry.name]:
+    yield f"  in an algorithm's yaml: {{type: basemodel, name: {_shown_name(entry)}}}"
+    if others := [f"{alias} ({ALIASES[alias][1]})" for alias in entry.aliases]:
         yield f"  also called: {'; '.join(others)}"
     yield f"  code: {entry.value}"
 

@@ -7,12 +7,13 @@ import ast
 import importlib.util
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from ianvs.base.entry_points import installed, is_ours
+from ianvs.base.method_names import aliases_of
 from ianvs.base.package import PACKAGE, shipped_jobs
 
 _NETWORKS = {
@@ -45,14 +46,16 @@ def listed(kind: str) -> list[Entry]:
 
 
 def _algorithms() -> Iterator[Entry]:
-    yield from _installed("algorithm", "ianvs.algorithms")
+    for entry in _installed("algorithm", "ianvs.algorithms"):
+        yield replace(entry, aliases=aliases_of(entry.name, None))
     registered = {point.value for point in installed("ianvs.algorithms").values()}
     carried = PACKAGE / "testalgorithms"
     for file in sorted(carried.rglob("basemodel.py")):
         module = ".".join((PACKAGE.name, "testalgorithms", *file.relative_to(carried).with_suffix("").parts))
         for name, summary in learners_of(file):
             if f"{module}:{name}" not in registered:
-                yield Entry("algorithm", name, summary, module, f"{module}:{name}")
+                aliases = aliases_of(name, module)
+                yield Entry("algorithm", name, summary, module, f"{module}:{name}", aliases=aliases)
 
 
 def _installed(kind: str, group: str) -> Iterator[Entry]:
@@ -65,11 +68,11 @@ def _package(point: EntryPoint) -> str:
 
 
 def _metrics() -> Iterator[Entry]:
-    from ianvs.exam.metrics.metric_names import aliases_of
+    from ianvs.exam.metrics.metric_names import aliases_of as in_papers
     from ianvs.exam.metrics.registry import metrics
 
     for metric in metrics():
-        names = (*metric.aliases, *aliases_of(metric.name))
+        names = (*metric.aliases, *in_papers(metric.name))
         yield Entry("metric", metric.name, metric.summary.rstrip("."), aliases=names)
 
 
