@@ -166,10 +166,10 @@ class Worker:
 
 
 class _Memory:
-    """The size of a store of old samples."""
+    """The size of a store of old samples. unknown: what in it has no known size."""
 
-    def __init__(self, count: int, nbytes: int | None) -> None:
-        self._count = count
+    def __init__(self, count: int, nbytes: int | None, unknown: str) -> None:
+        self._count, self.unknown = count, unknown
         if nbytes is not None:
             self.nbytes = nbytes
 
@@ -205,7 +205,7 @@ class _RemoteObject:
         return value.get("path", value.get("json"))
 
     def _note(self, state: Mapping[str, Any]) -> None:
-        self.memory = None if state["memory"] is None else _Memory(*state["memory"])
+        self.memory = None if state["memory"][0] is None else _Memory(*state["memory"])
         self.adapts_in_testing = state["adapts_in_testing"]
         self.basemodel, self.remark = state["basemodel"], state["remark"]
 

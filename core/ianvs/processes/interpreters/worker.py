@@ -43,6 +43,7 @@ def _ours(name, path):
 
 
 _views = _ours("worker_views", os.path.join(_FOLDER, "worker_views.py"))
+_memory = _ours("worker_memory", os.path.join(_FOLDER, "worker_memory.py"))
 ExamRuleError, TrainView, TestView = _views.ExamRuleError, _views.TrainView, _views.TestView
 
 
@@ -270,11 +271,9 @@ class Worker:
 
     def _state(self, number):
         owner = self._objects[number]
-        memory = getattr(owner, "memory", None)
-        size = getattr(memory, "nbytes", None)
         texts = {name: getattr(owner, name, "") for name in ("basemodel", "remark")}
         return {
-            "memory": [len(memory), None if size is None else int(size)] if hasattr(memory, "__len__") else None,
+            "memory": _memory.memory_size(getattr(owner, "memory", None)),
             "adapts_in_testing": bool(getattr(owner, "adapts_in_testing", False)),
             **{name: text if isinstance(text, str) else "" for name, text in texts.items()},
         }

@@ -288,7 +288,8 @@ class LocalLearner:
         session = self.session
         measure.synchronise()
         plugins = [module.plugin for module in session.modules]
-        samples, size = measure.memory_size(plugins)
+        samples, size, note = measure.memory_sizes(plugins)
+        session.modules.remarks |= {note} - {""}
         self.state = LearnerState(
             passes=session.step.passes,
             measures=session.step.measures,

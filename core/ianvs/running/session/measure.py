@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ianvs.base.errors import PluginError
+from ianvs.processes.interpreters.worker_memory import memory_size
 from ianvs.processes.proc import cpu_seconds
 
 
@@ -98,12 +99,25 @@ def peak_gpu_bytes() -> int | None:
     return int(torch.cuda.max_memory_allocated())
 
 
-def memory_size(plugins: Iterable[object]) -> tuple[int | None, int | None]:
-    """Return (samples, bytes) of the plugins' `memory`, their stores of old samples; None for unknown values."""
-    held = (getattr(plugin, "memory", None) for plugin in plugins)
-    memories = [memory for memory in held if isinstance(memory, Sized)]
-    sizes = [int(size) for memory in memories if (size := getattr(memory, "nbytes", None)) is not None]
-    return sum(map(len, memories)) if memories else None, sum(sizes) if sizes else None
+def memory_sizes(plugins: Iterable[object]) -> tuple[int | None, int | None, str]:
+    """Measure the plugins' `memory`, their stores of old samples.
+
+    Returns:
+        (samples, bytes, note): None for unknown values; a note why the bytes are unknown, "" if they are not.
+    """
+    sizes = []
+    for memory in (getattr(plugin, "memory", None) for plugin in plugins):
+        samples, size, unknown = memory_size(memory)
+        if samples is not None:
+            sizes.append((samples, size, getattr(memory, "unknown", unknown)))
+    if not sizes:
+        return None, None, ""
+    samples = sum(samples for samples, _, _ in sizes)
+    counted = [size for _, size, _ in sizes if size is not None]
+    if len(counted) == len(sizes):
+        return samples, sum(counted), ""
+    unknown = next(unknown for _, size, unknown in sizes if size is None)
+    return samples, None, f"Memory_bytes is blank: `memory` holds {unknown}; give it a property `nbytes`"
 
 
 def saved_bytes(folder: Path, limit_mb: float) -> int:
