@@ -259,9 +259,7 @@ class SmallViT(nn.Module):
 
 
 def small_vit(input_shape: Sequence[int], num_classes: int) -> nn.Sequential:
-    """Return (N, C, H, W) -> (N, num_classes): a `SmallViT` of about 8 x 8 patches, at least 2 pixels wide, and a
-    head.
-    """
+    """Return (N, C, H, W) -> (N, num_classes): a `SmallViT` of 8 x 8 patches, at least 2 pixels wide, and a head."""
     channels, height, width = input_shape
     patch = (max(min(2, height), height // PATCHES), max(min(2, width), width // PATCHES))
     return nn.Sequential(SmallViT(channels, (height, width), patch), nn.Linear(WIDTH, num_classes))
