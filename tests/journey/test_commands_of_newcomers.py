@@ -152,3 +152,35 @@ def test_zsh_completes(line: str, offered: str, tmp_path: Path, capsys: pytest.C
     found = subprocess.run(["zsh", "-f", "-c", asked], capture_output=True, text=True, check=True)
     assert offered in found.stdout.split()
     assert not found.stderr
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "run -f mine --workspace",
+        "report -f",
+        "validate -f mine --root",
+        "plot -f mine --out",
+        "compare",
+        "doctor --workspace",
+    ],
+)
+def test_variables_in_paths_are_those_of_the_files(
+    typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([*shlex.split(typed), "$HOME/ws"])
+    assert "'$HOME/ws': variables have braces here. Write ${HOME}." in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*shlex.split(typed), "${NO_SUCH_VARIABLE}/ws"])
+    assert "the variable NO_SUCH_VARIABLE is not set." in capsys.readouterr().err
+
+
+def test_a_variable_in_the_workspace_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = write_job(tmp_path)
+    monkeypatch.setenv("RESULTS", str(tmp_path / "elsewhere"))
+    assert main(["run", str(job), "--workspace", "${RESULTS}/ws", "--quiet"]) == 0
+    assert (tmp_path / "elsewhere" / "ws").is_dir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert main(["run", str(job), "--workspace", "~/ws", "--quiet"]) == 0
+    assert (tmp_path / "home" / "ws").is_dir()

@@ -18,7 +18,7 @@ from ianvs.base.errors import IanvsError, closest, one_line, shown_path
 from ianvs.base.method_names import qualified
 from ianvs.base.package import job_path, shipped_jobs
 from ianvs.cli.catalogue.name_registry import KINDS, WIDTH, listed
-from ianvs.cli.parser import add_command
+from ianvs.cli.parser import add_command, path_text, to_path
 
 _SYNONYMS = {
     **dict.fromkeys(("tasks", "benchmarks", "studies", "experiments"), "jobs"),
@@ -76,7 +76,7 @@ def add_metrics(commands: argparse._SubParsersAction[Any]) -> None:
     metrics = add_command(commands, "metrics", "list the metrics, or compute them for a score matrix", _metrics)
     inside = metrics.add_subparsers(metavar="")
     compute = add_command(inside, "compute", "every metric of a score matrix, as json", _compute)
-    compute.add_argument("file", type=Path, help="json with R and optionally untrained, joint, single_task; or csv")
+    compute.add_argument("file", type=to_path, help="json with R and optionally untrained, joint, single_task; or csv")
 
 
 def _metrics(options: argparse.Namespace) -> int:
@@ -113,7 +113,7 @@ def add_doctor(commands: argparse._SubParsersAction[Any]) -> None:
     about = "check what a run needs: torch, GPUs, memory, folders, models, Ray"
     parser = commands.add_parser("doctor", help=about, description=f"{about}. Exit status 1: a run would fail.")
     help_ = "the folder for results"
-    parser.add_argument("--workspace", type=Path, default=Path("workspace"), metavar="DIR", help=help_)
+    parser.add_argument("--workspace", type=to_path, default=Path("workspace"), metavar="DIR", help=help_)
     parser.set_defaults(command=_doctor)
 
 
@@ -143,12 +143,12 @@ def add_new(commands: argparse._SubParsersAction[Any]) -> None:
     kinds = parser.add_subparsers(title="what", metavar="KIND", dest="kind", required=True)
     for kind, about in NEW_TEMPLATES.items():
         sub = kinds.add_parser(kind, help=about, description=f"Writes {about}. Existing files are not changed.")
-        sub.add_argument("name", type=Path, metavar="NAME", help="its name, and the folder to write")
+        sub.add_argument("name", type=to_path, metavar="NAME", help="its name, and the folder to write")
         if kind == "job":
             either = sub.add_mutually_exclusive_group()
             either.add_argument("--from", dest="source", metavar="JOB", help="copy this one of `ianvs list jobs`")
             help_ = "look at this folder or file of samples, and write a job over it"
-            either.add_argument("--data", type=Path, metavar="PATH", help=help_)
+            either.add_argument("--data", type=to_path, metavar="PATH", help=help_)
         sub.set_defaults(command=_new, source=None, data=None)
 
 
@@ -184,9 +184,13 @@ def add_jobs(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="print this job's files, each below its path")
     help_ = "write a job of KubeEdge Ianvs in the native form, with a comment at each change"
     parser = add_command(commands, "migrate", help_, _migrate)
-    parser.add_argument("job", metavar="JOB", help="a benchmarkingjob.yaml of KubeEdge Ianvs")
-    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to write; plugins are not moved")
-    parser.add_argument("--root", metavar="DIR", help="a further folder that relative paths may start from")
+    parser.add_argument("job", type=path_text, metavar="JOB", help="a benchmarkingjob.yaml of KubeEdge Ianvs")
+    parser.add_argument(
+        "--out", required=True, type=path_text, metavar="DIR", help="the folder to write; plugins are not moved"
+    )
+    parser.add_argument(
+        "--root", type=path_text, metavar="DIR", help="a further folder that relative paths may start from"
+    )
 
 
 def _jobs(options: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ianvs.base.errors import ValidationError, closest
+from ianvs.base.errors import InvalidValue, ValidationError, closest
 from ianvs.base.secrets import without_secret
 from ianvs.base.visible_text import visible
 
@@ -121,17 +121,35 @@ def add_command(
 def add_job(parser: argparse.ArgumentParser, *, selects: bool = True) -> None:
     """Add the job, and what takes the place of things in its files. selects: whether it may be some of the cases."""
     about = "benchmarkingjob.yaml, a folder with one, or a name of `ianvs list jobs`; default: the one here"
-    parser.add_argument("job", nargs="?", type=Path, metavar="JOB", help=about)
+    parser.add_argument("job", nargs="?", type=to_path, metavar="JOB", help=about)
     spellings = ("-f", "--file", "--benchmarking_config_file")  # the last is Ianvs's
-    parser.add_argument(*spellings, dest="file", type=Path, metavar="JOB", help="the same")
-    parser.add_argument("--workspace", type=Path, metavar="DIR", help="where results go, over what the file says")
-    parser.add_argument("--root", type=Path, metavar="DIR", help="folder of the data, over dataset.root of the testenv")
+    parser.add_argument(*spellings, dest="file", type=to_path, metavar="JOB", help="the same")
+    parser.add_argument("--workspace", type=to_path, metavar="DIR", help="where results go, over what the file says")
+    parser.add_argument(
+        "--root", type=to_path, metavar="DIR", help="folder of the data, over dataset.root of the testenv"
+    )
     help_ = "a value over what the files say, as learning_rate=0.1, scenario.rounds=10, ewc.strength=5; may be repeated"
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=help_)
     if selects:
         help_ = "only cases that fulfil this, as ewc,seed=0; may be repeated"
         parser.add_argument("--only", action="append", metavar="WHICH", help=help_)
         parser.add_argument("--limit", type=positive, metavar="N", help="only the first N cases, for a look")
+
+
+def path_text(text: str) -> str:
+    """Return a path, or a text that begins with one, with `${NAME}` and `~` replaced as in the files of a job."""
+    from ianvs.config.paths import expand  # pydantic, which not all commands need
+
+    try:
+        expanded = expand(text, os.environ)
+    except InvalidValue as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return str(Path(expanded).expanduser()) if expanded.startswith("~") else expanded
+
+
+def to_path(text: str) -> Path:
+    """Return a path with `${NAME}` and `~` replaced as in the files of a job."""
+    return Path(path_text(text))
 
 
 def positive(text: str) -> int:

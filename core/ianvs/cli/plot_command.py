@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import shown_path
-from ianvs.cli.parser import add_command, add_job, selected
+from ianvs.cli.parser import add_command, add_job, selected, to_path
 
 
 def add_plot(commands: argparse._SubParsersAction[Any]) -> None:
@@ -21,7 +20,7 @@ def add_plot(commands: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("--metric", metavar="NAME", help=about)
     about = "default: both, or svg alone where the extra `pdf` is not installed"
     parser.add_argument("--format", dest="formats", choices=("svg", "pdf"), action="append", help=about)
-    parser.add_argument("--out", type=Path, metavar="DIR", help="default: rank/plots of the job in its workspace")
+    parser.add_argument("--out", type=to_path, metavar="DIR", help="default: rank/plots of the job in its workspace")
 
 
 def _plot(options: argparse.Namespace) -> int:

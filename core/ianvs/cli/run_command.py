@@ -9,14 +9,24 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import ianvs
 from ianvs.base.errors import ConfigError, IanvsError, ValidationError, shown_path
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.visible_text import visible
-from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, settings_of, show, warn
+from ianvs.cli.parser import (
+    add_command,
+    add_job,
+    counted,
+    job_arguments,
+    positive,
+    selected,
+    settings_of,
+    show,
+    to_path,
+    warn,
+)
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
@@ -50,7 +60,9 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     about = "show how the data arrive: rounds, test sets, rules; save them to share"
     exam = add_command(commands, "exam", about, _exam)
     add_job(exam, selects=False)
-    exam.add_argument("--save", type=Path, metavar="FILE", help="write the exam's manifest, which a testenv can name")
+    exam.add_argument(
+        "--save", type=to_path, metavar="FILE", help="write the exam's manifest, which a testenv can name"
+    )
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -18,7 +18,18 @@ from typing import TYPE_CHECKING, Any
 import ianvs
 from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.visible_text import visible
-from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, settings_of, show
+from ianvs.cli.parser import (
+    add_command,
+    add_job,
+    counted,
+    job_arguments,
+    path_text,
+    positive,
+    selected,
+    settings_of,
+    show,
+    to_path,
+)
 
 _RENEWED = 5.0  # seconds after which a watched page is made anew
 
@@ -215,11 +226,15 @@ def add_export(commands: argparse._SubParsersAction[Any]) -> None:
     about = "stored results for pandas, MLflow, TensorBoard, W&B, Hugging Face"
     parser = add_command(commands, "export", about, _export)
     about = "a job file, the name of a job, WORKSPACE, or WORKSPACE:JOB"
-    parser.add_argument("-f", "--file", required=True, metavar="JOB", help=about)
-    parser.add_argument("--workspace", type=Path, metavar="DIR", help="where the results are, over what the file says")
+    parser.add_argument("-f", "--file", required=True, type=path_text, metavar="JOB", help=about)
+    parser.add_argument(
+        "--workspace", type=to_path, metavar="DIR", help="where the results are, over what the file says"
+    )
     about = "parquet, mlflow, tensorboard, wandb, huggingface, or what an installed package brings"
     parser.add_argument("--to", required=True, metavar="TOOL", help=about)
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="a new folder; nothing is overwritten")
+    parser.add_argument(
+        "--out", required=True, type=to_path, metavar="DIR", help="a new folder; nothing is overwritten"
+    )
 
 
 def _export(options: argparse.Namespace) -> int:
@@ -230,7 +245,7 @@ def _export(options: argparse.Namespace) -> int:
 
 def add_cache(commands: argparse._SubParsersAction[Any]) -> None:
     parser = add_command(commands, "cache", "what decoded data take on the disk, and making room", _cache)
-    parser.add_argument("workspace", type=Path, metavar="WORKSPACE", help="a workspace, or the cache itself")
+    parser.add_argument("workspace", type=to_path, metavar="WORKSPACE", help="a workspace, or the cache itself")
     about = "show what nobody has used for so many days; with --yes, remove it. All of it can be made again"
     parser.add_argument("--prune", type=float, metavar="DAYS", help=about)
     parser.add_argument("--yes", action="store_true", help="remove what --prune shows")
@@ -275,19 +290,21 @@ _SIDE = "WORKSPACE, WORKSPACE:JOB, or a job file"
 def add_comparing(commands: argparse._SubParsersAction[Any]) -> None:
     about = "what differs between two or more workspaces, and what got better"
     parser = add_command(commands, "compare", about, _compare)
-    parser.add_argument("sides", nargs="+", metavar="A", help=f"{_SIDE}, or a report; the first is compared with")
+    parser.add_argument(
+        "sides", nargs="+", type=path_text, metavar="A", help=f"{_SIDE}, or a report; the first is compared with"
+    )
     about = "exit status 1 if the mean of any row got worse by more than that, or is gone; may be repeated"
     parser.add_argument("--fail-if-worse", action="append", default=[], type=_limit, metavar="METRIC:0.01", help=about)
     _for_machines(parser)
 
     parser = add_command(commands, "merge", "results of several workspaces in a new one, with one leaderboard", _merge)
-    parser.add_argument("sources", nargs="+", metavar="A", help=_SIDE)
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the new workspace")
+    parser.add_argument("sources", nargs="+", type=path_text, metavar="A", help=_SIDE)
+    parser.add_argument("--out", required=True, type=to_path, metavar="DIR", help="the new workspace")
 
 
 def _for_machines(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write it as json, too")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write it as a table with one number a line, too")
+    parser.add_argument("--json", type=to_path, metavar="FILE", help="write it as json, too")
+    parser.add_argument("--csv", type=to_path, metavar="FILE", help="write it as a table with one number a line, too")
 
 
 def _limit(text: str) -> tuple[str, float]:

@@ -39,7 +39,7 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
             f"'{text}' has a '${{' that is not a variable. Write ${{NAME}} or ${{NAME:-default}}.", "invalid-variable"
         )
     if bare := re.match(r"\$([A-Za-z_][A-Za-z0-9_]*)(?=/|$)", text):
-        raise InvalidValue(f"'{text}': variables have braces in these files. Write ${{{bare[1]}}}.", "invalid-variable")
+        raise InvalidValue(f"'{text}': variables have braces here. Write ${{{bare[1]}}}.", "invalid-variable")
     return _VARIABLE.sub(value, text)
 
 

@@ -15,7 +15,7 @@ from time import sleep
 from typing import Any
 
 from ianvs.base.errors import IanvsError, shown_path
-from ianvs.cli.parser import add_command, positive
+from ianvs.cli.parser import add_command, positive, to_path
 
 _ACTION = Path(__file__).with_name("action.yaml")
 _JOB = re.compile(rb"^benchmarkingjob\s*:", re.MULTILINE)
@@ -25,12 +25,17 @@ def add_examples(commands: argparse._SubParsersAction[Any]) -> None:
     about = "try every job of a checkout of KubeEdge Ianvs on tiny data, in a copy, and write one table"
     parser = add_command(commands, "examples", about, _examples)
     parser.add_argument(
-        "checkout", nargs="?", type=Path, metavar="CHECKOUT", help="its folder; nothing there is written"
+        "checkout", nargs="?", type=to_path, metavar="CHECKOUT", help="its folder; nothing there is written"
     )
-    parser.add_argument("--out", type=Path, default=Path("ianvs_examples"), metavar="DIR", help="where the table goes")
+    parser.add_argument(
+        "--out", type=to_path, default=Path("ianvs_examples"), metavar="DIR", help="where the table goes"
+    )
     parser.add_argument("--only", metavar="WORDS", help="only jobs whose path contains this; other rows stay")
     parser.add_argument(
-        "--baseline", type=Path, metavar="TABLE", help="an earlier examples.csv (default: that in DIR, before this run)"
+        "--baseline",
+        type=to_path,
+        metavar="TABLE",
+        help="an earlier examples.csv (default: that in DIR, before this run)",
     )
     parser.add_argument("--jobs", "-j", type=positive, default=1, metavar="N", help="jobs at a time (default: 1)")
     parser.add_argument("--seconds", type=positive, default=900, metavar="N", help="what a job may take (default: 900)")
@@ -40,7 +45,7 @@ def add_examples(commands: argparse._SubParsersAction[Any]) -> None:
         "--install", action="store_true", help="install what an example lacks, into an environment of its own in DIR"
     )
     parser.add_argument(
-        "--requirements", type=Path, metavar="YAML", help="packages by words of a job's path, for --install"
+        "--requirements", type=to_path, metavar="YAML", help="packages by words of a job's path, for --install"
     )
     parser.add_argument("--action", action="store_true", help="print an action file for GitHub that does this")
 
