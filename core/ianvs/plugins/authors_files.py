@@ -9,7 +9,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import spec_from_file_location
@@ -165,8 +165,14 @@ def _is_installed(folder: str) -> bool:
 
 
 def is_installed(path: Path) -> bool:
-    """Return whether it lies where packages are installed, or among Python's own modules."""
-    places = {sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return any(path.is_relative_to(Path(place).resolve()) for place in places) or (
+    """Return whether `path` is among Python's own modules or installed packages."""
+    return any(map(path.is_relative_to, _package_folders())) or (
         not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
     )
+
+
+@cache
+def _package_folders() -> frozenset[Path]:
+    """Folders of this interpreter's modules and installed packages."""
+    paths = sysconfig.get_paths()
+    return frozenset(Path(paths[key]).resolve() for key in ("stdlib", "platstdlib", "purelib", "platlib"))

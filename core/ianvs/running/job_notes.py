@@ -31,7 +31,7 @@ def job_notes(plan: Plan) -> tuple[Note, ...]:
         (planned.testenv_name, doubt) for planned, record in built for doubt in data_doubts(plan, planned, record)
     ]
     of_data = dict.fromkeys(Note("data", doubt, name, "testenv") for name, doubt in doubts)
-    return (*_settings(plan), *_sealing(plan), *_accepted(plan), *_exams(plan.job), *of_data)
+    return (*_settings(plan), *_order_in_sandboxes(plan), *_accepted(plan), *_exams(plan.job), *of_data)
 
 
 def data_doubts(plan: Plan, planned: PlannedAlgorithm, exam: ExamRecord) -> list[str]:
@@ -79,12 +79,12 @@ def _settings(plan: Plan) -> Iterator[Note]:
         yield Note("settings", f"Made with {' '.join(overrides)}, in place of what the job's files say.")
 
 
-def _sealing(plan: Plan) -> Iterator[Note]:
+def _order_in_sandboxes(plan: Plan) -> Iterator[Note]:
     """In which order sandboxed cases were trained and evaluated."""
     times: dict[str, Mapping[str, str]] = {}
     for case, _ in plan.cases() if plan.job.sandboxed else ():
         with suppress(DamagedError):
-            facts = plan.store.facts(case.id).get("provenance", {}).get("sealing", {})
+            facts = plan.store.facts(case.id).get("provenance", {}).get("sandboxes", {})
             if "evaluated_at" in facts:
                 times[f"{case.algorithm} seed {case.seed} ({case.id[:8]})"] = facts
     first = min((facts["evaluated_at"] for facts in times.values()), default="")
@@ -96,7 +96,7 @@ def _sealing(plan: Plan) -> Iterator[Note]:
     else:
         order = "every case was trained before any was evaluated"
     if times:
-        yield Note("settings", f"Sealing: strict: {order}.")
+        yield Note("settings", f"In sandboxes, {order}.")
 
 
 def _accepted(plan: Plan) -> Iterator[Note]:

@@ -323,7 +323,7 @@ def test_a_note_for_the_next_seed_is_read_only_without_sandboxes(folder: Path, s
     accuracy = max(map(last_accuracy, cases))
     assert accuracy > GAINED if sealing == "off" else accuracy < HONEST
     if sealing == "strict":
-        times = [case.provenance["sealing"] for case in cases]
+        times = [case.provenance["sandboxes"] for case in cases]
         assert max(one["trained_at"] for one in times) < min(one["evaluated_at"] for one in times)
 
 

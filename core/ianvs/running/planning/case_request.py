@@ -105,7 +105,7 @@ def case_request(
     urls = {url for _, url, _, _ in plugin_files_of(algorithm.spec)}
     source = {name: bytes_ for entry in code if str(entry.file) in urls for name, bytes_ in entry.digests}
     python = {} if algorithm.spec.python is None else {"interpreter": asdict(lock_of(algorithm.spec))}
-    sealing = {"sealing": {"examine": job.examine}} if job.sandboxed else {}
+    sandboxes = {"sandboxes": {"examine": job.examine}} if job.sandboxed else {}
     return CaseRequest(
         case=case,
         algorithm=algorithm.spec,
@@ -126,7 +126,7 @@ def case_request(
         saved_mb=job.limits.saved_mb,
         secrets=plan.secrets,
         code=code,
-        provenance={**provenance, "source": source, **python, **sealing},
+        provenance={**provenance, "source": source, **python, **sandboxes},
         working_directory=job.working_directory,
         started_in=Path.cwd(),
         phases=("train", "evaluate") if job.sandboxed else ("all",),

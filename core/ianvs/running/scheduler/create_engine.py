@@ -196,7 +196,7 @@ def imports_of(job: JobSpec) -> set[str]:
 
 def imported_by_cases(job: JobSpec) -> tuple[str, ...]:
     """Return the modules for an engine's `preload`."""
-    names = {"ianvs.running.session.case", "ianvs.running.session.case:warm_up", "ianvs.running.session.exams"}
+    names = {"ianvs.running.session.case", "ianvs.running.session.exams"}
     files = _files(job)
     written = {path for path in files if (own_name(path) or _METHODS).is_relative_to(_METHODS)}
     # What the rest of our package imports depends on what it is asked for.
@@ -217,7 +217,8 @@ def imported_by_cases(job: JobSpec) -> tuple[str, ...]:
     metrics = [metric_header(metric) for exam in job.testenvs for metric in exam.metrics]
     if any(metric.about is not None for metric in metrics):
         imported.add("sentence_transformers")
-    return tuple(sorted(names | {name for name in _HEAVY if name in imported and importlib.util.find_spec(name)}))
+    heavy = {name for name in _HEAVY if name in imported and importlib.util.find_spec(name)}
+    return (*sorted(names | heavy), "ianvs.running.session.case:warm_up")
 
 
 def _files(job: JobSpec) -> set[Path]:

@@ -4,18 +4,22 @@ import contextlib
 import importlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+
 from ianvs.base.entry_points import entries, is_ours
 from ianvs.base.errors import PluginError
 from ianvs.config.contracts import runner_named
+from ianvs.exam.data_types.catalogue import ENTRY_POINTS as DATA_TYPES
 from ianvs.exam.metrics.registry import GROUP as METRICS
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.exam.scenarios.scenario_catalogue import find_scenario
+from ianvs.plugins.authors_files import is_installed
 from ianvs.plugins.loader import importable_by_others
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Reporter
 from ianvs.processes.interpreters.wire import RemoteError, error_text
@@ -47,16 +51,23 @@ _COMPILED = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
 def warm_up() -> None:
-    """Import our scenarios and metrics in the process that cases are forked from.
+    """Do once, in the process that cases are forked from, what each of them would do first.
 
-    Those of other packages are imported by the cases: they may start threads, which do not survive a fork.
+    Scenarios, metrics and data types of other packages are imported by the cases: they may start threads, which do not
+    survive a fork.
     """
     find_scenario("")
-    for point in entries(METRICS):
+    for point in (*entries(METRICS), *entries(DATA_TYPES)):
         if is_ours(point):
             with contextlib.suppress(Exception):  # a case that needs it raises the error
                 importlib.import_module(point.module)
     importlib.import_module("numpy.ma")  # imported by the first call of np.unique
+    is_installed(Path())
+    FileLock(os.devnull)  # its first object inspects its class
+    # The first question for a type asks all subclasses of an abstract class, and a fork copies the pages they are on.
+    examples: tuple[object, ...] = ("", 0, 0.0, None, (), [], Path())
+    for example in examples:
+        isinstance(example, Mapping | os.PathLike)
 
 
 def run_case(request: CaseRequest, report: Reporter) -> str | None:
@@ -125,7 +136,7 @@ def _evaluate_missing(
     provenance: dict[str, Any] = {**request.provenance, "device": learner_facts.device_name, "threads": request.threads}
     if phase == "evaluate":
         times = {"trained_at": store.trained_at(case.id, len(brief.rounds)), "evaluated_at": started}
-        provenance["sealing"] = {**provenance["sealing"], **times}
+        provenance["sandboxes"] = {**provenance["sandboxes"], **times}
     if rounds.resumed_after is not None:
         provenance["resumed_after_round"] = rounds.resumed_after
     facts = {

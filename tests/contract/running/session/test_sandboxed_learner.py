@@ -59,6 +59,6 @@ def test_a_job_in_sandboxes_has_the_same_scores_and_trains_before_it_examines(tm
         matrices.append(case.matrices["accuracy"].values.tolist())
         assert {file.name for file in folder.rglob("files/*")} == files
     assert matrices[0] == matrices[1]
-    sealing = case.provenance["sealing"]
-    assert sealing["trained_at"] < sealing["evaluated_at"]
-    assert any(note.text.startswith("Sealing: strict: every case was trained") for note in results.job_notes)
+    times = case.provenance["sandboxes"]
+    assert times["trained_at"] < times["evaluated_at"]
+    assert any(note.text.startswith("In sandboxes, every case was trained") for note in results.job_notes)
