@@ -25,11 +25,14 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Li
     try:
         with zipfile.ZipFile(path) as file:
             prefix, names = packed_images(file)
+            every = file.namelist()
     except (OSError, zipfile.BadZipFile) as error:
         message = f"can't be read as a zip file ({first_line(error)}). Pack it again."
         raise SourceError.single(message, Location(path), "unreadable-data") from None
     if not names:
         message = f"holds no pictures; expected <class>/<picture> with {one_line(PICTURE_SUFFIXES)}."
+        if others := [name for name in every if not name.endswith("/")]:
+            message += f" It has: {one_line(others, 3)}. Unpack it, and name such a file in the dataset."
         raise SourceError.single(message, Location(path), "empty-dataset")
     images = class_folders(names, path, spec, part)
     columns = ("image", "label", *(["domain"] if any(images.domains) else []))

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import Location, closest, first_line, one_line
 from ianvs.config.spec import DatasetSpec
+from ianvs.exam.data.array_names import KEYS, array_names
 from ianvs.exam.data.cells import CellError, classes_of, text_of
-from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names
+from ianvs.exam.data.listing import A_FUNCTION_READS, Listing, SourceError, column, numbered_names
 from ianvs.exam.data.typed_labels import type_name
 
-COLUMNS = ("x", "y", "ids", "domain")  # the last two are optional
 PACKED = (".npz", ".npy", ".pt", ".pth")
 
 Layout = Literal["NHWC", "NCHW"]
@@ -49,16 +49,14 @@ def held_listing(
     usual: Layout | None = None,
 ) -> Listing:
     """Return the samples of a file's arrays by name. present: names of all arrays. Raises SourceError."""
-    both = f"x_{part}" in arrays
-    names = {key: f"{key}_{part}" if both else key for key in COLUMNS}
-    missing = [names[key] for key in ("x", "y") if names[key] not in arrays]
-    if missing:
+    names = array_names(present, part)
+    if missing := [key for key in ("x", "y") if key not in names]:
         hint = closest(missing[0], present)
-        wanted = f"Expected x and y, or x_{part} and y_{part}."
-        message = f"has no array {one_line(missing)}; it has: {one_line(present)}.{hint} {wanted}"
+        wanted = f"Expected x and y, or x_{part} and y_{part}, or names as images and labels, each once."
+        message = f"has no array {one_line(missing)}; it has: {one_line(present)}.{hint} {wanted} {A_FUNCTION_READS}"
         raise SourceError.single(message, Location(path), "missing-column")
     classes = tuple(map(str, arrays["classes"])) if "classes" in arrays else None
-    held = {key: arrays[name] for key, name in names.items() if name in arrays}
+    held = {key: arrays[name] for key, name in names.items()}
     return arrays_listing(held, part, Location(path), names, classes, spec.layout, usual, type_name(spec))
 
 
@@ -72,7 +70,7 @@ def arrays_listing(
     usual: Layout | None,
     data_type: str | None = None,
 ) -> Listing:
-    """Return the samples of the arrays in COLUMNS. called: their names at the source, `place`.
+    """Return the samples of the arrays by KEYS. called: their names at the source, `place`.
 
     x: (N, ...) numbers; uint8 are images, (N, height, width) becomes (N, height, width, 1); others become float32.
     In four axes, channels become the last. layout: the given layout; None: detected by the shape, else `usual`.
@@ -111,7 +109,7 @@ def arrays_listing(
 def require_aligned(arrays: Mapping[str, NDArray[Any]], called: Mapping[str, str], place: Location) -> int:
     """Return the number of samples. Raises SourceError if there is none, or lengths of arrays differ."""
     count = len(arrays["x"]) if arrays["x"].ndim else 0
-    wrong = [called[key] for key in COLUMNS[1:] if key in arrays and arrays[key].shape[:1] != (count,)]
+    wrong = [called[key] for key in KEYS[1:] if key in arrays and arrays[key].shape[:1] != (count,)]
     if wrong or not count:
         message = f"{one_line(wrong or [called['x']])} should hold one entry for each of the {count} samples of"
         raise SourceError.single(f"{message} {called['x']}.", place, "mismatched-data")
@@ -127,7 +125,7 @@ def array_files(path: Path) -> dict[str, Path]:
         return {"x": path}
     match = _X.search(path.stem)
     before, after = (path.stem[: match.start()], path.stem[match.end() :]) if match else (f"{path.stem}_", "")
-    beside = {key: path.with_name(f"{before}{key}{after}{path.suffix}") for key in COLUMNS[1:]}
+    beside = {key: path.with_name(f"{before}{key}{after}{path.suffix}") for key in KEYS[1:]}
     return {"x": path} | {key: file for key, file in beside.items() if key == "y" or file.is_file()}
 
 
@@ -141,8 +139,8 @@ def plain_array(value: object) -> NDArray[Any]:
 
 def _npz(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str]]:
     with _library_errors_as_source_errors(path), np.load(path, allow_pickle=False) as file:
-        names = {"classes", *COLUMNS, *(f"{key}_{part}" for key in COLUMNS)}
-        return {name: file[name] for name in file if name in names}, list(file)
+        wanted = {"classes", *array_names(file, part).values()}
+        return {name: file[name] for name in file if name in wanted}, list(file)
 
 
 def _npy(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str]]:

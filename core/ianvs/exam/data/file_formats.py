@@ -16,7 +16,7 @@ from ianvs.exam.data.csv_files import read_csv
 from ianvs.exam.data.folders import holds_pictures, read_folder
 from ianvs.exam.data.grids import records_grid
 from ianvs.exam.data.index import COMPRESSED, LISTS, read_lines, suffix_of
-from ianvs.exam.data.listing import Listing, SourceError
+from ianvs.exam.data.listing import A_FUNCTION_READS, Listing, SourceError
 from ianvs.exam.data.records import read_records
 from ianvs.exam.data.tables import table_listing
 from ianvs.plugins.loader import brought
@@ -108,8 +108,7 @@ def read_source(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
         suffixes = one_line([end for file_format in all_formats() for end in file_format.suffixes if end], 30)
         message = (
             f"don't know how to read '{path.suffix.lower()}'; expected {suffixes} (text also in "
-            f"{' or '.join(COMPRESSED)}), or a folder. Anything else is read by a function of ten lines that returns "
-            "the samples: `name: FUNCTION` and `url: ./mine.py` in the dataset (docs/extending.md#a-dataset)."
+            f"{' or '.join(COMPRESSED)}), or a folder. {A_FUNCTION_READS}"
         )
         raise SourceError.single(message, source.place or Location(path), "wrong-path-type")
     return match[0].read(match[1], path, spec, part)

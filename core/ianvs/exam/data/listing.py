@@ -15,6 +15,10 @@ from ianvs.base.errors import DataError, Location, ValidationError
 from ianvs.exam.data.dataset import Table, concatenated
 
 TOLD = 5  # of the problems of one file
+A_FUNCTION_READS = (
+    "Anything else is read by a function of ten lines that returns the samples: `name: FUNCTION` and `url: ./mine.py` "
+    "in the dataset (docs/extending.md#a-dataset)."
+)
 
 
 class SourceError(DataError):

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from ianvs.base.deep_images import is_deep
 from ianvs.base.errors import DataError, closest, code_of, one_line
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data.arrays import COLUMNS, plain_array
+from ianvs.exam.data.array_names import KEYS
+from ianvs.exam.data.arrays import plain_array
 from ianvs.exam.data.cells import CellError, classes_of
 from ianvs.exam.data.conversations import holds_conversations
 from ianvs.exam.data.decode import mask_array, rgb_of
@@ -119,7 +120,7 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
     given: dict[str, Any]
     if isinstance(value, Mapping):
         given = dict(value)
-        _refuse_keys(given, (*COLUMNS, "columns"), ("x",), part, _PART)
+        _refuse_keys(given, (*KEYS, "columns"), ("x",), part, _PART)
         _store_columns(given.pop("columns", {}), folder, part)
     elif isinstance(value, tuple) and len(value) in (2, 3) and not isinstance(value[0], Mapping):
         given = dict(zip(("x", "y", "domain"), value, strict=False))

@@ -15,7 +15,8 @@ import numpy as np
 
 from ianvs.base.errors import Location, ValidationError, shown_path
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data.arrays import COLUMNS, Layout, arrays_listing, require_aligned, tokens
+from ianvs.exam.data.array_names import KEYS
+from ianvs.exam.data.arrays import Layout, arrays_listing, require_aligned, tokens
 from ianvs.exam.data.cache import entry, is_whole
 from ianvs.exam.data.conversations import read_conversations
 from ianvs.exam.data.domains import assign_domains
@@ -156,8 +157,8 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Location, classe
         else:
             listing = read_conversations(table, spec)
         return replace(listing, ids=numbered_names(part, len(records)))
-    arrays = {key: np.load(file, mmap_mode="r") for key in COLUMNS if (file := folder / f"{key}.npy").is_file()}
-    called = {key: f"{key} of {part}" for key in COLUMNS}
+    arrays = {key: np.load(file, mmap_mode="r") for key in KEYS if (file := folder / f"{key}.npy").is_file()}
+    called = {key: f"{key} of {part}" for key in KEYS}
     if (folder / LABELS).is_file():
         arrays["y"] = column([json.loads(line) for line in (folder / LABELS).read_text().splitlines()])
     columns = stored_columns(folder)

@@ -43,6 +43,20 @@ def test_arrays_of_both_parts_are_read_by_their_names_or_from_groups(name, y, tm
     assert dataset.fingerprint == data.fingerprint(spec, cache)
 
 
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [("images", "labels"), ("data", "label"), ("X_{}", "y_{}"), ("{}_images", "{}_labels"), ("{}/images", "{}/labels")],
+)
+def test_arrays_have_the_names_that_other_tools_give_them(x, y, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        for part in ("train", "test") if "{}" in x else ("",):
+            file[x.format(part)], file[y.format(part)] = X, [1, 0]
+    dataset = data.load(spec_of(tmp_path / "t.h5"), tmp_path / "cache")
+    np.testing.assert_array_equal(dataset.train.x, X)
+    assert dataset.test.y.tolist() == [1, 0]
+
+
 def test_what_is_wrong_with_a_file_is_told(tmp_path, monkeypatch):
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "t.h5", "w") as file:

@@ -112,7 +112,7 @@ def test_a_pt_that_holds_objects_is_refused(tmp_path):
 def test_a_pt_that_holds_something_else_is_refused(tmp_path):
     torch.save(torch.zeros(2, 2), tmp_path / "a.pt")
     assert refusal(tmp_path / "a.pt") == [("invalid-array", "a.pt")]
-    torch.save({"x": torch.zeros(2, 2), "labels": torch.zeros(2)}, tmp_path / "b.pt")
+    torch.save({"x": torch.zeros(2, 2), "cats": torch.zeros(2)}, tmp_path / "b.pt")
     assert refusal(tmp_path / "b.pt") == [("missing-column", "b.pt"), ("missing-column", "b.pt")]
 
 
@@ -136,3 +136,42 @@ def test_the_fingerprint_follows_all_the_files(tmp_path):
     assert fingerprint(y=Y[::-1]) != first
     assert fingerprint(x=X + 1) != first
     assert fingerprint(domain=np.array(list("ppqq"))) != first
+
+
+def write_arrays(path: Path, arrays: dict[str, np.ndarray]) -> Path:
+    if path.suffix == ".npz":
+        np.savez(path, **arrays)
+    else:
+        torch.save({name: torch.tensor(array) for name, array in arrays.items()}, path)
+    return path
+
+
+@pytest.mark.parametrize("end", [".npz", ".pt"])
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        ("images", "labels"),
+        ("data", "label"),
+        ("data", "targets"),
+        ("X", "Y"),
+        ("features", "y"),
+        ("X_{}", "y_{}"),
+        ("{}_images", "{}_labels"),
+        ("{}-data", "{}-labels"),
+        ("{}X", "{}Y"),
+    ],
+)
+def test_arrays_have_the_names_that_other_tools_give_them(tmp_path, end, x, y):
+    parts = {"train": (X, Y), "test": (X[:2], Y[:2])} if "{}" in x else {"": (X, Y)}
+    named = {name.format(part): array for part, pair in parts.items() for name, array in zip((x, y), pair, strict=True)}
+    dataset = loaded(tmp_path, write_arrays(tmp_path / f"a{end}", {**named, "mean": X[0]}))
+    np.testing.assert_array_equal(dataset.train.x, X)
+    np.testing.assert_array_equal(dataset.train.y, [1, 0, 1, 0])
+    assert len(dataset.test) == (2 if "{}" in x else 4)
+
+
+@pytest.mark.parametrize("names", [("images", "data", "labels"), ("images", "label", "labels"), ("pixels", "labels")])
+def test_names_that_may_mean_several_arrays_are_refused_with_the_way_out(tmp_path, names):
+    arrays = {name: Y if name.startswith("label") else X for name in names}
+    place = [("missing-column", "a.npz")]
+    assert refusal(write_arrays(tmp_path / "a.npz", arrays)) == 2 * place
