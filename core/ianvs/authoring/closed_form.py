@@ -41,7 +41,7 @@ class ClosedFormLearner(TorchLearner):
 
     @property
     def taught(self) -> tuple[Tensor, Tensor]:
-        """Return n (K, 1) and s (K, D) of the classes with samples."""
+        """N (K, 1) and s (K, D) of the classes with samples."""
         some = self.counts > 0
         return self.counts[some][:, None], self.sums[some]
 

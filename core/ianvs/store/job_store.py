@@ -183,12 +183,12 @@ class Study:
 
     @property
     def rounds_trained(self) -> int:
-        """Return the rounds trained by all trials on all seeds, without those of failed trials."""
+        """The rounds trained by all trials on all seeds, without those of failed trials."""
         return len(self.seeds) * sum(trial.reached for trial in self.trials)
 
     @property
     def rounds_of_all(self) -> int:
-        """Return the rounds that all trials would have trained without early stopping."""
+        """The rounds that all trials would have trained without early stopping."""
         return len(self.seeds) * len(self.trials) * self.rounds
 
 

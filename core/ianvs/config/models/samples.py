@@ -274,7 +274,7 @@ class DatasetSpec(PlacedSpec):
 
     @property
     def columns_of_settings(self) -> dict[str, object]:
-        """Return the settings that metrics may name, besides the columns of the samples."""
+        """The settings that metrics may name, besides the columns of the samples."""
         return {} if self.hierarchy is None else {"hierarchy": self.hierarchy}
 
     @classmethod

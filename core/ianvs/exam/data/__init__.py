@@ -54,7 +54,12 @@ CHECK_SECONDS = 120.0  # default of limits.check_seconds
 
 @dataclass(frozen=True)
 class Checked:
-    """Result of `checked`. problems: errors and warnings. samples: fingerprint of the samples, if it is known."""
+    """Result of `checked`.
+
+    Attributes:
+        problems: Errors and warnings.
+        samples: Fingerprint of the samples; None if it is not known yet.
+    """
 
     problems: list[ValidationError]
     samples: str | None = None
@@ -132,9 +137,14 @@ def load(
 ) -> Dataset:
     """Load the samples. Images are decoded into `cache_dir` at the first call only. Raises DataError or ConfigError.
 
-    So are the features of a `backbone`. progress is told how much of that is done, 0 to 1. fingerprint: that of
-    the samples, as it was planned: files of images are not looked at again. Those that stay encoded are held against
-    it as they are read.
+    Features of a `backbone` are computed at the first call, too.
+
+    Args:
+        spec: The dataset.
+        cache_dir: The cache.
+        progress: Receives the completed share, 0 to 1.
+        fingerprint: The planned fingerprint of the samples: decoded image files are not examined again, encoded ones
+            are compared with it when they are read.
     """
     share = 1.0 if spec.backbone is None else 0.2
     dataset = (

@@ -181,7 +181,7 @@ def _library_errors_as_source_errors(path: Path) -> Iterator[None]:
 
 
 _OF_TORCH = (_torch, "by torch.load with weights_only=True", "Save tensors alone: torch.save({'x': x, 'y': y}, path).")
-_READERS = {  # by the ends of PACKED: what reads it, how, and what to do where that fails
+_READERS = {  # by suffix: the library, the function that reads it, and the remedy if reading fails
     ".npz": (_npz, "as .npz without pickled objects", "Save plain arrays with numpy.savez."),
     ".npy": (_npy, "as .npy without pickled objects", "Save plain arrays with numpy.save."),
     ".pt": _OF_TORCH,

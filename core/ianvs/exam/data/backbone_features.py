@@ -113,7 +113,7 @@ def _features(learner: TorchLearner, x: NDArray[Any], progress: Progress | None)
 
 
 class _Pictures:
-    """(N, height, width, channels) uint8, as a learner asks for them."""
+    """(N, height, width, channels) uint8 images in the form that a learner gets."""
 
     def __init__(self, x: NDArray[Any]) -> None:
         self.x = x

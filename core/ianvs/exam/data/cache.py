@@ -1,9 +1,9 @@
 """The decode-once cache: slow data become memory-mapped arrays that all test cases share.
 
 An entry is a folder named by what determines its content. It is written under a lock to a temporary name and renamed
-when it is complete, so neither a second process nor a kill leaves half an entry. It holds the digests of its files: an
-entry that was damaged is made again. Images are decoded a shard at a time, with a record of what is done: who is
-killed meanwhile goes on there.
+when it is complete, so neither a second process nor a kill leaves half an entry. It holds the digests of its files: a
+damaged entry is created again. Images are decoded a shard at a time with a record of the finished shards, so that a
+killed process continues there.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ _DIGESTS = "digests.json"
 CHUNK = 256  # images between two progress reports
 UNFINISHED = ".unfinished"
 SHARD = 1 << 28  # bytes decoded between two checkpoints
-_RESERVE = 1 << 28  # bytes of a disk that are left free
+_RESERVE = 1 << 28  # bytes of the disk that stay free
 
 
 def entry(cache_dir: Path, key: str, fill: Callable[[Path], None], *, goes_on: bool = False) -> Path:
@@ -56,7 +56,7 @@ def entry(cache_dir: Path, key: str, fill: Callable[[Path], None], *, goes_on: b
     cache_dir.mkdir(parents=True, exist_ok=True)
     with FileLock(cache_dir / f"{key}.lock"):
         if not is_whole(done):
-            for stale in cache_dir.glob(f"{key}.*.part"):  # of a killed process, since its lock is free
+            for stale in cache_dir.glob(f"{key}.*.part"):  # left by a killed process, since its lock is free
                 shutil.rmtree(stale, ignore_errors=True)
             part = cache_dir / (f"{key}{UNFINISHED}" if goes_on else f"{key}.{os.getpid()}.part")
             try:
@@ -75,7 +75,7 @@ def entry(cache_dir: Path, key: str, fill: Callable[[Path], None], *, goes_on: b
                 if not goes_on:
                     shutil.rmtree(part, ignore_errors=True)
                 with suppress(OSError):
-                    part.rmdir()  # where nothing was written
+                    part.rmdir()  # nothing was written
     return done
 
 

@@ -19,23 +19,23 @@ def number_of(cell: object) -> float:
     """Return the number in a cell of a table.
 
     Args:
-        cell: a number, or text as it stands in a csv: ASCII digits, perhaps with sign, point, exponent, and blanks
-            around; also nan and inf.
+        cell: A number, or text as in a csv: ASCII digits, perhaps with sign, point, exponent and blanks around; also
+            nan and inf.
 
     Raises:
-        ValueError: it is text that is no number, or a number too large for a float.
-        TypeError: it is neither text nor a number.
+        ValueError: If it is text that is no number, or a number too large for a float.
+        TypeError: If it is neither text nor a number.
     """
     if isinstance(cell, str) and ("_" in cell or not cell.isascii()):
         raise ValueError(f"{cell!r} is not a number")
     try:
         return float(cell)  # type: ignore[arg-type]  # whatever json holds
-    except OverflowError:  # of an int of hundreds of digits, which json may hold
+    except OverflowError:  # an int of hundreds of digits, which json may hold
         raise ValueError("the number is too large") from None
 
 
 def is_number(cell: object) -> bool:
-    """Return whether `number_of` reads a cell."""
+    """Return whether `number_of` accepts a cell."""
     try:
         number_of(cell)
     except (TypeError, ValueError):
@@ -51,7 +51,7 @@ def truth_of(cell: object) -> float:
 
 
 def is_class_index(text: str) -> bool:
-    """Return whether a label is an integer in the digits 0 to 9, perhaps with a minus."""
+    """Return whether a label is an integer in the digits 0 to 9, perhaps with a minus sign."""
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdecimal()
 
@@ -60,7 +60,7 @@ def text_of(cell: object) -> str:
     """Return a cell as a stripped string: 2 and 2.0 are "2", bytes are UTF-8; "" for None and nan.
 
     Raises:
-        ValueError: it holds several things.
+        ValueError: If it holds several values.
     """
     if isinstance(cell, str):
         return cell.strip()
@@ -81,7 +81,7 @@ def class_of(cell: object) -> str:
     """Return a label as the name of a class, for all types of files: 2, 2.0, "2" and "2.0" are one class.
 
     Raises:
-        ValueError: it holds several things.
+        ValueError: If it holds several values.
     """
     text = text_of(cell)
     whole = _WHOLE.fullmatch(text)
@@ -89,10 +89,10 @@ def class_of(cell: object) -> str:
 
 
 def classes_of(cells: NDArray[Any] | Sequence[Any]) -> NDArray[Any]:
-    """Return (N,) `class_of` of cells, "" for empty ones.
+    """Return (N,) `class_of` of each cell, "" for empty ones.
 
     Raises:
-        CellError: one of them holds several things.
+        CellError: If a cell holds several values.
     """
     if isinstance(cells, np.ndarray) and cells.dtype != object:
         values, where = np.unique(cells, return_inverse=True)

@@ -64,7 +64,7 @@ def _memo(paths: Sequence[str], cache_dir: Path) -> Path:
 
 
 def _read(path: str) -> tuple[int, int, bytes]:
-    """Return (size, modification time before it was read, SHA-256)"""
+    """Return (size, modification time before reading, SHA-256) of a file."""
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - ten thousand of them: Path is slow
         stat = os.fstat(file.fileno())
         small = stat.st_size <= _BLOCK  # `file_digest` makes a buffer of its own for each

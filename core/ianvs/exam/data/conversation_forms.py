@@ -23,12 +23,17 @@ _TEXT_PART = "text"
 
 @dataclass(frozen=True)
 class Conversation:
-    """user[t] and assistant[t] are turn t + 1; a text to go on training with has no turn of a user, and one reply.
+    """A conversation: user[t] and assistant[t] are turn t + 1. A text to continue training on has no user turn and one
+    reply.
 
-    pictures: one for each mark <image> in what the user says, in order; left_out: how many belong to it and are not
-    taken. references: further right replies to the last turn. unlearnt: turns, from 0 on, whose replies are not to be
-    learnt. form: the name of its form. fact: what it asks for, the same in all wordings. feedback: what is said of
-    answers to it, where an exam tells that in words.
+    Attributes:
+        pictures: An image for each mark <image> in the user's turns, in order.
+        left_out: Number of its images that are not used.
+        references: Further correct replies to the last turn.
+        unlearnt: Turns, from 0, whose replies are not trained on.
+        form: Name of its form.
+        fact: The fact that it asks for, equal for all wordings.
+        feedback: Feedback to answers as text, for exams with `feedback: text`.
     """
 
     system: str | None
@@ -46,14 +51,16 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Form:
-    """A form by the fields that tell it from the others; one with more of them goes before one with less.
+    """A form of conversations, recognised by its fields; one with more of them takes precedence.
 
-    turns: what a record holds, (system prompt, what the user says, what the assistant replies), and perhaps the names
-    of images in the order of their marks <image>; without these they are those of `image`, `images`, and the parts
-    of messages. topic: the field that names a conversation's topic. replies: the field that may list several right ones
-    (or hold {"text": such a list}), of which the first is learnt. unlearnt: turns, from 0 on, that are not learnt.
-    when: of fields that other data have, too, what a record has to hold for its file to be one of conversations. Such a
-    form gives way to others.
+    Attributes:
+        turns: record -> (system prompt, user turns, assistant replies), perhaps with the names of the images in the
+            order of their marks <image>; otherwise these are those of `image`, `images` and the parts of messages.
+        topic: The field with a conversation's topic.
+        replies: The field that may list several correct replies (or hold {"text": such a list}); the first is trained
+            on.
+        unlearnt: record -> turns, from 0, that are not trained on.
+        when: Values that a record must have, for fields that other data have, too. Such a form has lower precedence.
     """
 
     name: str
@@ -65,7 +72,7 @@ class Form:
     unlearnt: Callable[[Mapping[str, Any]], list[int]] = lambda record: []
 
     def read(self, record: Mapping[str, Any], files: PictureFiles | None = None) -> Conversation:
-        """files: where its images are; None leaves them out. Raises RecordError."""
+        """Read a record. `files` has its images; None leaves them out. Raises RecordError."""
         system, user, assistant, *pictures = self.turns(record)
         unlearnt = self.unlearnt(record)
         if assistant and len(unlearnt) == len(assistant):
@@ -105,7 +112,9 @@ def _further(right: Any, field: str) -> tuple[str, ...]:
 class Forms:
     """All forms that are installed at its creation.
 
-    installed: ianvs's own first. asking: fields that say what is asked, and are no name of anything else.
+    Attributes:
+        installed: The forms, those of ianvs first.
+        asking: Fields that hold a question and have no other meaning.
     """
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ _DATA_URL = re.compile(r"data:[\w/+.-]*(;[^,]*)?;base64,")
 def names_in(record: Mapping[str, Any]) -> list[tuple[str, Steps]]:
     """Return (image as written, path in the record): those of fields, then those of message parts.
 
-    Parts that say no name stand for those of the fields. Raises RecordError.
+    Parts without a name take the names of the fields. Raises RecordError.
     """
     field = next((name for name in _FIELDS if record.get(name)), "")
     given = record.get(field) or []
@@ -45,7 +45,7 @@ def has_parts(record: Mapping[str, Any]) -> bool:
 
 
 def _parts(record: Mapping[str, Any]) -> Iterator[tuple[object, Steps]]:
-    """Yield (image of a part, None for none; path in the record) of all messages in order."""
+    """Yield (image of a part, or None; path in the record) of all messages in order."""
     for field_name, value in record.items():
         for number, message in enumerate(value if isinstance(value, list) else ()):
             key = "value" if isinstance(message, dict) and "value" in message else "content"

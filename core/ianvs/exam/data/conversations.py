@@ -24,9 +24,9 @@ from ianvs.exam.data.records import RecordError, Records
 
 
 def holds_conversations(records: Records, spec: DatasetSpec) -> bool:
-    """Return whether any record has the form of a conversation, or is likely meant as one: objects in a list are turns.
+    """Return whether any record has the form of a conversation, or probably should: objects in a list are turns.
 
-    Where `spec` names columns of a table, only if no table could have them.
+    If `spec` names columns of a table, only if no table could have them.
     """
     if spec.columns:
         return True
@@ -42,18 +42,18 @@ def holds_conversations(records: Records, spec: DatasetSpec) -> bool:
 
 
 def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
-    """x: (N,) Conversation, see `user_turns`; y: (N,) lists of replies.
+    """Return a listing of x: (N,) Conversation, see `user_turns`, and y: (N,) lists of replies.
 
-    A domain is what the field holds that `spec.domain` names; without that key the field `domain`, if there is one.
-    Images are in the folder that `spec.pictures` names, else beside the file. Records with a slip are left out where
-    `spec.skip_bad` says so; a warning counts them. Raises SourceError with the line of each problem.
+    A domain is the value of the field `spec.domain`, or of `domain` if that key is not set. Images are in the folder
+    `spec.pictures`, else beside the file. With `spec.skip_bad` faulty records are left out, and a warning counts them.
+    Raises SourceError with the line of each problem.
     """
     if spec.domain is not None and not any(
         isinstance(record, dict) and spec.domain in record for record in records.values
     ):
         fields = list(records.values[0]) if isinstance(records.values[0], dict) else []
         has_none = f"{records.path.name} has no field '{spec.domain}'.{closest(spec.domain, fields)}"
-        place = spec.places.get("domain", Location(records.path))  # a slip in the testenv, not in the data
+        place = spec.places.get("domain", Location(records.path))  # the mistake is in the testenv, not in the data
         raise SourceError.single(f"{has_none} It has: {one_line(fields)}.", place, "missing-column")
 
     lines, columns, domain = records.lines, spec.columns, spec.domain
@@ -76,8 +76,8 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
                     "id",
                     code="duplicate-entry",
                 )
-        except RecordError as slip:
-            problems.append(records.problem(index, slip))
+        except RecordError as error:
+            problems.append(records.problem(index, error))
         else:
             conversations.append(conversation)
             domains.append(domain_name)
@@ -183,11 +183,10 @@ def samples_of(
 def user_turns(conversations: Iterable[Conversation]) -> NDArray[Any]:
     """Return (N,) dicts {"id": str, "system": str | None, "user": [str, ...]}, the samples of a learner.
 
-    Where any of them has images, also "pictures": those of its marks <image>, in order, (H, W, 3) uint8 each.
-    With "unlearnt", the turns from 0 on whose replies are not to be learnt, where there are some.
-    An id is a digest of what stands beside it, so that it tells nothing else: numbers would betray, of a question that
-    is asked in every round, which round it is from. Equal conversations have equal ids. Where no user says anything it
-    is one of the text.
+    If any conversation has images, also "pictures": one for each mark <image>, in order, (H, W, 3) uint8 each. If any
+    has replies that are not trained on, also "unlearnt": their turns, from 0. An id is a digest of the conversation's
+    content, so that it reveals nothing else: a number would reveal the round of a question that every round asks. Equal
+    conversations have equal ids. Without user turns it is a digest of the text.
     """
     samples, conversations = list[dict[str, Any]](), list(conversations)
     pictured = any(conversation.pictures for conversation in conversations)
@@ -206,7 +205,7 @@ def user_turns(conversations: Iterable[Conversation]) -> NDArray[Any]:
 def extra_columns(conversations: Sequence[Conversation]) -> dict[str, Any]:
     """Return the further columns of Table that any conversation has, by name.
 
-    Texts are (N,), "" where nothing is written; "references" (N,) lists of further right replies to the last turn.
+    Strings are (N,), "" if missing; "references" is (N,) lists of further correct replies to the last turn.
     """
     columns = {
         to: np.array([getattr(conversation, name) for conversation in conversations], dtype=str)
@@ -260,10 +259,10 @@ def _record_name(record: Mapping[str, object]) -> str:
 
 
 def _is_meant_as_conversation(record: Mapping[str, object], forms: Forms) -> bool:
-    """Return whether a record of no form has turns, or one of the fields that say what is asked, and no sample of a
-    table.
+    """Return whether a record of no known form is probably a conversation.
 
-    Or nothing but texts, under names none of which is one of a table's.
+    It has turns, or a field that only holds questions, and no sample of a table; or it has nothing but strings, under
+    names that no table uses.
     """
     if _has_turns(record):
         return True

@@ -1,7 +1,7 @@
-"""csv and tsv files with a header: their cells, as texts with their lines.
+"""csv and tsv files with a header: their cells as strings, with their lines.
 
-A large file of plain numbers is read by pyarrow, a block at a time; anything unusual in one is left to the careful
-reader, which says what is wrong and where.
+pyarrow reads a large file of plain numbers a block at a time. If a file has anything unusual, the slower reader takes
+it, which reports errors with their place.
 """
 
 import csv
@@ -34,17 +34,17 @@ from ianvs.exam.data.records import Records
 from ianvs.exam.data.row_numbers import feature_names
 from ianvs.exam.data.tables import table_listing
 
-_LOOKED_AT = 100  # cells of a column from which decimal commas are told
+_LOOKED_AT = 100  # cells of a column that decide whether it has decimal commas
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 WORTH_ARROW = 2**20  # bytes; loading pyarrow for less would cost more than it saves
 _BLOCK = 1 << 22  # bytes that are parsed at a time; some blocks are read ahead
 
 
 def read_csv(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
-    """What the table, or the conversations, in a csv or tsv list. Raises SourceError."""
+    """Read a table or conversations from a csv or tsv file. Raises SourceError."""
     if not Forms().matching(dict.fromkeys(csv_header(path))):
         if (quick := _read_with_arrow(path, spec)) is not None:
-            with suppress(ImportError, ValueError, OSError):  # pyarrow's are among them
+            with suppress(ImportError, ValueError, OSError):  # includes pyarrow's errors
                 return table_listing(quick, spec, part)
         return table_listing(_read_all_cells(path, spec), spec, part)
     grid = _read_all_cells(path, spec)
@@ -55,7 +55,7 @@ def read_csv(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) ->
 
 
 def _read_all_cells(path: Path, spec: DatasetSpec) -> Grid:
-    """Return all cells, as texts."""
+    """Return all cells as strings."""
     text = read_text(path)
     delimiter = delimiter_of(path, header_of(path))
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
@@ -109,10 +109,9 @@ def _decimal_comma(cell: Any) -> bool:
 
 
 def _have_quoted_decimals(columns: Sequence[Cells]) -> bool:
-    """Return whether quoted numbers of a csv with commas between its cells have decimal commas: "0,126", but not
-    "1,234".
+    """Return whether quoted numbers of a comma-separated csv have decimal commas: "0,126", but not "1,234".
 
-    One of them has to be no number with commas between thousands, and none may have a decimal point.
+    At least one must be impossible as a number with thousands separators, and none may have a decimal point.
     """
     cells = [column[:_LOOKED_AT] for column in columns]
     numeric = [
@@ -127,10 +126,10 @@ def _have_quoted_decimals(columns: Sequence[Cells]) -> bool:
 
 
 def _read_with_arrow(path: Path, spec: DatasetSpec) -> Grid | None:
-    """Return the numbers of a large csv, read by pyarrow; None for a small file, and one of other things than numbers.
+    """Return the numbers of a large csv, read by pyarrow; None for a small file or one with anything but numbers.
 
-    Its blocks raise ValueError where the file holds quotes, blank or uneven lines, empty cells, or a cell that is no
-    number: the careful reader says what is wrong with it, and where.
+    Its blocks raise ValueError if the file has quotes, blank or uneven lines, empty cells, or a cell that is no number:
+    the slower reader then reports what is wrong, and where.
     """
     if path.suffix.lower() != ".csv" or isinstance(spec.label, tuple) or isinstance(spec.input, str):
         return None
@@ -153,7 +152,9 @@ def _read_with_arrow(path: Path, spec: DatasetSpec) -> Grid | None:
 def _blocks(
     path: Path, columns: Sequence[str], features: Sequence[str], names: Sequence[str]
 ) -> Iterator[Mapping[str, Cells]]:
-    """Blocks of rows: float64 of `features`, stripped texts of others. Raises ValueError for anything unusual."""
+    """Yield blocks of rows: float64 of `features`, stripped strings of others. Raises ValueError for anything
+    unusual.
+    """
     from pyarrow import csv as arrow_csv
     from pyarrow import float64, string
 

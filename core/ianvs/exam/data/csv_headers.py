@@ -1,4 +1,4 @@
-"""The header of a csv or tsv file: what parts its cells, its columns' names, and where they are."""
+"""The header of a csv or tsv file: its delimiter, the names of its columns, and where they are."""
 
 import csv
 import json
@@ -24,9 +24,7 @@ def header_of(path: Path) -> str:
 
 
 def _header(path: Path) -> tuple[int, str, str | None]:
-    """Return (line, text, separator that the line `sep=;` before it tells) of a header; (0, "", None) of an
-    empty file.
-    """
+    """Return (line, text, separator in the preceding line `sep=;`) of the header; (0, "", None) for an empty file."""
     separator = None
     for number, text in enumerate(text_lines(path), start=1):
         if separator is None and (separator := separator_line(text)) is not None:
@@ -37,8 +35,8 @@ def _header(path: Path) -> tuple[int, str, str | None]:
 
 
 def separator_line(text: str) -> str | None:
-    """Return the separator in a line `sep=;`, which Excel writes and reads before the header; None of any
-    other line.
+    """Return the separator in a line `sep=;`, which Excel writes and reads before the header; None for any other
+    line.
     """
     match = _SEPARATOR.fullmatch(text.rstrip("\r\n"))
     return match[1] if match else None
@@ -51,7 +49,7 @@ def csv_header(path: Path) -> tuple[str, ...]:
 
 
 def delimiter_of(path: Path, header: str) -> str:
-    """What parts the cells: the mark of a line `sep=;`, else a comma unless another mark alone parts the header."""
+    """Return the delimiter: that of a line `sep=;`, else a comma, unless only another delimiter splits the header."""
     if (separator := _header(path)[2]) is not None:
         return separator
     if suffix_of(path) == ".tsv":
@@ -61,7 +59,7 @@ def delimiter_of(path: Path, header: str) -> str:
 
 
 def delimiter_note(path: Path, delimiter: str, decimal_commas: bool) -> ValidationError | None:
-    """What a user should know of a csv that is parted by something else than commas, or has commas in numbers."""
+    """Return a warning if the delimiter is no comma or numbers have decimal commas."""
     usual = delimiter == "," or suffix_of(path) == ".tsv"
     if usual and not (delimiter == "," and decimal_commas):
         return None
@@ -73,21 +71,19 @@ def delimiter_note(path: Path, delimiter: str, decimal_commas: bool) -> Validati
 
 
 def column_names(header: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns by the cells of a header; those without a name get pandas's, `Unnamed: 0` for the first
-    column.
-    """
+    """Return the names of columns; a cell without a name gets pandas's, `Unnamed: 0` for the first column."""
     names = [name.strip() for name in header]
     for position, name in enumerate(names):
         if not name:
             made = f"Unnamed: {position}"
-            while made in names:  # a data frame that was written, read and written again
+            while made in names:  # a data frame that was written, read and written once more
                 made += ".1"
             names[position] = made
     return tuple(names)
 
 
 def column_place(path: Path, name: str, line: int) -> Location:
-    """Where a table names a column: in the header of a csv; else the line of its first record, 0 without lines."""
+    """Return where a table names a column: the header of a csv, else the line of its first record, 0 without lines."""
     if suffix_of(path) not in (".csv", ".tsv"):
         return Location.of_line(path, line)
     number, header, _ = _header(path)
@@ -103,10 +99,10 @@ def column_place(path: Path, name: str, line: int) -> Location:
 
 
 def yaml_text(name: str) -> str:
-    """Return a name as a yaml file has it: quoted where yaml would read something else."""
+    """Return a name in YAML syntax: quoted if YAML would read something else."""
     return name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
 def yaml_list(names: Sequence[str], limit: int = 12) -> str:
-    """Return a list of columns as a testenv has it, quoted where yaml would read something else; cut after `limit`."""
+    """Return a YAML list of column names, cut after `limit`."""
     return f"[{one_line([yaml_text(name) for name in names], limit)}]"

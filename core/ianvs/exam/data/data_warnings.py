@@ -1,7 +1,7 @@
-"""What looks wrong in samples that can be read: a run goes on, and its author hears of it before.
+"""Warnings about samples that can be read but look wrong; a run continues.
 
-Every sample is read once for each dataset, a block at a time; of each a digest of 8 bytes is kept meanwhile. What was
-found is kept in the cache under the dataset's fingerprint.
+Every sample is read once per dataset, a block at a time, keeping a digest of 8 bytes of each. The warnings are cached
+under the dataset's fingerprint.
 """
 
 import hashlib
@@ -18,22 +18,22 @@ from ianvs.exam.data.fingerprint import digest_of, read_memo, write_memo
 from ianvs.exam.data.mask_warnings import mask_doubts
 
 FOLDER = "doubts"  # of the cache
-SHARED = "shared samples"  # the name of the doubt that a scenario may mean to have
+SHARED = "shared samples"  # name of the warning about something that a scenario may intend
 
-_VERSION = 2  # raise it when other things are looked for
+_VERSION = 2  # raise it when the checks change
 _BLOCK_BYTES = 1 << 26
 _BLOCK = 1 << 16  # samples, at most
 _DRAWN = 64
 
 
 def data_warnings_of(fingerprint: str, cache_dir: Path) -> dict[str, str] | None:
-    """Return sentences by the name of what they doubt; None where the dataset has not been looked at."""
+    """Return warnings by name; None if the dataset has not been checked."""
     doubts: dict[str, str] | None = read_memo(_memo(fingerprint, cache_dir))
     return doubts
 
 
 def find_data_warnings(dataset: Dataset, cache_dir: Path) -> None:
-    """Look at every sample, unless that was done before."""
+    """Check every sample, unless that was done before."""
     if data_warnings_of(dataset.fingerprint, cache_dir) is None:
         write_memo(_memo(dataset.fingerprint, cache_dir), _warnings_by_code(dataset))
 
@@ -75,10 +75,10 @@ def _warnings_by_code(dataset: Dataset) -> dict[str, str]:
 
 
 def _counts(samples: Table) -> NDArray[np.int64]:
-    """Return (256,) or more: how many samples, or pixels of masks, are of each class; at 255 the pixels of none."""
+    """Return (256,) or more numbers of samples, or of pixels of masks, by class; at 255 the pixels without a class."""
     if samples.y.ndim == 1:
         return np.bincount(samples.y, minlength=256)
-    drawn = np.unique(np.linspace(0, len(samples) - 1, _DRAWN).astype(np.int64))  # of those that stay encoded
+    drawn = np.unique(np.linspace(0, len(samples) - 1, _DRAWN).astype(np.int64))  # of images that stay encoded
     pictures = samples.y[drawn] if encoded_in(samples.y) is not None else samples.y
     total = np.zeros(256, np.int64)
     for picture in pictures:
@@ -88,7 +88,7 @@ def _counts(samples: Table) -> NDArray[np.int64]:
 
 def _sampled_rows(samples: Table) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """Return (positions of samples with numbers that are not finite, (N,) digests of all samples)."""
-    if (encoded := encoded_in(samples.x)) is not None:  # equal files are equal images, and whole numbers are finite
+    if (encoded := encoded_in(samples.x)) is not None:  # equal files are equal images, and integers are finite
         prefixes = encoded.digests[:, :8].copy()
         return np.empty(0, np.int64), prefixes.view(np.uint64)[:, 0]
     x, size = samples.x, samples.x.dtype.itemsize * math.prod(samples.x.shape[1:])
@@ -101,7 +101,7 @@ def _sampled_rows(samples: Table) -> tuple[NDArray[np.int64], NDArray[np.uint64]
         if values.dtype.kind == "f":
             broken += (start + np.flatnonzero(~np.isfinite(flat).all(axis=1))).tolist()
         for index, row in enumerate(flat, start):
-            # Of an array; or of what is asked and answered, where a question alone may well come in both parts.
+            # The digest is that of an array, or of question and answer, since a question alone may occur in both parts.
             content = row.data.cast("B") if row.dtype != object else repr((row[0], samples.y[index])).encode()
             digests[index] = int.from_bytes(hashlib.blake2b(content, digest_size=8).digest())
     return np.array(broken, dtype=np.int64), digests

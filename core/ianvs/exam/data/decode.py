@@ -1,4 +1,4 @@
-"""One image file -> one array."""
+"""Decodes an image file to an array."""
 
 from collections.abc import Sequence
 from io import BytesIO
@@ -16,17 +16,23 @@ from ianvs.exam.data.listing import Listing, SourceError
 from ianvs.exam.data.masks import renumbered
 
 _DEPTH, _COLOUR_TYPE = 24, 25  # bytes of a PNG file (RFC 2083, section 4.1.1)
-_DRAWN = 64  # images of each part that are looked at for their range
-_NUMPY = b"\x93NUMPY"  # what a .npy file begins with
+_DRAWN = 64  # images of each part that are read to find their value range
+_NUMPY = b"\x93NUMPY"  # the first bytes of a .npy file
 
 
 def decode_picture(
     path: str, size: tuple[int, int] | None, held: bytes | None = None, value_range: ValueRange | None = None
 ) -> NDArray[np.uint8]:
-    """Return (height, width, 3) RGB, grey and transparent ones converted; resized bilinearly with antialiasing.
+    """Return (height, width, 3) RGB; grey and transparent images are converted; resized bilinearly with antialiasing.
 
-    held: what is in the file, where it is at hand; `path` is then what errors call it. value_range: which values of an
-    image of more than 8 bits become black and white. Raises SourceError where such an image comes without it.
+    Args:
+        path: The file.
+        size: (height, width), or None to keep the size.
+        held: The content of the file, if it is already in memory; `path` is then its name in errors.
+        value_range: The values of an image of more than 8 bits that become black and white.
+
+    Raises:
+        SourceError: If an image of more than 8 bits comes without `value_range`.
     """
     from PIL import Image
 
@@ -44,9 +50,7 @@ class NoValueRangeError(DataError):
 
 
 def rgb_of(image: Any, size: tuple[int, int] | None, value_range: ValueRange | None) -> NDArray[np.uint8]:
-    """Return (height, width, 3) of a PIL image, as `decode_picture`. Raises NoValueRangeError, or what Pillow
-    raises.
-    """
+    """Return (height, width, 3) of a PIL image, as `decode_picture`. Raises NoValueRangeError, or Pillow's errors."""
     from PIL import Image
 
     if is_deep(image):
@@ -62,10 +66,10 @@ def rgb_of(image: Any, size: tuple[int, int] | None, value_range: ValueRange | N
 
 
 def require_value_range(listings: Sequence[Listing], spec: DatasetSpec) -> None:
-    """Raise SourceError where image files have more than 8 bits a channel and the dataset has no `value_range`.
+    """Raise SourceError if image files have more than 8 bits a channel and the dataset has no `value_range`.
 
-    Some files of each part are looked at, the first among them: they say what the range may be. Another file is refused
-    when it is decoded.
+    Some files of each part are read, including the first; the error proposes a range. Other files are checked when they
+    are decoded.
     """
     if spec.value_range is not None or listings[0].form != "files":
         return
@@ -82,27 +86,25 @@ def require_value_range(listings: Sequence[Listing], spec: DatasetSpec) -> None:
 
 
 def _deep_range(path: str) -> ValueRange | None:
-    """Return the lowest and the highest value of an image of more than 8 bits; None of others, and where it can't be
-    read.
-    """
+    """Return the lowest and highest value of an image of more than 8 bits; None for others and for unreadable files."""
     from PIL import Image
 
     try:
         with Image.open(path) as image:
             return finite_range(deep_values(image)) if is_deep(image) else None
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
-        return None  # decoding it will say why
+        return None  # decoding it will report why
 
 
 def decode_labels(
     path: str, size: tuple[int, int] | None, numbering: Numbering = AS_WRITTEN, held: bytes | None = None
 ) -> NDArray[np.uint8]:
-    """Return (height, width) class indices of a segmentation mask; resized to the nearest pixel, so no new index
+    """Return (height, width) class indices of a segmentation mask, resized to the nearest pixel, so no new index
     appears.
 
-    Of an image with 16 bits and several channels the first is read (SYNTHIA writes the class there, the instance into
-    the second). One with 8 bits and three channels has to be grey or red only, unless `mask_values` names its colours.
-    A .npy file holds the numbers themselves. numbering: how the file numbers classes. held: as in `decode_picture`.
+    Of an image with 16 bits and several channels the first is read (SYNTHIA has the class there, the instance in the
+    second). An image with 8 bits and three channels must be grey or red only, unless `mask_values` names its colours. A
+    .npy file holds the numbers themselves. numbering: how the file numbers classes. held: as in `decode_picture`.
     """
     from PIL import Image
 
@@ -131,8 +133,9 @@ def _require_mask(values: NDArray[Any], place: Location) -> None:
 
 
 def _mask_of(held: bytes, path: str, numbering: Numbering) -> NDArray[Any]:
-    """Return (height, width) numbers, or (height, width, 3) colours, of an image file; of a palette image its indices,
-    unless colours stand for classes.
+    """Return (height, width) numbers or (height, width, 3) colours of an image file.
+
+    Of a palette image these are its indices, unless colours stand for classes.
     """
     from PIL import Image
 
@@ -146,9 +149,7 @@ def _mask_of(held: bytes, path: str, numbering: Numbering) -> NDArray[Any]:
 
 
 def mask_array(image: Any) -> NDArray[Any]:
-    """Return (height, width) numbers, or (height, width, 3) colours, of a mask as a PIL image; of a palette its
-    indices.
-    """
+    """Return (height, width) numbers or (height, width, 3) colours of a PIL image; of a palette image its indices."""
     _require_lossless(image, b"", None)
     return _channels(image)
 
@@ -161,7 +162,7 @@ def _channels(image: Any) -> NDArray[Any]:
 
 
 def _require_lossless(image: Any, held: bytes, place: Location | None) -> None:
-    """Raise SourceError for a mask that was compressed so that values change: JPEG, also within TIFF, and WebP."""
+    """Raise SourceError for a mask with lossy compression: JPEG, also within TIFF, and WebP."""
     webp = image.format == "WEBP" and b"VP8L" not in held[:64] and b"VP8 " in held
     if image.format in ("JPEG", "MPO") or image.info.get("compression") == "jpeg" or webp:
         message = (
@@ -172,8 +173,8 @@ def _require_lossless(image: Any, held: bytes, place: Location | None) -> None:
 
 
 def _array_of(held: bytes) -> NDArray[Any]:
-    """What a .npy file holds, without axes of length 1 before or behind height and width."""
-    if not held.startswith(_NUMPY):  # numpy would propose to unpickle it
+    """Return the array in a .npy file, without axes of length 1 before or after height and width."""
+    if not held.startswith(_NUMPY):  # numpy's message would suggest unpickling
         raise ValueError("it does not begin as a .npy file does")
     values: NDArray[Any] = np.load(BytesIO(held), allow_pickle=False)
     if values.ndim == 3 and 1 in (values.shape[0], values.shape[2]):
@@ -182,7 +183,7 @@ def _array_of(held: bytes) -> NDArray[Any]:
 
 
 def require_one_shape(label: str, picture: str, size: tuple[int, int] | None) -> None:
-    """Raise SourceError unless a mask fits its picture: equal in size, or in shape where both are resized."""
+    """Raise SourceError unless a mask fits its image: equal in size, or in aspect ratio if both are resized."""
     (height, width), (h, w) = picture_size(picture), picture_size(label)
     if (height, width) == (h, w):
         return
@@ -190,7 +191,7 @@ def require_one_shape(label: str, picture: str, size: tuple[int, int] | None) ->
     if size is None:
         remedy = " Set `image_size: [height, width]` in the dataset to bring both to one size."
         raise SourceError.single(sizes + remedy, Location(Path(label)), "mismatched-data")
-    # One of the sides may have been rounded when one of the two was made from the other.
+    # A side may have been rounded when one of the two was resized.
     off = min(abs(w * height / h - width), abs(h * width / w - height))
     if off > 1 and min(abs(width * h / height - w), abs(height * w / width - h)) > 1:
         remedy = " They show different parts of a scene, so resizing can't make them fit. Check that they are a pair."
@@ -198,16 +199,16 @@ def require_one_shape(label: str, picture: str, size: tuple[int, int] | None) ->
 
 
 def deep_colour(held: bytes) -> bool:
-    """Return whether it is a PNG of 16 bits and several channels, which Pillow would cut down to the upper 8 bits."""
+    """Return whether it is a PNG of 16 bits and several channels, which Pillow would reduce to the upper 8 bits."""
     head = held[: _COLOUR_TYPE + 1]
     return head[1:4] == b"PNG" and head[_DEPTH] == 16 and head[_COLOUR_TYPE] != 0
 
 
 def deep_first_channel(held: bytes, path: str) -> NDArray[Any]:
-    """Return (height, width) ids of 16 bits, of what is in the file `path`.
+    """Return (height, width) ids of 16 bits from the content of the file `path`.
 
-    Pillow makes 8-bit images of 16-bit colour by taking the upper byte of each value. Where a value's bytes are
-    said to come in the other order, it takes the lower one.
+    Pillow reduces 16-bit colour to 8 bits by taking the upper byte of each value. If the byte order is declared as
+    swapped, it takes the lower byte.
     """
     from PIL import Image
 
@@ -228,7 +229,7 @@ def deep_first_channel(held: bytes, path: str) -> NDArray[Any]:
 
 
 def picture_size(path: str) -> tuple[int, int]:
-    """Return (height, width) of an image file or a mask in a .npy file, read from its head."""
+    """Return (height, width) of an image file or of a mask in a .npy file, read from its header."""
     from PIL import Image
 
     try:

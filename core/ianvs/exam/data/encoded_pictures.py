@@ -1,7 +1,7 @@
-"""Picture files that stay encoded: an array whose rows are decoded where they are read, from then on nobody's to keep.
+"""Image files that stay encoded: an array whose rows are decoded when they are read and are then owned by the reader.
 
-It is kept in the cache as a folder of a few bytes a file: where each lies, and what it was when the samples were
-fingerprinted. One that has changed since is not read.
+Its cache entry is a folder with a few bytes per file: the path, and the state of the file when the samples were
+fingerprinted. A file that has changed since is refused.
 """
 
 from __future__ import annotations
@@ -31,16 +31,20 @@ from ianvs.exam.data.listing import SourceError
 from ianvs.processes.engines.engine import usable_cores
 
 _BLOCK = 1 << 22  # bytes that one thread decodes at a time
-_DIGEST = 16  # bytes of each file's SHA-256 that are kept
+_DIGEST = 16  # stored bytes of each file's SHA-256
 _DRAWN = 64  # images of each part that are decoded before a run
 
 
 @dataclass(frozen=True)
 class Coding:
-    """How the files of a column become arrays of one shape, all that has to be known to decode them elsewhere.
+    """How the files of a column become arrays of one shape; enough to decode them in another process.
 
-    kind: "rgb" or "labels". size: (height, width) to which they are brought, or None. shape: of each array.
-    numberings: of segmentation masks. value_range: of images of more than 8 bits, or None.
+    Attributes:
+        kind: "rgb" or "labels".
+        size: (height, width) to which they are resized, or None.
+        shape: Of each array.
+        numberings: Numberings of segmentation masks.
+        value_range: Of images of more than 8 bits, or None.
     """
 
     kind: str
@@ -62,7 +66,7 @@ class Coding:
         return math.prod(self.shape)
 
     def decode(self, held: bytes, numbering: int, called: str) -> NDArray[np.uint8]:
-        """Return the array of a file that holds `held`. Raises SourceError, which names it as `called`."""
+        """Return the array of a file with the content `held`. Raises SourceError, which names the file as `called`."""
         if self.kind == "rgb":
             picture = decode_picture(called, self.size, held, self.value_range)
         else:
@@ -74,7 +78,7 @@ class Coding:
 
 
 def unlike(path: str, actual: tuple[int, int], other: str, expected: tuple[int, int]) -> SourceError:
-    """A image has another size than others, in (height, width)."""
+    """Return the error that an image has another size than others, in (height, width)."""
     (h, w), (height, width) = actual, expected
     message = (
         f"is {h}x{w} pixels (height x width), {other} {height}x{width}. "
@@ -84,16 +88,16 @@ def unlike(path: str, actual: tuple[int, int], other: str, expected: tuple[int, 
 
 
 class EncodedPictures:
-    """(N, height, width, 3) uint8 images, or (N, height, width) segmentation masks; each read decodes anew.
+    """(N, height, width, 3) uint8 images or (N, height, width) segmentation masks; each read decodes them again.
 
-    It answers to what a memory map of the same images does. Raises SourceError where a file can't be decoded, has
-    another size than the others, or was changed after it was listed.
+    It has the interface of a memory map of the same images. Raises SourceError if a file can't be decoded, has another
+    size than the others, or was changed after it was listed.
     """
 
     dtype = np.dtype(np.uint8)
 
     def __init__(self, folder: Path) -> None:
-        """folder: as `keep` has filled it."""
+        """Open `folder`, which `keep` has filled."""
         self.folder = folder
         self.coding = Coding.from_json(json.loads((folder / "coding.json").read_text()))
         self._ends = np.load(folder / "ends.npy", mmap_mode="r", allow_pickle=False)
@@ -107,7 +111,15 @@ class EncodedPictures:
     def keep(
         folder: Path, coding: Coding, paths: Sequence[str], file_contents: Contents, used: Sequence[int] | None = None
     ) -> None:
-        """Fill `folder`. file_contents: of the files. used: the position in `coding.numberings` of each file."""
+        """Fill `folder`.
+
+        Args:
+            folder: The folder.
+            coding: How files become arrays.
+            paths: The files.
+            file_contents: The sizes, times and digests of the files.
+            used: The position in `coding.numberings` of each file.
+        """
         write_names(folder, paths)
         facts, digests = file_contents
         numbering = np.zeros(len(paths), np.int64) if used is None else np.asarray(used, np.int64)
@@ -133,7 +145,9 @@ class EncodedPictures:
         return int(self._facts[index, 2])
 
     def read(self, index: int) -> bytes:
-        """What is in a file. Raises SourceError unless it is what it was: by its size and time, or its digest."""
+        """Return the content of a file. Raises SourceError if its size, time and digest differ from the recorded
+        ones.
+        """
         path = self.path(index)
         size, modified, _ = self._facts[index].tolist()
         try:
@@ -176,14 +190,14 @@ class EncodedPictures:
 
 
 def _tuples(held: Any) -> Any:
-    """What json has, with tuples for its lists."""
+    """Return a value read from JSON with tuples in place of lists."""
     if isinstance(held, dict):
         return {name: _tuples(value) for name, value in held.items()}
     return tuple(map(_tuples, held)) if isinstance(held, list) else held
 
 
 def write_names(folder: Path, paths: Iterable[str]) -> None:
-    """The names of files, each with a zero byte behind it, and where each ends."""
+    """Write the names of files, each followed by a zero byte, and the position where each ends."""
     ends, end = array("q"), 0
     with (folder / "names").open("wb") as names:
         for path in paths:
@@ -193,14 +207,14 @@ def write_names(folder: Path, paths: Iterable[str]) -> None:
 
 
 def encoded_in(values: object) -> EncodedPictures | None:
-    """`values`, if they are images that stay encoded."""
+    """Return `values` if they are images that stay encoded, else None."""
     return values if isinstance(values, EncodedPictures) else None
 
 
 def in_threads(do: Callable[[range], object], count: int, row_bytes: int, workers: int) -> None:
-    """`do` all of range(count), a block at a time, in threads that have ended when it returns.
+    """Call `do` on all of range(count), a block at a time, in threads that have ended on return.
 
-    Threads, since decoding holds no interpreter lock.
+    Decoding releases the interpreter lock.
     """
     block = max(1, min(256, _BLOCK // max(1, row_bytes)))
     blocks = [range(start, min(start + block, count)) for start in range(0, count, block)]
@@ -216,7 +230,7 @@ def in_threads(do: Callable[[range], object], count: int, row_bytes: int, worker
 def try_pictures(dataset: Dataset, say: Callable[[str], object]) -> None:
     """Decode a few images of each part, drawn at random but always the same, with their segmentation masks.
 
-    say: is told how many. Raises SourceError with all that can't be decoded, or differ in size.
+    `say` receives their number. Raises SourceError with all that can't be decoded or differ in size.
     """
     problems, tried, total = [], 0, 0
     for number, part in enumerate((dataset.train, dataset.test)):
@@ -227,7 +241,7 @@ def try_pictures(dataset: Dataset, say: Callable[[str], object]) -> None:
         drawn = np.sort(np.random.default_rng(number).choice(len(x), count, replace=False)).tolist()
         wrong: dict[int, SourceError] = {}
 
-        def look(places: range) -> None:  # it has ended before the next part comes
+        def look(places: range) -> None:  # it is called before the next part is read
             for place in places:
                 try:
                     x.decoded(drawn[place])  # noqa: B023

@@ -1,4 +1,4 @@
-"""What a dataset is, as a hash of its content, without decoding it."""
+"""Fingerprint of a dataset: a hash of its content, computed without decoding it."""
 
 import hashlib
 import json
@@ -21,12 +21,12 @@ from ianvs.exam.data.sources import PARTS, read_parts, sources_of
 from ianvs.exam.data.typed_labels import type_facts
 from ianvs.store import write_atomic
 
-_BLOCK = 4096  # samples whose names are text at a time
+_BLOCK = 4096  # names of samples that are decoded to strings at a time
 VERSION = 2  # part of every fingerprint: raise it when the same files give other samples
 
 
 def digest_of(value: object) -> str:
-    """Return the SHA-256 of anything json can hold; the order of keys does not count."""
+    """Return the SHA-256 of a JSON value; the order of keys does not count."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -39,17 +39,17 @@ def file_digests(paths: Sequence[str], cache_dir: Path, say: Say = None) -> list
 
 
 def hexadecimal(digests: NDArray[np.uint8]) -> list[str]:
-    """Return (N, n) bytes as N texts."""
+    """Return (N, n) bytes as N hexadecimal strings."""
     return [digest.tobytes().hex() for digest in digests]
 
 
 def files_fingerprint(
     spec: DatasetSpec, cache_dir: Path, listings: tuple[Listing, Listing] | None = None, say: Say = None
 ) -> str:
-    """Return the hash of what the testenv's sources hold: index files, all files they name, and the settings that shape
-    samples.
+    """Return the hash of a testenv's sources: index files, all files they name, and the settings that affect samples.
 
-    Not in it: where the files lie, how the yaml is written. listings: training and test, if they are read already.
+    It does not depend on the location of the files or the formatting of the yaml. listings: training and test, if they
+    are read already.
     """
     by_part = zip(PARTS, listings or read_parts(spec), strict=True)
     digests = {part: _part(spec, part, cache_dir, listing, say) for part, listing in by_part}
@@ -57,7 +57,7 @@ def files_fingerprint(
 
 
 def settings_digest(spec: DatasetSpec, facts: Mapping[str, object]) -> str:
-    """Return the hash of `facts` and of the settings of a dataset that shape samples."""
+    """Return the hash of `facts` and of the settings of a dataset that affect samples."""
     classes: object = spec.classes
     if isinstance(spec.classes, Mapping):
         # Pairs, not a mapping: their order gives the classes their numbers. Lists of unused domains don't count.
@@ -88,14 +88,16 @@ def _part(spec: DatasetSpec, part: str, cache_dir: Path, listing: Listing, say: 
 
 
 def listing_digest(listing: Listing, cache_dir: Path, say: Say = None) -> str:
-    """Return the hash of the samples' names and domains; of files, of their content and labels too."""
+    """Return the hash of the samples' names and domains, and of the content and labels of files."""
     columns = [listing.ids, listing.domains]
     if listing.form == "files":
         columns.append(contents(listing.x.tolist(), cache_dir, say)[1])
         columns.append(contents(listing.y.tolist(), cache_dir, say)[1] if listing.label_form == "files" else listing.y)
     if listing.form == "conversation" and (shown := picture_digests(listing.x.tolist(), cache_dir, say)):
         columns.append(column(shown))
-    hasher = hashlib.sha256(b"[")  # of the same text as `digest_of` takes, which is many times as large as the names
+    hasher = hashlib.sha256(
+        b"["
+    )  # hashes the same text as `digest_of`, without building it: it is many times as large as the names
     for number, values in enumerate(columns):
         hasher.update(b",[" if number else b"[")
         for start in range(0, len(values), _BLOCK):
@@ -109,7 +111,7 @@ def listing_digest(listing: Listing, cache_dir: Path, say: Say = None) -> str:
 
 
 def read_memo(memo: Path) -> Any:
-    """What `write_memo` kept; None where nothing is, or it is damaged: it only saves time."""
+    """Return the value stored by `write_memo`; None if it is missing or damaged, since it only saves time."""
     try:
         record = parse_checksummed(memo.read_bytes(), memo.name)
     except OSError:
@@ -118,5 +120,5 @@ def read_memo(memo: Path) -> Any:
 
 
 def write_memo(memo: Path, value: object) -> None:
-    """Keep something that json can hold; whole or not at all."""
+    """Store a JSON value atomically."""
     write_atomic(memo, checksummed_text({"kept": value}, memo.name).encode())

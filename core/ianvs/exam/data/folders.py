@@ -19,7 +19,7 @@ from ianvs.exam.data.listing import Listing, SourceError, column, doubt
 
 
 def holds_pictures(path: Path) -> tuple[Path, ...]:
-    """Return a folder itself: which of its files are samples is told when it is read."""
+    """Return the folder itself, if the path is one; its samples are found when it is read."""
     return (path,) if path.is_dir() else ()
 
 
@@ -28,10 +28,10 @@ class ClassFolders:
     """The images of one part.
 
     Attributes:
-        names: Their paths, as they are.
+        names: Their paths.
         classes: Their classes.
-        domains: Their outer folders where `using` names one of these, else "".
-        warnings: What is read otherwise than its author may think.
+        domains: Their outer folders if `using` names one of these, else "".
+        warnings: Data that are read in an unexpected way.
         marks: As of a `Listing`.
     """
 
@@ -43,10 +43,10 @@ class ClassFolders:
 
 
 def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
-    """`<class>/.../<image>`, or `<domain>/<class>/.../<image>` for the domains that `using` names.
+    """Read `<class>/.../<image>`, or `<domain>/<class>/.../<image>` for the domains in `using`.
 
-    Folders train and test above or below the outermost ones tell the parts. In the order of the sorted paths, which is
-    the same on every machine.
+    Folders train and test above or below the outermost ones determine the parts. Samples are in the order of the sorted
+    paths, which is the same on every machine.
     """
     names, left_out = _pictures(path)
     if not names:
@@ -73,11 +73,11 @@ def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str)
 
 
 def class_folders(names: Sequence[PurePath], path: Path, spec: DatasetSpec, part: str) -> ClassFolders:
-    """Return the images of a part with their classes, told by their folders.
+    """Return the images of a part with their classes, determined by their folders.
 
     Args:
         names: The paths of the images below `path`, sorted.
-        path: A folder, or an archive.
+        path: A folder or an archive.
         spec: The dataset.
         part: "train" or "test".
 
@@ -107,15 +107,13 @@ def class_folders(names: Sequence[PurePath], path: Path, spec: DatasetSpec, part
             f"`using: {yaml_list(outer)}`."
         )
         warnings.append(doubt(message, Location(path)))
-    outermost = outer if outer and spec.using else spec.using  # names that are misspelt in `using` have near ones
+    outermost = outer if outer and spec.using else spec.using  # a misspelt name in `using` has a similar folder
     domains = [name.parts[0] if name.parts[0] in outermost else "" for name in inside]
     return ClassFolders(names, [str(label) for label in labels], domains, tuple(warnings), marks)
 
 
 def _split_level(names: Sequence[PurePath], path: Path, spec: DatasetSpec) -> int | None:
-    """Return the position in the paths of the folders that are called as parts of a dataset; None without
-    such folders.
-    """
+    """Return the level of the folders named like parts of a dataset; None without such folders."""
     outer = {name.parts[0] for name in names if len(name.parts) > 1}
     roles = {role_of(folder) for folder in outer}
     if not outer & {*spec.using} and roles - {None}:
@@ -166,7 +164,7 @@ def _require_no_share(parts: Mapping[str, str], path: Path, spec: DatasetSpec) -
 def _part_warnings(
     folders: Sequence[str], parts: Mapping[str, str], path: Path, part: str
 ) -> Iterator[ValidationError]:
-    """What is read of the folders of the parts. Raises SourceError where there are none of this part."""
+    """Yield warnings about the folders of the parts. Raises SourceError if there are none for this part."""
     counts = Counter(parts[folder] for folder in folders)
     if not counts[part]:
         message = (
@@ -191,7 +189,7 @@ def _part_warnings(
 
 
 def domain_folders(path: Path) -> list[str]:
-    """Return the folders of domains, where all folders in `path` hold the same class folders; [] where they don't.
+    """Return the folders of domains if all folders in `path` hold the same class folders; else [].
 
     Folders of parts do not count: in `train/real/cat` and `real/train/cat` the domain is `real`.
     """
@@ -199,20 +197,18 @@ def domain_folders(path: Path) -> list[str]:
 
 
 def packed_domains(path: Path) -> list[str]:
-    """Return the same of the images in a zip file; [] of other files."""
+    """Return `domain_folders` for the images in a zip file; [] for other files."""
     if path.suffix.lower() != ".zip":
         return []
     try:
         with zipfile.ZipFile(path) as file:
             return _outer_folders(packed_images(file)[1])
-    except (OSError, zipfile.BadZipFile):  # its reader says what is wrong with it
+    except (OSError, zipfile.BadZipFile):  # its reader reports what is wrong with it
         return []
 
 
 def packed_images(file: zipfile.ZipFile) -> tuple[PurePosixPath, list[PurePosixPath]]:
-    """Return (the folder that all images of an archive are in, as of the folder that was packed; their paths
-    below it)
-    """
+    """Return (the folder that contains all images of an archive, their paths below it)."""
     names = [PurePosixPath(name) for name in file.namelist() if name.lower().endswith(PICTURE_SUFFIXES)]
     names = sorted((name for name in names if tool_part(Path(name)) is None), key=lambda name: name.parts)
     around = 0
@@ -230,8 +226,8 @@ def _outer_folders(names: Sequence[PurePath]) -> list[str]:
 
 
 def _parallel_folders(names: Sequence[PurePath]) -> tuple[list[str], list[str]]:
-    """Return (outer folders, inner folders) of images, if each of the outer ones holds all inner ones; else
-    ([], []).
+    """Return (outer folders, inner folders) of images, if each of the outer ones holds all inner ones; else ([],
+    []).
     """
     inner = {name.parts[:2] for name in names if len(name.parts) > 2}
     classes = Counter(second for _, second in inner)
@@ -242,9 +238,7 @@ def _parallel_folders(names: Sequence[PurePath]) -> tuple[list[str], list[str]]:
 
 
 def _pictures(folder: Path) -> tuple[list[PurePath], tuple[str, ...]]:
-    """Return (images below a folder, sorted; folders and images that tools left there, which are none of the
-    samples).
-    """
+    """Return (images below a folder, sorted; folders and images that tools left there, which are no samples)."""
     pictures, left_out = [], set()
     for parent, _, files in os.walk(folder, followlinks=True):
         below = PurePath(parent).relative_to(folder)

@@ -1,4 +1,4 @@
-"""The cells of a table, as whatever reads it has them, and which of its columns are samples, labels and domains."""
+"""The cells of a table in the form that its reader gives, and which of its columns are samples, labels and domains."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,12 +24,12 @@ SPLIT_COLUMNS = ("split", "subset", "partition")
 TEXT_COLUMN = "question"
 DOMAIN_COLUMN = "domain"
 ABOUT = {"topic": "topics", "fact": "facts", "feedback": "feedback"}
-"""Columns that tell what a text is about, and what is said of its answers: those of a Table by what files call them."""
+"""Columns on the subject of a text and feedback to its answers: names in a Table by names in files."""
 
 Cells = NDArray[Any] | list[Any]
 """Some cells of a column: numbers as an array (n, ...), anything else as a list."""
 _MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil", "missing", "unknown", "?", "-", "--", "."}
-_LOOKED_AT = 100  # cells of a column from which it is told whether it holds numbers
+_LOOKED_AT = 100  # cells of a column that decide whether it holds numbers
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class Grid:
     """The cells of a table as a file or an object has them.
 
     Attributes:
-        path: Of the file; what messages call an object.
+        path: Of the file; the name of an object in messages.
         columns: Their names.
-        blocks: The cells of some columns, a block of rows at a time; again at each call.
-        lines: (N,) lines on which the rows stand; None where a format has none.
-        classes: Names that whole numbers stand for, by column.
+        blocks: The cells of some columns, a block of rows at a time; each call starts from the beginning.
+        lines: (N,) lines of the rows; None if a format has none.
+        classes: Names that integers stand for, by column.
         comma: Whether decimals may be written with a comma.
-        warnings: Of who reads the file.
+        warnings: Of the reader of the file.
     """
 
     path: Path
@@ -58,13 +58,13 @@ class Grid:
         return Location.of_line(self.path, 0 if self.lines is None else self.lines[row])
 
     def row_error(self, row: int, message: str) -> ValidationError:
-        """What is wrong in a row, with its line, or its number."""
+        """Return an error of a row, with its line or its number."""
         return ValidationError(
             message if self.lines is not None else f"row {row + 1}: {message}", self.place(row), code="invalid-record"
         )
 
     def named(self, candidates: Sequence[str]) -> str | None:
-        """Return the first of `candidates` that is a column, whatever its case."""
+        """Return the first of `candidates` that is a column, ignoring case."""
         folded = {name.casefold(): name for name in reversed(self.columns)}
         return next((folded[name] for name in candidates if name in folded), None)
 
@@ -86,7 +86,7 @@ class Grid:
 
 
 def records_grid(records: Records) -> Grid:
-    """Return the fields of json's records; one that a record lacks is an empty cell. Raises SourceError."""
+    """Return the fields of JSON records; a missing field is an empty cell. Raises SourceError."""
     message = 'record {}: expected an object with names, such as {{"image": "a.png", "label": "cat"}}, found {}.'
     problems = [
         ValidationError(message.format(i + 1, json_kind(value)), records.place(i), code="invalid-record")
@@ -131,7 +131,7 @@ def sample_columns(
 
 
 def chosen_columns(table: Grid, spec: DatasetSpec, key: str) -> tuple[str, ...]:
-    """Return the columns that the dataset names by its `key`, () where it names none. Raises SourceError."""
+    """Return the columns that the dataset names by its `key`, () if the key is not set. Raises SourceError."""
     given: str | tuple[str, ...] | None = getattr(spec, key)
     names = (given,) if isinstance(given, str) else tuple(given or ())
     problems = []
@@ -147,7 +147,7 @@ def chosen_columns(table: Grid, spec: DatasetSpec, key: str) -> tuple[str, ...]:
 
 
 def chosen_column(table: Grid, spec: DatasetSpec, key: str) -> str | None:
-    """Return the one column that the dataset names by its `key`, None where it has none. Raises SourceError for
+    """Return the column that the dataset names by its `key`; None if the key is not set. Raises SourceError for
     several.
     """
     names = chosen_columns(table, spec, key)
@@ -185,7 +185,7 @@ def label_column(table: Grid, spec: DatasetSpec) -> str:
 
 
 def _of_bits(table: Grid, spec: DatasetSpec) -> str:
-    """Return how to say that columns of 0 and 1 are the classes, "" where there are none."""
+    """Return a hint that columns of 0 and 1 may be the classes; "" without such columns."""
     first: Mapping[str, Cells] = next(table.blocks(table.columns), {})
     bits = [name for name, cells in first.items() if len(cells) and all(map(_is_bit, listed(cells)))]
     if len(bits) < 2:
@@ -206,7 +206,7 @@ def domain_column(table: Grid, spec: DatasetSpec) -> str | None:
 
 
 def _no_samples(grid: Grid, features: Sequence[str], odd: str | None) -> ValidationError:
-    """That a table has no samples. odd: a column that keeps `features` from being all numbers."""
+    """Return the error that a table has no samples. odd: a column that keeps `features` from being all numbers."""
     cells = [] if odd is None else listed(grid.cells(odd))
     for row, cell in enumerate(cells):
         if not grid.is_number(cell):
@@ -235,7 +235,7 @@ def no_number(grid: Grid, row: int, name: str, cell: object, features: Sequence[
 
 
 def _is_missing(cell: object) -> bool:
-    """Return whether a cell is empty, or holds what people and programs write for a missing number."""
+    """Return whether a cell is empty or holds a usual marker of a missing number."""
     return cell is None or (isinstance(cell, str) and cell.strip().casefold() in _MISSING)
 
 
@@ -252,11 +252,11 @@ def _no_sample_column(grid: Grid, features: Sequence[str], odd: tuple[int, str, 
 
 @dataclass(frozen=True)
 class Split:
-    """A column that says of each row of which part it is.
+    """A column that assigns each row to a part.
 
     Attributes:
         column: Its name.
-        parts: The part of each cell, "train", "test" or `LEFT_OUT`, by its text.
+        parts: The part of each cell, "train", "test" or `LEFT_OUT`, by the cell's text.
     """
 
     column: str
@@ -264,7 +264,7 @@ class Split:
 
 
 def split_column(grid: Grid, spec: DatasetSpec) -> Split | None:
-    """Return the column that says of each row whether it is learnt or tested; None where there is none."""
+    """Return the column that assigns each row to training or testing; None without one."""
     name = grid.named(SPLIT_COLUMNS)
     used = (spec.input, spec.label, spec.domain, *(spec.input or ()), *(spec.label or ()))
     if name is None or name in used:
@@ -293,7 +293,7 @@ def rows_of(block: Mapping[str, Cells]) -> Iterator[dict[str, Any]]:
 
 
 def _are_numbers(cells: Cells, grid: Grid) -> bool:
-    """Return whether the cells of a column seem to be a number each; a single one that is none is told as such."""
+    """Return whether the cells of a column seem to be numbers; a single one that is none is reported later."""
     if isinstance(cells, np.ndarray):
         return cells.ndim == 1
     return any(grid.is_number(cell) for cell in cells[:_LOOKED_AT])

@@ -1,4 +1,4 @@
-"""Index files: one sample a line, its path first and its label last."""
+"""Index files: one sample per line, its path first and its label last."""
 
 import gzip
 import os
@@ -20,18 +20,18 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names, summary
 
 _READ_WHOLE = 1 << 22  # bytes
-_SHORT = 32  # characters of a label up to which it is likely to come again
-Lines = Sequence[int] | NDArray[np.int64]  # of a file, on which its samples stand; 0 where it has none
+_SHORT = 32  # labels up to this length are likely to repeat
+Lines = Sequence[int] | NDArray[np.int64]  # lines of samples in a file; 0 without lines
 
 COMPRESSED = (".gz", ".zst")
-"""Ends of text files that are read without unpacking them first: a.jsonl.gz is a .jsonl."""
+"""Suffixes of compressed text files, which are read directly: a.jsonl.gz is a .jsonl."""
 WITH_FIELDS = (".csv", ".tsv", ".json", ".jsonl")
-LISTS = (".txt", ".lst", "")  # ends of text indices
+LISTS = (".txt", ".lst", "")  # suffixes of text indices
 
 PICTURE_SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".jpg", ".jpeg", ".gif", ".webp", ".ppm", ".pgm")
 
 LABEL_SUFFIXES = (*PICTURE_SUFFIXES, ".npy")
-"""Ends of files that hold a segmentation mask."""
+"""Suffixes of files of segmentation masks."""
 
 _OTHER_SUFFIXES = (
     *(".mat", ".npz", ".pt", ".pth", ".pkl", ".pickle", ".h5", ".hdf5", ".nc", ".zarr", ".tfrecord", ".parquet"),
@@ -39,12 +39,12 @@ _OTHER_SUFFIXES = (
     *(".txt", ".json", ".jsonl", ".xml", ".csv", ".tsv", ".yaml", ".yml", ".svg", ".psd", ".xcf", ".jp2", ".exr"),
     *(".hdr", ".heic", ".avif", ".tga", ".dds", ".gz", ".zip", ".tar"),
 )
-"""Ends of files that no label is read from: a label that ends so is a path, and no name of a class."""
+"""Suffixes of files that are no labels: a label with such a suffix is a path, not the name of a class."""
 
 _WITH_COMMA = re.compile(
     rf"""\s*("?[^"]+({"|".join(map(re.escape, PICTURE_SUFFIXES))})"?)\s*[,;]\s*([^,;\t]+?)\s*""", re.IGNORECASE
 )
-"""A image and its label as a csv has them, in a list."""
+"""An image and its label in a list, separated as in a csv."""
 
 _OF_INDEX = (
     "Paths are relative to `root` or to the index file; a path with blanks needs double quotes, or tabs between the "
@@ -53,17 +53,17 @@ _OF_INDEX = (
 
 
 def read_lines(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
-    """Return a text index: `path [more inputs ...] label` on each line, parted by tabs, or by blanks outside double
+    """Read a text index: `path [more inputs ...] label` on each line, separated by tabs, or by blanks outside double
     quotes.
 
-    A line `picture.png,label` is parted by its comma.
+    A line `picture.png,label` is split at its comma.
     """
     samples: list[str] = []
     labels: list[str] = []
     lines = array("q")
     problems: list[ValidationError] = []
     for number, text in enumerate(text_lines(path), start=1):
-        if not text or text.isspace():  # `strip` would copy a corpus
+        if not text or text.isspace():  # `strip` would copy a large file
             continue
         try:
             tokens = _tokens(text)
@@ -91,28 +91,28 @@ def read_lines(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) 
 
 
 def suffix_of(path: Path) -> str:
-    """What a file's name says of its form, in small letters: ".jsonl" of a.jsonl and of a.JSONL.gz."""
+    """Return the suffix that determines a file's format, in lower case: ".jsonl" of a.jsonl and of a.JSONL.gz."""
     inner = Path(path.stem).suffix.lower()
     return inner if path.suffix.lower() in COMPRESSED and inner in (*WITH_FIELDS, *LISTS[:2]) else path.suffix.lower()
 
 
 def stem_of(path: Path) -> str:
-    """Return a file's name without `suffix_of` and what it is compressed by."""
+    """Return a file's name without `suffix_of` and the suffix of its compression."""
     return Path(path.stem).stem if path.suffix.lower() in COMPRESSED else path.stem
 
 
 def read_text(path: Path) -> str:
-    """Return the content of a text file. Raises SourceError when it is empty, unreadable or not UTF-8."""
+    """Return the content of a text file. Raises SourceError if it is empty, unreadable or not UTF-8."""
     with _reading(path):
         packed = path.suffix.lower() in COMPRESSED
         text = _unpacked(path).decode("utf-8-sig") if packed else path.read_text(encoding="utf-8-sig")
-    if not text or text.isspace():  # `strip` would copy a corpus
+    if not text or text.isspace():  # `strip` would copy a large file
         raise SourceError.single("is empty; expected at least one sample.", Location(path), "empty-dataset")
     return text
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a text file, one by one, as those of `read_text`. Raises SourceError as that does."""
+    """Yield the lines of a text file. Raises SourceError as `read_text`."""
     if path.suffix.lower() in COMPRESSED or (path.is_file() and path.stat().st_size < _READ_WHOLE):
         yield from read_text(path).splitlines()
         return
@@ -141,7 +141,11 @@ def _reading(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:
         message = f"is not a text file in UTF-8 (byte {error.start} is not). Save it as UTF-8."
         raise SourceError.single(message, Location(path), "invalid-encoding") from None
-    except (OSError, EOFError, zlib.error) as error:  # the latter, and errors without a number, of what is compressed
+    except (
+        OSError,
+        EOFError,
+        zlib.error,
+    ) as error:  # the latter, and errors without a number, come from compressed files
         why = getattr(error, "strerror", None) or f"it is not whole, or not compressed as '{path.suffix}' says"
         raise SourceError.single(f"can't be read: {why}.", Location(path), "unreadable-data") from None
 
@@ -155,10 +159,10 @@ def files_listing(
     domains: Sequence[str],
     remedy: str = _OF_INDEX,
 ) -> Listing:
-    """Picture files. A label is the path of a mask only if it ends like one. remedy: for a missing file.
+    """List image files. A label is the path of a mask only if it has such a suffix. remedy: for a missing file.
 
-    Raises SourceError, with lines, for files that are not there, and for labels that are paths of other files, unless
-    the dataset has a data type, which reads its labels itself.
+    Raises SourceError, with lines, for missing files, and for labels that are paths of other files, unless the dataset
+    has a data type, which reads its labels itself.
     """
     pictures = [label.lower().endswith(LABEL_SUFFIXES) for label in labels]
     if any(pictures) and not all(pictures):
@@ -201,7 +205,7 @@ def files_listing(
 def rows_listing(
     path: Path, lines: Lines, form: str, x: NDArray[Any], label_form: str, labels: NDArray[Any], domains: Sequence[str]
 ) -> Listing:
-    """Return samples that stand in a table or the like themselves; they go by their numbers."""
+    """List samples that are in the table itself; their names are their row numbers."""
     return Listing(
         form=form,
         x=x,
@@ -215,7 +219,7 @@ def rows_listing(
 
 
 def _refuse_files(labels: Sequence[str], bases: Sequence[str], path: Path, lines: Lines) -> None:
-    """Raise SourceError where labels are paths of files that no label is read from."""
+    """Raise SourceError if labels are paths of files that can't be labels."""
     distinct = set(labels)
     wrong = {label for label in distinct if label.lower().endswith(_OTHER_SUFFIXES)}
     # Others are paths only if there is such a file: a class may be called "v1.0" or "cat/tabby".
@@ -252,7 +256,7 @@ def _tokens(text: str) -> list[str]:
 
 def _existing_file(written: str, bases: Sequence[str]) -> str | None:
     plain = _is_plain(written)
-    for base in bases:  # ten thousand of them: Path is slow
+    for base in bases:  # there may be many, and Path is slow
         candidate = f"{base}/{written}" if plain else os.path.normpath(os.path.join(base, written))  # noqa: PTH118
         if os.path.isfile(candidate):  # noqa: PTH113
             return candidate
@@ -262,13 +266,13 @@ def _existing_file(written: str, bases: Sequence[str]) -> str | None:
 
 
 def _is_plain(written: str) -> bool:
-    """Return whether a path is one below a folder, in its shortest form."""
+    """Return whether a path is a normalized path below a folder."""
     odd = "\\" in written or "//" in written or "/." in f"/{written}" or "/" in (written[0], written[-1])
     return os.sep == "/" and not odd
 
 
 def _name(written: str, bases: Sequence[str]) -> str:
-    """Return a name that stays when the data move to another folder, where the index allows it."""
+    """Return a name that stays the same if the data move to another folder, as far as the index allows."""
     if _is_plain(written):
         return written
     pure = PurePath(written.replace("\\", "/"))

@@ -1,7 +1,7 @@
-"""Several labels in one cell of a table: which separator parts them, and where that can't be told.
+"""Several labels in one cell of a table: which separator splits them, and when that is ambiguous.
 
-The separator is decided once for all cells of a dataset: cells in brackets are lists; `;` and `|` always part labels;
-others do where the parts are seen elsewhere, too. "traffic light" stays whole beside `;`.
+The separator is decided once for all cells of a dataset: cells in brackets are lists; `;` and `|` always separate
+labels; others do if the parts also occur elsewhere. "traffic light" stays whole beside `;`.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 
 from ianvs.exam.data.cells import is_class_index
 
-NO_SEPARATOR = "none"  # what `label_separator` says where every cell is one label
+NO_SEPARATOR = "none"  # the value of `label_separator` if every cell is one label
 DOCUMENTED = ";"
 _LIST = "list"
 _CERTAIN = (DOCUMENTED, "|")
@@ -31,7 +31,7 @@ class UnclearLabelsError(ValueError):
     """Cells that can be read in more than one way.
 
     Attributes:
-        index: the position of the first such cell.
+        index: Position of the first such cell.
     """
 
     def __init__(self, message: str, index: int) -> None:
@@ -44,9 +44,9 @@ class SplitLabels:
     """Labels by sample.
 
     Attributes:
-        labels: (N,) a list for each cell that was text or empty, else what was in the cell.
-        separator: by which cells were split; `NO_SEPARATOR` where each is one label.
-        index: the position of the first cell with several labels, else of the first; for messages.
+        labels: (N,) a list for each cell that was text or empty, else the value of the cell.
+        separator: The separator of cells; `NO_SEPARATOR` if each is one label.
+        index: Position of the first cell with several labels, else of the first; for messages.
     """
 
     labels: list[Any]
@@ -55,7 +55,7 @@ class SplitLabels:
 
     @property
     def remark(self) -> str:
-        """What a user should know of the separator that was found, "" for nothing."""
+        """A note on the separator that was found, or ""."""
         if self.separator == DOCUMENTED:
             return ""
         if self.separator == NO_SEPARATOR:
@@ -83,12 +83,12 @@ def split_labels(cells: Sequence[Any], separator: str | None, classes: Iterable[
     """Return the labels in the cells of a dataset.
 
     Args:
-        cells: (N,) texts; what is no text stays as it is. None, nan and blank text are no label.
-        separator: what parts labels; `NO_SEPARATOR`: nothing does; None: what the cells tell.
-        classes: their names, where they are known.
+        cells: (N,) strings; other values stay as they are. None, nan and blank strings are no label.
+        separator: Separator of labels; `NO_SEPARATOR`: each cell is one label; None: it is detected.
+        classes: The class names, if they are known.
 
     Raises:
-        UnclearLabelsError: the cells can be read in more than one way.
+        UnclearLabelsError: If the cells can be read in more than one way.
     """
     texts = {cell: cell.strip() for cell in dict.fromkeys(c for c in cells if isinstance(c, str)) if cell.strip()}
     distinct = list(dict.fromkeys(map(str, texts.values())))
@@ -125,7 +125,9 @@ def _parts(text: str, separator: str) -> list[str]:
 
 
 def _listed(text: str) -> list[str] | None:
-    """Return the entries of a list, set, tuple or array as Python, numpy or JSON writes it; None for other text."""
+    """Return the entries of a list, set, tuple or array in the notation of Python, numpy or JSON; None for other
+    text.
+    """
     match = _BRACKETS.fullmatch(text)
     if match is None:
         return None
@@ -165,8 +167,8 @@ def _separator(texts: Sequence[str], classes: Iterable[str] | None) -> str:
 
 
 def _parts_labels(mark: str, texts: Sequence[str]) -> bool:
-    """Return whether `mark` parts labels, rather than being in their names. Raises _Unclear where that can't
-    be told.
+    """Return whether `mark` separates labels, rather than being part of their names. Raises _Unclear if that is
+    ambiguous.
     """
     parted = {text: _parts(text, mark) for text in texts}
     holding = [text for text in texts if mark in text]

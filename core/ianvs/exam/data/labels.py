@@ -1,7 +1,7 @@
-"""From labels as they were written to class indices.
+"""Converts labels as written to class indices.
 
-All classes of a dataset have one numbering, 0 to C-1. Where every domain has a class list of its own, a label is a
-position in the list of its sample's domain, and the numbering is of the union of the lists, by name.
+All classes of a dataset have one numbering, 0 to C-1. If every domain has its own class list, a label is a position in
+the list of its sample's domain, and the numbering is of the union of the lists, by name.
 """
 
 from __future__ import annotations
@@ -24,16 +24,18 @@ IGNORED = 255  # "no class" in segmentation masks, whatever number their files u
 
 @dataclass(frozen=True)
 class ClassLists:
-    """names: of all classes, in the order of their index.
+    """The classes of a dataset.
 
-    domains: for each domain the class indices of its own list, in that list's order; empty where all share `names`.
+    Attributes:
+        names: Of all classes, in the order of their index.
+        domains: For each domain the class indices of its own list, in that list's order; empty if all share `names`.
     """
 
     names: tuple[str, ...]
     domains: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def numbering(self, domain: str) -> Numbering:
-        """Return the numbering in which labels of `domain` are written."""
+        """Return the numbering of labels in `domain`."""
         if self.domains:
             return Numbering(self.domains[domain], f" of the domain '{domain}'")
         return Numbering(tuple(range(len(self.names))))
@@ -41,10 +43,13 @@ class ClassLists:
 
 @dataclass(frozen=True)
 class Numbering:
-    """classes[i]: index of the class that is written as i. owner: whose numbering it is, for messages.
+    """How a file numbers classes.
 
-    values: what is written for classes[i] instead of i, where `mask_values` gives it: numbers, or colours (red, green,
-    blue); one of the classes may then be IGNORED.
+    Attributes:
+        classes: The class index of each number.
+        owner: Whose numbering it is, for messages.
+        values: With `mask_values`, the value that stands for each of `classes` in place of its position: numbers, or
+            colours (red, green, blue); one of the classes may then be IGNORED.
     """
 
     classes: tuple[int, ...]
@@ -57,11 +62,11 @@ class Numbering:
         return bool(self.values) and isinstance(self.values[0], tuple)
 
 
-AS_WRITTEN = Numbering(tuple(range(IGNORED)))  # of segmentation masks whose numbers are the classes
+AS_WRITTEN = Numbering(tuple(range(IGNORED)))  # for segmentation masks whose numbers are class indices
 
 
 def only_numbers(listings: Sequence[Listing], spec: DatasetSpec) -> bool:
-    """Return whether the classes are told by nothing but the numbers in segmentation masks."""
+    """Return whether the classes are known only from the numbers in segmentation masks."""
     named = (
         spec.classes is not None
         or spec.mask_values is not None
@@ -71,12 +76,12 @@ def only_numbers(listings: Sequence[Listing], spec: DatasetSpec) -> bool:
 
 
 def numbered_classes(pictures: Sequence[NDArray[np.uint8]], spec: DatasetSpec) -> ClassLists:
-    """Return classes "0", "1", ... up to the highest number in segmentation masks (N, height, width), 255 left out.
+    """Return classes "0", "1", ... up to the highest number in segmentation masks (N, height, width), except 255.
 
-    Raises SourceError where all pixels are ignored.
+    Raises SourceError if all pixels are ignored.
     """
     highest = -1
-    for picture in chain.from_iterable(pictures):  # one by one: they may be a memory map of many gigabytes
+    for picture in chain.from_iterable(pictures):  # one at a time: they may be a memory map of many gigabytes
         named = picture[picture != IGNORED]
         highest = max(highest, int(named.max()) if named.size else -1)
     if highest < 0:
@@ -86,11 +91,11 @@ def numbered_classes(pictures: Sequence[NDArray[np.uint8]], spec: DatasetSpec) -
 
 
 def class_lists(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
-    """Return the classes: those of `spec.classes`, else the source's own, else found in the labels.
+    """Return the classes: those of `spec.classes`, else the source's own, else those found in the labels.
 
     Lists by domain are merged by name, in the order of `using`, else of the lists. Found names are sorted, integers by
-    their value; of masks none are found here (see `only_numbers`). Raises SourceError where integers and names
-    are mixed, or a domain has no list.
+    value; classes of masks are found elsewhere (see `only_numbers`). Raises SourceError if integers and names are
+    mixed, or a domain has no list.
     """
     lists = _by_domain(listings, spec) if isinstance(spec.classes, Mapping) else ClassLists(_shared(listings, spec))
     if len(lists.names) > IGNORED and any(listing.label_form in ("files", "maps") for listing in listings):
@@ -100,11 +105,9 @@ def class_lists(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
 
 
 def class_indices(listing: Listing, lists: ClassLists) -> NDArray[np.int64]:
-    """Return (N,) class indices. A label is a name of its class list, or a position in it where no name says
-    the same.
-    """
+    """Return (N,) class indices. A label is a name in its class list, or a position in it if no name equals it."""
     written: list[str] = listing.y.tolist()
-    domains: list[str] = listing.domains.tolist() if lists.domains else [""]  # else all of them mean the same
+    domains: list[str] = listing.domains.tolist() if lists.domains else [""]  # else all of them have the same meaning
     tables = {domain: _Table(lists.numbering(domain), lists.names) for domain in dict.fromkeys(domains)}
     numbers: Iterable[int]
     if lists.domains:
@@ -125,7 +128,7 @@ def class_indices(listing: Listing, lists: ClassLists) -> NDArray[np.int64]:
 
 
 class _Table(dict[str, int]):
-    """Class indices by what is written for them; -1 for what names no class. Filled on demand."""
+    """Class indices by label as written; -1 for labels that name no class. Filled on demand."""
 
     def __init__(self, numbering: Numbering, names: Sequence[str]) -> None:
         self.names = [names[i] for i in numbering.classes]

@@ -1,4 +1,4 @@
-"""What sources list, before anything is decoded: aligned columns of samples, and where each one was written."""
+"""Listings of samples before anything is decoded: aligned columns, and where each sample was written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ianvs.base.error_codes import ErrorCode
 from ianvs.base.errors import DataError, Location, ValidationError
 from ianvs.exam.data.dataset import Table, concatenated
 
-TOLD = 5  # of the problems of one file
+TOLD = 5  # reported problems of one file
 A_FUNCTION_READS = (
     "Anything else is read by a function of ten lines that returns the samples: `name: FUNCTION` and `url: ./mine.py` "
     "in the dataset (docs/extending.md#a-dataset)."
@@ -22,7 +22,7 @@ A_FUNCTION_READS = (
 
 
 class SourceError(DataError):
-    """A source that can't be read, with every problem found in it."""
+    """A source that can't be read, with all problems found in it."""
 
     def __init__(self, problems: Iterable[ValidationError]) -> None:
         self.problems: tuple[ValidationError, ...] = tuple(problems)
@@ -32,7 +32,7 @@ class SourceError(DataError):
 
     @classmethod
     def single(cls, message: str, location: Location | None, code: ErrorCode) -> SourceError:
-        """Return a single problem."""
+        """Return an error with a single problem."""
         return cls([ValidationError(message, location, code=code)])
 
     def __reduce__(self) -> tuple[type[SourceError], tuple[tuple[ValidationError, ...]]]:
@@ -40,22 +40,23 @@ class SourceError(DataError):
 
 
 def doubt(message: str, location: Location | None) -> ValidationError:
-    """Return a warning: something is read otherwise than its author may think."""
+    """Return a warning that something is read in an unexpected way."""
     return ValidationError(message, location, warning=True, code="doubtful-data")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listing(Table):
-    """Samples as they were written down: a table that knows where each row of it stands.
+    """Samples as they were written: a table that knows the place of each row.
 
-    form: what `x` is: (N,) absolute file names ("files"), (N, ...) arrays ("arrays"), (N,) texts ("text") or
-    Conversation ("conversation").
-    label_form: what `y` is: (N,) class tokens ("class"), (N,) absolute names of masks ("files"), (N, height,
-    width) uint8 ("maps"), (N,) texts ("text") or lists of them ("replies"); else it is the name of a data type.
-    ids: (N,) the samples' names as written, relative where they could be made so.
-    domains: (N,) names, "" where none is written.
-    origins, lines: (N,) the position in `sources` and the line there where a sample was written; None: in the first
-    source, and no lines.
+    Attributes:
+        form: The type of `x`: (N,) absolute file names ("files"), (N, ...) arrays ("arrays"), (N,) strings ("text") or
+            Conversation ("conversation").
+        label_form: The type of `y`: (N,) class tokens ("class"), (N,) absolute names of masks ("files"), (N, height,
+            width) uint8 ("maps"), (N,) strings ("text") or lists of them ("replies"); else the name of a data type.
+        ids: (N,) the samples' names as written, relative if possible.
+        domains: (N,) names, "" if none is written.
+        origins: (N,) positions in `sources`; None: the first source.
+        lines: (N,) lines in the source; None: no lines.
     """
 
     form: str
@@ -64,51 +65,49 @@ class Listing(Table):
     sources: tuple[Path, ...]
     origins: NDArray[np.int64] | None = None
     lines: NDArray[np.int64] | None = None
-    classes: tuple[str, ...] | None = None  # names that the source itself brings for integer labels
-    given: NDArray[Any] | None = None  # (N,) what each sample goes by where it was written, "" for nothing
-    marks: tuple[str, ...] = ()  # what a later version reads of the same files; part of what they are
+    classes: tuple[str, ...] | None = None  # the source's own names for integer labels
+    given: NDArray[Any] | None = None  # (N,) name of each sample in its source, "" without one
+    marks: tuple[str, ...] = ()  # marks of data that an earlier version read differently; part of the fingerprint
     features: tuple[str, ...] = ()  # names of the columns of `x`, of a table of numbers
-    row_ids: tuple[str, ...] = ()  # those of `features` whose name and values are those of a row number
-    label_columns: tuple[str, ...] = ()  # names of the columns of `y` (N, C), of a table that has several
-    warnings: tuple[ValidationError, ...] = ()  # of the reader of the files, each with its place
-    layout: str = ""  # of arrays with four axes, as they came: NHWC or NCHW; in `x` the channels are last
+    row_ids: tuple[str, ...] = ()  # columns of `features` with the name and values of a row number
+    label_columns: tuple[str, ...] = ()  # names of the columns of `y` (N, C), for a table with several
+    warnings: tuple[ValidationError, ...] = ()  # warnings of the reader of the files, each with its place
+    layout: str = ""  # original layout of arrays with four axes, NHWC or NCHW; in `x` the channels are last
 
     aligned: ClassVar[tuple[str, ...]] = (*Table.aligned, "given", "origins", "lines")
 
     def noted(self, warnings: Iterable[ValidationError] = (), marks: Iterable[str] = ()) -> Listing:
-        """Return the same with further warnings and marks."""
+        """Return the listing with further warnings and marks."""
         return replace(self, warnings=(*self.warnings, *warnings), marks=(*self.marks, *marks))
 
     def place(self, index: int) -> Location:
-        """Where sample `index` was written."""
+        """Return where sample `index` was written."""
         source = self.sources[0 if self.origins is None else self.origins[index]]
         return Location.of_line(source, 0 if self.lines is None else self.lines[index])
 
 
 def column(values: Sequence[Any]) -> NDArray[Any]:
-    """Return (N,) object array. numpy alone would make a matrix of equally long lists."""
+    """Return an (N,) object array; numpy alone would make a matrix of equally long lists."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
 
 
 def all_different(names: Sequence[str] | NDArray[np.str_]) -> bool:
-    """Return whether it is certain that no two of the names are equal; a set of them takes many times as much
-    memory.
-    """
+    """Return whether it is certain that no two names are equal; a set of them would need many times the memory."""
     hashes = np.fromiter(map(hash, names), np.int64, len(names))
     hashes.sort()
     return bool((hashes[1:] != hashes[:-1]).all())
 
 
 def numbered_names(stem: str, count: int) -> NDArray[np.str_]:
-    """Return (count,) names "train/000000", "train/000001" and so on, where `stem` is "train"."""
+    """Return (count,) names "train/000000", "train/000001" and so on, for the `stem` "train"."""
     names = np.char.add(f"{stem}/", np.char.zfill(np.arange(count).astype(str), 6))
     return names.astype(f"U{len(names[-1])}") if count else names
 
 
 def join(listings: Sequence[Listing]) -> Listing:
-    """One listing after the other. Raises SourceError when they list different kinds of things."""
+    """Concatenate listings. Raises SourceError if they list different kinds of samples."""
     first = listings[0]
     if len(listings) == 1:
         return first
@@ -145,7 +144,7 @@ def _described(form: str, values: NDArray[Any]) -> str:
 
 
 def summary(problems: Sequence[ValidationError]) -> list[ValidationError]:
-    """Return the first of many problems of one file; the last of them says how many more there are."""
+    """Return the first of many problems of one file, and the number of the others."""
     if len(problems) <= TOLD:
         return list(problems)
     *first, last = problems[:TOLD]

@@ -1,4 +1,4 @@
-"""Listings of a training and a test part -> a Dataset: classes agreed on, images decoded once."""
+"""Converts listings of a training and a test part to a Dataset: agrees on classes, decodes images once."""
 
 import os
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ from ianvs.exam.data.sources import PARTS
 from ianvs.exam.data.typed_labels import DATA_TYPES, Parts, type_url
 from ianvs.plugins.loader import load
 
-DECODED_BYTES = 2 << 30  # of the decoded images of both parts, above which they stay encoded
+DECODED_BYTES = 2 << 30  # size of the decoded images of both parts, above which they stay encoded
 
 _KINDS = {
     "class": "classification",
@@ -46,11 +46,11 @@ _KINDS = {
     "files": "segmentation",
     "maps": "segmentation",
 }
-"""The data type by the form of the labels; any other form is the name of a data type, which has read them."""
+"""The data type by the form of the labels; any other form is the name of the data type that has read them."""
 
 
 def check_listed(parts: Parts, spec: DatasetSpec) -> None:
-    """Whether the parts go together, and every label is one of the classes. Raises SourceError."""
+    """Raise SourceError unless the parts fit each other and every label is one of the classes."""
     lists = _agreed_classes(parts, spec)
     for listing in parts:
         if listing.label_form == "class":
@@ -58,7 +58,7 @@ def check_listed(parts: Parts, spec: DatasetSpec) -> None:
 
 
 def warnings_of(parts: Parts, spec: DatasetSpec) -> list[ValidationError]:
-    """What is read otherwise than its author may think."""
+    """Return warnings about data that are read in an unexpected way."""
     messages = []
     if using_is_only_a_label(*parts, spec):
         messages.append((_using_is_a_label(spec), spec.places.get("using", spec.place)))
@@ -84,21 +84,23 @@ def warnings_of(parts: Parts, spec: DatasetSpec) -> list[ValidationError]:
 
 
 def reader_warnings(parts: Parts) -> list[ValidationError]:
-    """What was read otherwise than the author may think, each once although both parts say it."""
+    """Return the warnings of the readers of the files, each once even if both parts have it."""
     by_message = {warning.message: warning for listing in reversed(parts) for warning in reversed(listing.warnings)}
     return list(reversed(by_message.values()))
 
 
 def _note(warning: ValidationError) -> str:
-    """Return a warning as a note of the dataset, which names a file by its name alone: reports are read elsewhere."""
+    """Return a warning as a note of the dataset; it names a file without its folder, since reports are read
+    elsewhere.
+    """
     place = warning.place
     return f"{place.file.name}{f':{place.line}' if place.line else ''}: {warning.message}" if place else warning.message
 
 
 def _warnings_of_type(listing: Listing, spec: DatasetSpec) -> list[ValidationError]:
-    """What the data type that the testenv names finds odd in labels beside their images; of others [].
+    """Return warnings of the testenv's data type on labels beside their images; [] without a data type.
 
-    Sources that read labels of a type themselves hold them against the files, where they know the places.
+    Sources that read labels of a type themselves compare them with the files, since they know the places.
     """
     if spec.data_type is None or listing.label_form in _KINDS:
         return []
@@ -113,7 +115,7 @@ def _warnings_of_type(listing: Listing, spec: DatasetSpec) -> list[ValidationErr
 
 
 def _duplicate_warning(listing: Listing, part: str) -> tuple[str, Location] | None:
-    """What is said of samples that are written twice, and where the first of them is for the second time."""
+    """Return a warning on samples that are listed twice, and the place of the first repetition."""
     given = listing.given
     if given is None or all_different(given):
         return None
@@ -228,7 +230,9 @@ def _samples(
     listing: Listing, spec: DatasetSpec, cache_dir: Path, progress: Progress | None, content: str
 ) -> NDArray[Any]:
     if listing.form != "files":
-        if "NCHW" in listing.layout:  # in memory as those that came with channels last: else the last bits are others
+        if (
+            "NCHW" in listing.layout
+        ):  # the same memory layout as for channels-last input: otherwise the last bits of results differ
             key = f"pictures-{digest_of(content)[:32]}"
             return cached_arrays(cache_dir, key, lambda: {"x": listing.x})["x"]
         if listing.form != "conversation":
@@ -241,7 +245,9 @@ def _samples(
 
 
 def stays_encoded(parts: Parts, spec: DatasetSpec) -> bool:
-    """Return whether images are decoded when they are read. Raises SourceError where it hangs on one that can't be."""
+    """Return whether images are decoded when they are read. Raises SourceError if that depends on an unreadable
+    image.
+    """
     if spec.storage is not None or parts[0].form != "files":
         return spec.storage == "encoded"
     height, width = spec.image_size or picture_size(parts[0].x[0])
@@ -252,7 +258,7 @@ def stays_encoded(parts: Parts, spec: DatasetSpec) -> bool:
 def _encoded(
     listing: Listing, spec: DatasetSpec, cache_dir: Path, content: str, numberings: Sequence[Numbering] = ()
 ) -> NDArray[Any]:
-    """Return the images of a listing, or its masks where `numberings` are given, for each the one that it is in."""
+    """Return the images of a listing that stay encoded, or its masks if `numberings` are given, one for each mask."""
     paths = (listing.y if numberings else listing.x).tolist()
     height, width = spec.image_size or picture_size(listing.x[0])
     distinct = list(dict.fromkeys(numberings))
@@ -265,7 +271,7 @@ def _encoded(
     def fill(folder: Path) -> None:
         EncodedPictures.keep(folder, coding, paths, known_contents(paths, cache_dir), used)
 
-    return cast("NDArray[Any]", EncodedPictures(entry(cache_dir, key, fill)))  # it answers to what arrays do
+    return cast("NDArray[Any]", EncodedPictures(entry(cache_dir, key, fill)))  # it has the interface of an array
 
 
 def _load_labels(
@@ -296,7 +302,7 @@ def _load_labels(
 
 
 def _labels_by_data_type(listing: Listing, spec: DatasetSpec, cache_dir: Path) -> NDArray[Any]:
-    """Return labels that a data type has read, moved along where images are resized."""
+    """Return labels that a data type has read, moved along if images are resized."""
     if listing.form != "files" or spec.image_size is None:
         return listing.y
     paths = listing.x.tolist()
@@ -307,16 +313,14 @@ def _labels_by_data_type(listing: Listing, spec: DatasetSpec, cache_dir: Path) -
 
 
 def _data_type(listing: Listing, spec: DatasetSpec) -> Any:
-    """Return the data type of the labels, which this package can't import."""
+    """Return the data type of the labels; this package can't import its class."""
     return load(type_url(spec.data_type), listing.label_form, DATA_TYPES).target()
 
 
 def _classes_in_masks(
     train: Listing, test: Listing, pictures: list[NDArray[Any]], spec: DatasetSpec, cache_dir: Path
 ) -> ClassLists:
-    """Return the classes that segmentation masks hold; of files, they are looked for once while the files stay the
-    same.
-    """
+    """Return the classes in segmentation masks; those of files are cached while the files stay the same."""
     if train.label_form != "files":
         return numbered_classes(pictures, spec)
     contents = [file_digests(listing.y.tolist(), cache_dir) for listing in (train, test)]
@@ -342,14 +346,14 @@ def _using_is_a_label(spec: DatasetSpec) -> str:
 
 
 def _name(spec: DatasetSpec) -> str:
-    """What a leaderboard calls the data."""
+    """Return the name of the data in a leaderboard."""
     if spec.title is not None:
         return spec.title
     if spec.name is not None:
         return spec.name
     if spec.using:
         return " ".join(spec.using)
-    # Of an index it is the folder, of other files their name, or the folder where that only says which part it is.
+    # The name of an index is its folder; of another file its name, or its folder if the name only states the part.
     first = spec.train[0]
     says_little = first.path.stem.casefold() in ("train", "train_data", "training", "x_train", "data", "x")
     return first.path.parent.name if first.form == "index" or says_little else first.path.stem

@@ -1,4 +1,4 @@
-"""What looks wrong in the numbers that segmentation masks hold."""
+"""Warnings about unusual numbers in segmentation masks."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,15 +8,13 @@ from ianvs.exam.data.csv_headers import yaml_text
 from ianvs.exam.data.dataset import Dataset
 from ianvs.exam.data.labels import IGNORED
 
-_LARGE = 0.2  # share of ignored pixels that is odd where a class occurs nowhere
-_MANY = 100  # classes without names, above which masks were hardly numbered by somebody
-_SHOWN = 20  # classes that a remedy lists
+_LARGE = 0.2  # share of ignored pixels above which a class that occurs nowhere is suspicious
+_MANY = 100  # number of unnamed classes above which masks were probably not numbered on purpose
+_SHOWN = 20  # classes listed in a remedy
 
 
 def mask_doubts(counts: NDArray[np.int64], dataset: Dataset) -> dict[str, str]:
-    """Return sentences by the name of what they doubt. counts: (256,) pixels of each class in both parts, at 255 of
-    none.
-    """
+    """Return warnings by name. counts: (256,) pixels of each class in both parts, at 255 those without a class."""
     names = dataset.classes
     occurring = np.flatnonzero(counts[: min(len(names), IGNORED)])
     absent = [name for index, name in enumerate(names) if index not in occurring]
@@ -29,7 +27,7 @@ def mask_doubts(counts: NDArray[np.int64], dataset: Dataset) -> dict[str, str]:
         )  # fmt: skip
         if _numbered(names):
             pairs = [f"background: {occurring[0]}", f"foreground: {IGNORED}"]
-        else:  # all that occur: with the key, a number that it does not name is refused
+        else:  # all numbers that occur: with the key, other numbers are refused
             pairs = [f"{yaml_text(names[index])}: {index}" for index in occurring.tolist()]
             pairs.append(f"{yaml_text(absent[0] if absent else 'foreground')}: {IGNORED}")
         doubts["ignored classes"] = (
@@ -55,5 +53,5 @@ def mask_doubts(counts: NDArray[np.int64], dataset: Dataset) -> dict[str, str]:
 
 
 def _numbered(names: tuple[str, ...]) -> bool:
-    """Return whether classes have no names but their numbers."""
+    """Return whether the classes are named by their numbers."""
     return names == tuple(map(str, range(len(names))))

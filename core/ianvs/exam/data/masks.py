@@ -1,4 +1,4 @@
-"""What is written in a segmentation mask -> class indices of the dataset."""
+"""Converts the values in segmentation masks to class indices of the dataset."""
 
 from collections.abc import Sequence
 
@@ -11,12 +11,12 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.labels import AS_WRITTEN, IGNORED, Numbering
 from ianvs.exam.data.listing import SourceError
 
-_SHOWN = 6  # colours that a message names
-_MANY = 256  # colours, above which an image is a photograph or was compressed lossily
+_SHOWN = 6  # colours listed in a message
+_MANY = 256  # number of colours above which an image is a photograph or was compressed lossily
 
 
 def mask_numbering(spec: DatasetSpec, names: Sequence[str]) -> Numbering | None:
-    """Return how masks number classes by `mask_values`; None where the dataset has no such key.
+    """Return the numbering of classes by `mask_values`; None without that key.
 
     Raises SourceError for a name that is none of the classes.
     """
@@ -36,13 +36,13 @@ def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Locatio
 
     Args:
         values: (height, width), or (height, width, 3) colours. Without `mask_values` they are positions in the
-            numbering, or 255 or the number of its classes for ignored pixels (as CamVid's void, 11 of 11); colours
-            have to be grey, or red only.
-        numbering: of the file.
-        place: of the file, for messages.
+            numbering, or 255 or the number of its classes for ignored pixels (as CamVid's void, 11 of 11); colours have
+            to be grey, or red only.
+        numbering: Of the file.
+        place: Of the file, for messages.
 
     Raises:
-        SourceError: for any other number, and for colours that nobody named.
+        SourceError: For any other number, and for unknown colours.
     """
     if numbering.values:
         return _by_value(values, numbering, place)
@@ -61,7 +61,7 @@ def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Locatio
                 f"number stands for: `mask_values: {{NAME: {wrong[0]}, ...}}`."
             )
         raise SourceError.single(f"holds the label {wrong[0]}{why}", place, "unknown-class")
-    if numbering.classes == tuple(range(count)):  # a table would take ten times as long
+    if numbering.classes == tuple(range(count)):  # a lookup table would take ten times as long
         labels = values.astype(np.uint8)
         labels[labels == count] = IGNORED
         return labels
@@ -71,7 +71,7 @@ def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Locatio
 
 
 def _by_value(values: NDArray[np.integer], numbering: Numbering, place: Location) -> NDArray[np.uint8]:
-    """As `renumbered`, by the numbers or colours that `mask_values` gives."""
+    """Return `renumbered` for a numbering with `mask_values`."""
     if numbering.colours:
         values = values if values.ndim == 3 else np.stack([values] * 3, axis=-1)
     elif values.ndim == 3:
@@ -114,7 +114,7 @@ def _single_channel(values: NDArray[np.integer], place: Location) -> NDArray[np.
 
 
 def _codes(values: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return (height, width) numbers, one for each number or colour."""
+    """Return (height, width) integers, a unique one for each number or colour."""
     if values.ndim == 2:
         return values.astype(np.int64)
     red, green, blue = (values[..., channel].astype(np.int64) for channel in range(3))
@@ -126,5 +126,5 @@ def _code(value: int | Sequence[int]) -> int:
 
 
 def _as_mask_value(code: int, colour: bool) -> str:
-    """Return a number or colour as `mask_values` takes it."""
+    """Return a number or colour in the notation of `mask_values`."""
     return str([code >> 16, code >> 8 & 255, code & 255]) if colour else str(code)

@@ -1,4 +1,4 @@
-"""Sources: datasets that a testenv names, by entry points of the group `ianvs.datasets`, ours and those of others."""
+"""Sources: datasets that a testenv names, found by entry points of the group `ianvs.datasets`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -14,11 +14,14 @@ from ianvs.plugins.loader import load
 
 
 class Source(Options, ABC):
-    """A dataset by name: a class that an entry point of the group `ianvs.datasets` names. Its fields are its options.
+    """A dataset by name: a class in the entry points `ianvs.datasets`. Its fields are its options.
 
-    Nothing heavy is imported before `load`. Raise SourceError, or any IanvsError, for what can't be read.
-    summary: a line for `ianvs dataset list`. takes: of `using` and `image_size`, the keys that mean something to it.
-    made_of: collections that its samples were taken from, as backbones are said to be trained on them.
+    Nothing heavy is imported before `load`. Raise SourceError, or any IanvsError, for data that can't be read.
+
+    Attributes:
+        summary: A line for `ianvs dataset list`.
+        takes: Which of the keys `using` and `image_size` it supports.
+        made_of: Collections that its samples were taken from, to find backbones that were trained on them.
     """
 
     summary: ClassVar[str]
@@ -26,22 +29,20 @@ class Source(Options, ABC):
     made_of: ClassVar[tuple[str, ...]] = ()
 
     def check(self, spec: DatasetSpec) -> list[ValidationError]:
-        """What is wrong beside the options, and can be found without decoding."""
+        """Return errors that can be found without decoding, besides those of options."""
         return []
 
     def files(self, spec: DatasetSpec) -> Sequence[Path]:
-        """Return files that it consists of, also those of installed packages: sandboxes hide them from learners."""
+        """Return the files that it reads, also those of installed packages: sandboxes hide them from learners."""
         return ()
 
     @abstractmethod
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        """Return a hash that changes when, and only when, the samples do. The cache may keep what it takes to
-        find out.
-        """
+        """Return a hash that changes exactly if the samples change. Intermediate results may be cached."""
 
     @abstractmethod
     def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
-        """Return the samples. What is slow to read is kept in the cache (ianvs.exam.data.cache), as memory maps."""
+        """Return the samples. Data that are slow to read are cached (ianvs.exam.data.cache) as memory maps."""
 
 
 ENTRY_POINTS = "ianvs.datasets"
@@ -52,12 +53,12 @@ _OF_FILES = (
 
 
 def check_named(spec: DatasetSpec) -> list[ValidationError]:
-    """Return every problem of a dataset with a `name`; loads nothing."""
+    """Return all errors of a dataset with a `name`, without loading it."""
     return _opened(spec)[1]
 
 
 def named_source(spec: DatasetSpec) -> Source:
-    """Return the source that `spec` names, with its options. Raises ConfigError with every problem."""
+    """Return the source that `spec` names, with its options. Raises ConfigError with all errors."""
     source, problems = _opened(spec)
     errors = [problem for problem in problems if not problem.warning]
     if source is None or errors:

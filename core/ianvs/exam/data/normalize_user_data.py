@@ -1,4 +1,6 @@
-"""What an author's function returned (docs/extending.md#a-dataset) -> plain files: arrays, paths, or conversations."""
+"""Stores the return value of a user's function (docs/extending.md#a-dataset) as plain files: arrays, paths,
+conversations.
+"""
 
 import json
 import os
@@ -25,23 +27,32 @@ from ianvs.exam.data.typed_labels import ReadLabels
 
 CONVERSATIONS = "conversations.jsonl"
 LABELS = "y.jsonl"
-TENSORS = "tensors"  # a file that says that x held tensors, whose channels come first if nothing else tells
-Read = Callable[[object, str], NDArray[Any]]  # labels, and what errors call them
+TENSORS = "tensors"  # a file that marks that x held tensors, whose channels come first unless detected otherwise
+Read = Callable[[object, str], NDArray[Any]]  # labels, and their name in errors
 _WHOLE = 'expected {"train": ..., "test": ...}, or (train, test)'
 _PART = 'expected (x, y), {"x": ..., "y": ...}, a torch Dataset, a table, or a list of conversations'
-_COLUMN = "column-"  # what names of files of further columns begin with
+_COLUMN = "column-"  # prefix of files of further columns
 
 
 def store_returned(
     returned: object, folder: Path, owner: str, spec: DatasetSpec, read: ReadLabels | None = None
 ) -> tuple[str, ...] | None:
-    """Write what `owner` returned to `folder`/train and `folder`/test; the classes that it, or its table, names.
+    """Write what `owner` returned to `folder`/train and `folder`/test. Returns the classes that it, or its table,
+    names.
 
-    spec: how columns of tables are named, and the share of the training part that becomes the test part. A part is
-    x.npy with y.npy, and perhaps ids.npy and domain.npy; x.npy holds numbers, or texts: paths of images. TENSORS lies
-    beside it if these came as tensors. Or it is CONVERSATIONS, one a line, where texts have a question and an answer.
-    Raises DataError for anything else. read: of a data type that the testenv says; its labels that are no numbers are
-    LABELS, one a line.
+    A part is x.npy with y.npy, and perhaps ids.npy and domain.npy; x.npy holds numbers or strings, the paths of images.
+    TENSORS is beside it if these were tensors. Or a part is CONVERSATIONS, one per line, if strings have a question and
+    an answer.
+
+    Args:
+        returned: The return value of the function.
+        folder: Folder for the files.
+        owner: The function's name, for messages.
+        spec: Names of columns of tables, and the share of the training part that becomes the test part.
+        read: Reads labels of the testenv's data type; labels that are no numbers are LABELS, one per line.
+
+    Raises:
+        DataError: For anything else.
     """
     given = _parts(returned, owner, spec)
     classes = given.get("classes")
@@ -116,7 +127,7 @@ def _refuse_keys(
 
 
 def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read) -> tuple[str, ...] | None:
-    """Return the classes that a table names."""
+    """Write one part. Returns the classes that a table names."""
     given: dict[str, Any]
     if isinstance(value, Mapping):
         given = dict(value)
@@ -170,7 +181,7 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
 
 
 def _store_columns(columns: object, folder: Path, part: str) -> None:
-    """What else is known of each sample, for metrics that name it."""
+    """Write further columns of the samples, for metrics that use them."""
     if not isinstance(columns, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in columns):
         raise DataError(
             f"columns of {part} is {_form(columns)}; expected a mapping of names, such as `weight`, to a value for "
@@ -188,13 +199,13 @@ def _store_columns(columns: object, folder: Path, part: str) -> None:
 
 
 def stored_columns(folder: Path) -> dict[str, NDArray[Any]]:
-    """What `_store_columns` wrote to a part's folder."""
+    """Return what `_store_columns` wrote to a part's folder."""
     files = sorted(folder.glob(f"{_COLUMN}*.npy"))
     return {file.stem.removeprefix(_COLUMN): np.load(file, mmap_mode="r") for file in files}
 
 
 def _keys(sample: Mapping[str, Any], part: str, spec: DatasetSpec) -> list[str] | None:
-    """Where samples that are dicts have their input, label, and perhaps domain; None of conversations."""
+    """Return the keys of input, label and perhaps domain in samples that are dicts; None for conversations."""
     head = Grid(Path(part), tuple(sample))
     named = chosen_column(head, spec, "input")
     if named is None and spec.label is None and holds_conversations(Records(head.path, (sample,), (), ()), spec):
@@ -209,13 +220,13 @@ def _keys(sample: Mapping[str, Any], part: str, spec: DatasetSpec) -> list[str] 
 
 
 def _share_out(train: Path, test: Path, spec: DatasetSpec) -> None:
-    """Move the share of the samples in `train` that is to be tested to `test`."""
+    """Move the test share of the samples in `train` to `test`."""
     arrays = {file.name: np.load(file) for file in train.glob("*.npy")}
     texts = {file.name: file.read_text().splitlines(keepends=True) for file in train.glob("*.jsonl")}
     lines = texts.get(CONVERSATIONS, [])
     domains = np.array([str(json.loads(line).get("domain", "")) for line in lines] or [""] * len(arrays["x.npy"]))
     domains, labels = arrays.get("domain.npy", domains), arrays.get("y.npy", np.zeros(0))
-    classes = labels.ndim == 1 and labels.dtype.kind != "f"  # else there are none whose shares are to be kept
+    classes = labels.ndim == 1 and labels.dtype.kind != "f"  # otherwise there are no classes to stratify by
     shared = shared_out(labels.tolist(), classes, domains.tolist(), spec)
     for folder, taken in zip((train, test), shared, strict=True):
         for name, array in arrays.items():
@@ -229,7 +240,9 @@ def _share_out(train: Path, test: Path, spec: DatasetSpec) -> None:
 def _store_pairs(
     samples: Any, folder: Path, part: str, keys: Sequence[str] | None, read: Read, spec: DatasetSpec
 ) -> dict[str, list[Any]]:
-    """x and y of a map-style dataset, one sample at a time; the domains, if it gives some. keys: of dicts."""
+    """Write x and y of a map-style dataset, one sample at a time. Returns the domains, if it has some. keys: of
+    dicts.
+    """
     given: list[object] = []
     domains: list[object] = []
 
@@ -260,14 +273,14 @@ def _store_x(x: Any, folder: Path, where: str, spec: DatasetSpec) -> None:
     if not isinstance(x, list | tuple):
         _mark(x, folder)
         x = _plain(x, where)
-        if x.dtype.kind != "O":  # objects: a column of a table
+        if x.dtype.kind != "O":  # objects are a column of a table
             _save(folder / "x.npy", x if x.dtype.kind == "U" else _numbers(x, where))
             return
     _write_x(x, len(x), folder, where, spec)
 
 
 def _write_x(samples: Iterable[object], count: int, folder: Path, where: str, spec: DatasetSpec) -> None:
-    """One array of all samples, written while they come; or their paths."""
+    """Write one array of all samples as they come, or their paths."""
     paths: list[str] = []
     written: np.memmap[Any, Any] | None = None
     for i, sample in enumerate(samples):
@@ -281,7 +294,7 @@ def _write_x(samples: Iterable[object], count: int, folder: Path, where: str, sp
         picture = hasattr(sample, "getbands")
         if picture and pixels.ndim == 2 and written.ndim == 4:
             pixels = np.stack([pixels] * 3, axis=-1)
-        elif picture and pixels.ndim == 3 and written.ndim == 3:  # the first in colour after grey ones
+        elif picture and pixels.ndim == 3 and written.ndim == 3:  # the first colour image after grey ones
             written = _in_colour(written, i, folder)
         if pixels.shape != written.shape[1:] or pixels.dtype != written.dtype:
             message = f"{where}[{i}] is {_form(pixels)}, {where}[0] is {_form(written[0])}. All samples have one shape:"
@@ -299,7 +312,7 @@ def _write_x(samples: Iterable[object], count: int, folder: Path, where: str, sp
 
 
 def _in_colour(grey: np.memmap[Any, Any], count: int, folder: Path) -> np.memmap[Any, Any]:
-    """Grey images, of which `count` are written, as ones of three channels."""
+    """Convert the first `count` images from one channel to three."""
     part = folder / "x.part"
     coloured = np.lib.format.open_memmap(part, "w+", grey.dtype, (*grey.shape, 3))
     for i in range(count):
@@ -309,7 +322,7 @@ def _in_colour(grey: np.memmap[Any, Any], count: int, folder: Path) -> np.memmap
 
 
 def _pixels(sample: Any, where: str, spec: DatasetSpec) -> NDArray[Any]:
-    """Return an array of one sample. Of a PIL picture: grey or RGB, of 8 bits, in the size of the dataset."""
+    """Return the array of one sample; a PIL image becomes 8-bit grey or RGB in the size of the dataset."""
     if not hasattr(sample, "getbands"):
         return _plain(sample, where)
     try:
@@ -325,20 +338,22 @@ def _mark(x: object, folder: Path) -> None:
 
 
 def _numbers(array: NDArray[Any], where: str) -> NDArray[Any]:
-    """uint8 as it is, other numbers as float32."""
+    """Return uint8 unchanged, other numbers as float32."""
     if array.dtype.kind not in "iufb":
         raise DataError(f"{where} is {_form(array)}; expected numbers, or paths of pictures.", code="invalid-result")
     return array if array.dtype == np.uint8 else array.astype(np.float32, copy=False)
 
 
 def _labels(labels: object, where: str) -> NDArray[Any]:
-    """Return (N,) int64 or texts (names, or paths of segmentation masks), or (N, height, width) segmentation masks."""
+    """Return (N,) int64 or strings (names, or paths of segmentation masks), or (N, height, width) segmentation
+    masks.
+    """
     if isinstance(labels, list | tuple):
         labels = [_label(label) for label in labels]
     array = _plain(labels, where)
     if array.dtype == object:
         array = _plain([_label(label) for label in array.tolist()], where)
-    if array.dtype.kind in "OS" and array.ndim == 1:  # names beside numbers, bytes, nothing
+    if array.dtype.kind in "OS" and array.ndim == 1:  # names beside numbers, bytes, None
         try:
             array = np.array(classes_of(array).tolist(), dtype=str)
         except CellError as error:
@@ -382,7 +397,7 @@ def _save(file: Path, array: NDArray[Any]) -> None:
 
 
 def _form(value: object) -> str:
-    """Return a value in a few words, for messages."""
+    """Describe a value in a few words, for messages."""
     if value is None or isinstance(value, bool | int | float):
         return str(value)
     if isinstance(value, Mapping):

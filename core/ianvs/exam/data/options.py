@@ -1,4 +1,4 @@
-"""Options of a named thing, declared as a pydantic model, checked with the place of each slip."""
+"""Options of a named object, declared as a pydantic model; errors are reported at the place of the option."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from ianvs.config.spec import MetricSpec
 
 
 class Options(BaseModel):
-    """Base of declared options: no others are taken, and nothing is converted."""
+    """Base class of declared options: other options are refused, and values are not converted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -23,7 +23,9 @@ O = TypeVar("O", bound=Options)  # noqa: E741
 def check_options(
     model: type[O], given: Mapping[str, Any], owner: str, place: Location | None, places: Mapping[str, Location]
 ) -> tuple[O | None, list[ValidationError]]:
-    """Return (options, []), or (None, problems) that name the option, what was expected, and the closest known one."""
+    """Return (options, []), or (None, errors) that name the option, the expected value, and the closest known
+    option.
+    """
     try:
         return model.model_validate(dict(given)), []
     except pydantic.ValidationError as error:
@@ -38,7 +40,7 @@ def check_options(
             elif detail["type"] == "missing":
                 code = "missing-option"
                 message = f"{owner} needs the option '{option}'."
-            elif not option:  # a rule between options, in the words of its author
+            elif not option:  # a rule between options, with its author's message
                 message = f"{owner}: {detail['msg'].removeprefix('Value error, ')}"
             else:
                 wanted = detail["msg"].removeprefix("Input should be ")
@@ -48,7 +50,7 @@ def check_options(
 
 
 def metric_options(model: type[O], name: str, spec: MetricSpec) -> O:
-    """What a testenv gives the metric of that name. Raises ConfigError."""
+    """Return the options that a testenv sets for the metric of that name. Raises ConfigError."""
     options, problems = check_options(model, spec.options, f"metric '{name}'", spec.place, {})
     if options is None:
         raise ConfigError(problems)

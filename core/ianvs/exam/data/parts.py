@@ -20,7 +20,7 @@ from ianvs.exam.data.dataset import Positions, Table, Transform
 from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in, in_threads
 from ianvs.exam.data.listing import column
 
-LARGE = 1 << 26  # a column of so many bytes is read row by row
+LARGE = 1 << 26  # columns of this size are read row by row
 _KEPT = 1 << 30  # rows of a column up to this size are cached in memory
 _SMALL = 1 << 16  # arrays up to this size are pickled
 
@@ -30,7 +30,11 @@ _SMALL = 1 << 16  # arrays up to this size are pickled
 class Part:
     """Some samples of a dataset as a learner sees them.
 
-    positions: in `samples`. labels: (len(positions), ...) labels in place of the samples' own; None: their own.
+    Attributes:
+        samples: The table.
+        positions: Positions in `samples`.
+        transform: Changes x.
+        labels: (len(positions), ...) labels in place of the samples' own; None: their own.
     """
 
     samples: Table
@@ -231,12 +235,12 @@ class _RowCache:
     """Cache of rows of a lazy column, for columns that fit in memory."""
 
     def __init__(self) -> None:
-        self.rows: tuple[NDArray[Any], NDArray[np.bool_]] | None = None  # all rows, and which of them were read
+        self.rows: tuple[NDArray[Any], NDArray[np.bool_]] | None = None  # all rows, and whether each was read
 
     def gather(self, source: Column, places: Positions | None, threads: int) -> NDArray[Any]:
         count, nbytes = len(source._values), source.nbytes // max(1, len(source)) * len(source._values)
         wanted = np.arange(count) if places is None else np.asarray(places, np.int64)
-        rows = self.rows  # one pair to the end: other threads read, too, and may begin another at the same time
+        rows = self.rows  # one pair to the end: other threads read, too, and may replace it at the same time
         if rows is None and (nbytes <= _KEPT or places is None):
             rows = self.rows = self._allocate((count, *source.shape[1:]), source.dtype), np.zeros(count, bool)
         if rows is None:
@@ -272,7 +276,7 @@ def _fill(source: Column, rows: Positions, output: NDArray[Any], places: Positio
 def columns_of(
     parts: Sequence[Part], names: Sequence[str] = ("x", "y", "ids"), order: Positions | None = None
 ) -> dict[str, Column]:
-    """Return columns of the parts, one part after the other, or all rows in this `order`."""
+    """Return columns of the parts, concatenated, or all rows in this `order`."""
     columns = {}
     for name in names:
         each = [part.column(name) for part in parts]

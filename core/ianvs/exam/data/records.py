@@ -1,4 +1,4 @@
-"""The records of a .json (a list) or .jsonl (one a line) file, and where in it each of them and of their parts is.
+"""The records of a .json (a list) or .jsonl (one per line) file, and the place of each of them and of their parts.
 
 A task of Natural Instructions (Mishra et al. 2022, Wang et al. 2022), an object with "Definition" and "Instances", is
 read as the list of its instances, each with the definition.
@@ -17,14 +17,14 @@ from ianvs.config.strict_yaml import Step
 from ianvs.exam.data.index import read_text, suffix_of
 from ianvs.exam.data.listing import SourceError
 
-DEFINITION, INSTANCES = "Definition", "Instances"  # of a task of Natural Instructions
+DEFINITION, INSTANCES = "Definition", "Instances"  # keys of a task of Natural Instructions
 _DECODER = json.JSONDecoder()
 _BLANKS = " \t\n\r"
 _KINDS = {dict: "an object", list: "an array", str: "a text", bool: "true or false", type(None): "null"}
 
 
 class RecordError(Exception):
-    """What is wrong with a record, the steps to it, and the kind of mistake."""
+    """An error of a record: the message, the path to the value within the record, and the error code."""
 
     def __init__(self, message: str, *steps: Step, code: ErrorCode = "invalid-record") -> None:
         super().__init__(message)
@@ -34,10 +34,13 @@ class RecordError(Exception):
 
 @dataclass(frozen=True)
 class Records:
-    """values[i] is what record i holds; in the file's text it begins at starts[i], on line lines[i].
+    """The records of a file.
 
-    starts: () of rows of a table, whose cells have no place of their own. called: what goes before a message on one of
-    them, by its `index` from 0 on, or its `number` from 1 on.
+    Attributes:
+        values: The records.
+        starts: Where each begins in the file's text; () for rows of a table, whose cells have no place of their own.
+        lines: The line of each record.
+        called: What precedes a message on a record: a format of its `index` from 0, or its `number` from 1.
     """
 
     path: Path
@@ -48,11 +51,11 @@ class Records:
 
     @cached_property
     def text(self) -> str:
-        """The file's, read again when something in it is wrong: kept all the time it would double a corpus's memory."""
+        """The file's text, read again when an error needs it: keeping it would double the memory of a large file."""
         return read_text(self.path)
 
     def place(self, index: int, *steps: Step) -> Location:
-        """Where record `index` begins, or what lies in it at `steps`; as far as the steps lead."""
+        """Return where record `index` begins, or the value at the path `steps` in it, as far as that exists."""
         if not self.starts:
             return Location.of_line(self.path, self.lines[index])
         position = self.starts[index]
@@ -63,14 +66,14 @@ class Records:
             position = child
         return Location.in_text(self.path, self.text, position)
 
-    def problem(self, index: int, slip: RecordError) -> ValidationError:
-        """What is wrong with record `index`."""
+    def problem(self, index: int, error: RecordError) -> ValidationError:
+        """Return an error of record `index` with its place."""
         called = self.called.format(index=index, number=index + 1)
-        return ValidationError(f"{called}{slip.message}", self.place(index, *slip.steps), code=slip.code)
+        return ValidationError(f"{called}{error.message}", self.place(index, *error.steps), code=error.code)
 
 
 def read_records(path: Path) -> Records:
-    """Return all records, at least one. Raises SourceError with line and column for what is no json, or no list of
+    """Return all records, at least one. Raises SourceError with line and column if the file is no json list of
     records.
     """
     text = read_text(path)
@@ -87,7 +90,7 @@ def read_records(path: Path) -> Records:
 
 
 def _first_line_is_whole(text: str) -> bool:
-    """Return whether the first line is json, and others follow it."""
+    """Return whether the first line is json and others follow it."""
     first, _, rest = text.lstrip().partition("\n")
     if not rest.strip():
         return False
@@ -99,7 +102,7 @@ def _first_line_is_whole(text: str) -> bool:
 
 
 def json_kind(value: object) -> str:
-    """What a value is, for messages."""
+    """Return the type of a value, for messages."""
     return _KINDS.get(type(value), "a number")
 
 
@@ -147,8 +150,7 @@ def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
 
 
 def _of_object(value: Any, text: str, position: int, location: Location) -> Iterator[tuple[Any, int]]:
-    """Yield the records of a json that is no list of them: an object of lists, of records by ids, or with a list
-    inside.
+    """Yield the records of a json object: one of lists, of records by ids, or with a list inside.
 
     Raises SourceError for anything else.
     """
@@ -159,7 +161,7 @@ def _of_object(value: Any, text: str, position: int, location: Location) -> Iter
         inside = [name for name in lists if value[name] and all(isinstance(record, dict) for record in value[name])]
         inside = [
             name for name in inside if not {"role", "from", "human"} & value[name][0].keys()
-        ]  # turns are no records
+        ]  # turns of a conversation are no records
         if len(inside) == 1 and len(lists) == 1:
             starts = (start for _, start in _json_children(text, places[inside[0]]))
             yield from zip(value[inside[0]], starts, strict=True)
@@ -188,7 +190,7 @@ def _of_object(value: Any, text: str, position: int, location: Location) -> Iter
 
 
 def _decoded(path: Path, text: str, position: int) -> tuple[Any, int]:
-    """Return (the value that begins at `position`, where it ends)"""
+    """Return (the value that begins at `position`, the position after it)."""
     try:
         return _DECODER.raw_decode(text, position)
     except json.JSONDecodeError as error:
@@ -196,8 +198,8 @@ def _decoded(path: Path, text: str, position: int) -> tuple[Any, int]:
 
 
 def _json_children(text: str, position: int) -> Iterator[tuple[Step, int]]:
-    """Yield (key or index, where its value begins) of the well-formed object or array at `position`; of
-    others nothing.
+    """Yield (key or index, where its value begins) of the well-formed object or array at `position`; nothing for
+    others.
     """
     opening = text[position]
     if opening not in "{[":
@@ -207,7 +209,7 @@ def _json_children(text: str, position: int) -> Iterator[tuple[Step, int]]:
         name: Step = count
         if opening == "{":
             name, end = _DECODER.raw_decode(text, position)
-            position = _skip(text, _skip(text, end) + 1)  # over the colon
+            position = _skip(text, _skip(text, end) + 1)  # skips the colon
         yield name, position
         _, end = _DECODER.raw_decode(text, position)
         position, count = _skip(text, end), count + 1
@@ -216,7 +218,7 @@ def _json_children(text: str, position: int) -> Iterator[tuple[Step, int]]:
 
 
 def _skip(text: str, position: int) -> int:
-    """Return the first position from `position` on that holds no blank."""
+    """Return the first position from `position` on without a blank."""
     while position < len(text) and text[position] in _BLANKS:
         position += 1
     return position

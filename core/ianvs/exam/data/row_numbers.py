@@ -1,7 +1,8 @@
-"""Which numeric columns of a table are features. A row number is none: in a file sorted by class it tells the label.
+"""Decides which numeric columns of a table are features. A row number is none: in a file sorted by class it reveals
+labels.
 
-A column is left out by its name alone where nobody named it (as pandas writes an index), and by its name and its values
-where it is called `id`, `index` or the like. Both parts of a dataset have the same columns, whatever each part holds.
+A column without a name (as pandas writes an index) is left out, and so is one called `id`, `index` or the like whose
+values number the rows. Both parts of a dataset have the same columns.
 """
 
 import re
@@ -25,31 +26,31 @@ _NUMBERS_ROWS = {
     *("#", "№"),
     *("serialnumber", "recordnumber", "recno", "obs", "observation", "sample", "record", "entry", "uuid", "guid"),
 }
-"""Names of columns in small letters, without blanks and marks between words."""
+"""Names of columns in lower case, without blanks and punctuation between words."""
 
 _ID = re.compile(r"(?i:(.*[\W_])?(id|ids|uid))|.*[a-z](Id|ID|Uid|UID)")
 _MARKS = re.compile(r"[\s_.\-]+")
-_LISTED = 12  # columns that a message lists
-_WORTH_TELLING = 10  # rows of a part, below which a column that counts them may do so by chance
+_LISTED = 12  # columns listed in a message
+_WORTH_TELLING = 10  # number of rows below which a column may count them by chance
 
 
 def is_nameless(name: str) -> bool:
-    """Return whether nobody named the column: the index of a data frame as pandas writes it, or cells without
-    a header.
+    """Return whether the column has no name: the index of a data frame as pandas writes it, or cells without a
+    header.
     """
     return _NAMELESS.fullmatch(name) is not None
 
 
 def may_number_rows(name: str) -> bool:
-    """Return whether the column's name is one that people give to row numbers and ids."""
+    """Return whether the column's name is usual for row numbers and ids."""
     folded = _MARKS.sub("", name).casefold()
     return folded in _NUMBERS_ROWS or _ID.fullmatch(name) is not None
 
 
 def identifies_rows(values: Sequence[Any] | NDArray[Any]) -> bool:
-    """Return whether (N,) cells are distinct and no measurement: whole numbers, or text.
+    """Return whether (N,) cells are distinct and no measurement: integers or strings.
 
-    They are compared as written, or in float64: float32 has no two names for 16777216 and 16777217.
+    They are compared as written, or in float64: float32 cannot distinguish 16777217 from 16777216.
     """
     if isinstance(values, np.ndarray):
         whole = values.dtype.kind in "iu" or (values.dtype.kind == "f" and bool((values % 1 == 0).all()))
@@ -72,16 +73,14 @@ def _is_whole_or_text(value: object) -> bool:
 
 
 def feature_names(columns: Sequence[str], reserved: Sequence[str | None]) -> tuple[list[str], list[str]]:
-    """Return (columns that may be features, columns that nobody named), without those that hold the label or the
-    domain.
-    """
+    """Return (columns that may be features, columns without a name), except those with the label or the domain."""
     others = [name for name in columns if name not in reserved]
     named = [name for name in others if not is_nameless(name)]
     return (named, [name for name in others if is_nameless(name)]) if named else (others, [])
 
 
 def aligned(listing: Listing, first: Listing) -> Listing:
-    """`listing` with its columns in the order of those of `first`. Raises SourceError where one of them has others."""
+    """Return `listing` with its columns in the order of those of `first`. Raises SourceError if the columns differ."""
     if listing.features == first.features:
         return listing
     if {*listing.features} == {*first.features}:
@@ -100,16 +99,15 @@ def aligned(listing: Listing, first: Listing) -> Listing:
 
 
 def without_row_numbers(parts: tuple[Listing, Listing], spec: DatasetSpec) -> tuple[Listing, Listing]:
-    """Return the parts of a dataset with features, without columns that number the rows; both parts have the same
-    columns.
+    """Return the parts of a dataset with features, without columns that number the rows; both have the same columns.
 
-    What is left out, or may be a row number, is among the warnings. Columns that `spec.input` lists all stay. Raises
-    SourceError where the parts have different columns.
+    The warnings list columns that are left out or may be row numbers. Columns in `spec.input` all stay. Raises
+    SourceError if the parts have different columns.
     """
     train, test = parts
     if spec.input is None:
         both = {*train.features} & {*test.features}
-        # A column that one part alone has, and that numbers its rows, is no feature either.
+        # A column that only one part has, and that numbers its rows, is no feature either.
         numbering = {*train.row_ids} & {*test.row_ids} | ({*train.row_ids, *test.row_ids} - both)
         if both - numbering:
             train, test = _without(train, numbering), _without(test, numbering)
@@ -126,7 +124,9 @@ def _without(listing: Listing, numbering: Collection[str]) -> Listing:
     if len(remaining) == len(listing.features):
         return listing
     adjacent = remaining == list(range(remaining[0], remaining[-1] + 1))
-    columns = slice(remaining[0], remaining[-1] + 1) if adjacent else remaining  # a slice of a map is a map
+    columns = (
+        slice(remaining[0], remaining[-1] + 1) if adjacent else remaining
+    )  # a slice of a memory map is a memory map
     names = tuple(listing.features[position] for position in remaining)
     gone = [name for name in listing.features if name in numbering]
     warnings = [left_out(name, names, _place(listing, name)) for name in gone]
@@ -134,7 +134,7 @@ def _without(listing: Listing, numbering: Collection[str]) -> Listing:
 
 
 def left_out(name: str, features: Sequence[str], place: Location) -> ValidationError:
-    """Return the remark on a column that is no feature. features: the names of those that remain."""
+    """Return the warning on a column that is no feature. features: names of the remaining ones."""
     why = "has no name" if is_nameless(name) else "has another value in every row"
     remedy = "give it another name in the file"
     if len(features) < _LISTED:
@@ -144,9 +144,7 @@ def left_out(name: str, features: Sequence[str], place: Location) -> ValidationE
 
 
 def _counts(listing: Listing, name: str) -> bool:
-    """Return whether each row of a column is one more than the row before; a test part may go on where
-    training ends.
-    """
+    """Return whether each row of a column is one more than the row before; a test part may continue after training."""
     values = listing.x[:, listing.features.index(name)]
     return float(values[0]).is_integer() and bool((np.diff(values) == 1).all())
 

@@ -1,4 +1,4 @@
-"""From what a testenv names to one listing per part of the data."""
+"""Reads what a testenv names into one listing per part of the data."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
 
 
 def _untested_classes_warning(train: Listing, test: Listing, spec: DatasetSpec) -> ValidationError | None:
-    """That a class has too few samples for `test_share` to draw one of them."""
+    """Return a warning if a class has too few samples for `test_share` to draw one of them."""
     counts, tested = Counter(train.y.tolist()), {*test.y.tolist()}
     names = [name for name in counts if name not in tested]
     few = [name for name in names if counts[name] > 1]
@@ -67,17 +67,23 @@ def _untested_classes_warning(train: Listing, test: Listing, spec: DatasetSpec) 
 
 
 def read_part(spec: DatasetSpec, part: str) -> Listing:
-    """What "train" or "test" lists, domains chosen. Raises SourceError with the problems of all its sources."""
+    """Return the listing of "train" or "test" with the selected domains. Raises SourceError with all problems."""
     return _read_whole(spec, part) if spec.test_share is None else read_parts(spec)[PARTS.index(part)]
 
 
 def shared_out(
     labels: Iterable[Any], classes: bool, domains: Sequence[str], spec: DatasetSpec
 ) -> tuple[Positions, Positions]:
-    """Return positions of the training and of the test part; every class of every domain gives about the same share.
+    """Return positions of the training and the test part; every class of every domain has about the same share.
 
-    labels: (N,) classes if `classes`, else they don't count. domains: (N,) names. Raises SourceError if the share
-    is too small for a single test sample.
+    Args:
+        labels: (N,) labels.
+        classes: Whether labels are classes; otherwise they are ignored.
+        domains: (N,) names.
+        spec: The dataset, with `test_share`.
+
+    Raises:
+        SourceError: If the share is too small for a single test sample.
     """
     share = spec.test_share or 0.0
     groups: dict[object, int] = {}
@@ -115,7 +121,7 @@ def _read_whole(spec: DatasetSpec, part: str) -> Listing:
 
 
 def _each(read: Callable[[T], Listing], items: Iterable[T]) -> list[Listing]:
-    """What `read` lists of each. Raises SourceError with the problems of all, one that they share once."""
+    """Return `read(item)` for all items. Raises SourceError with all their problems, equal ones once."""
     listings: list[Listing] = []
     problems: list[ValidationError] = []
     for item in items:
@@ -129,18 +135,18 @@ def _each(read: Callable[[T], Listing], items: Iterable[T]) -> list[Listing]:
 
 
 def domain_names(spec: DatasetSpec) -> tuple[str, ...]:
-    """What is looked for in the paths of samples."""
+    """Return the domains to look for in the paths of samples."""
     return spec.using or (tuple(spec.classes) if isinstance(spec.classes, Mapping) else ())
 
 
 def select(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
-    """Return the samples of the domains to use, each under a name of its own. Raises SourceError."""
+    """Return the samples of the selected domains, each under a unique name. Raises SourceError."""
     selected = select_domains(listing, spec, part)
     return replace(selected, ids=_unique(selected.ids))
 
 
 def _require_no_contradiction(source: SourceSpec, spec: DatasetSpec) -> None:
-    """`domain` names a field of records: where there are none, or the domain is given already, it would do nothing."""
+    """Raise SourceError if `domain` names a field but there are no fields, or the domain is already given."""
     place = spec.places.get("domain", source.place)
     if source.domain is not None:
         message = f"`domain` names a field, but {source.path.name} is given for the domain '{source.domain}'. Keep one."
@@ -151,8 +157,8 @@ def _require_no_contradiction(source: SourceSpec, spec: DatasetSpec) -> None:
 
 
 def _unique(ids: NDArray[np.str_]) -> NDArray[np.str_]:
-    """A name for one sample only: the second of equal names gets `#2`, the third `#3`."""
-    rising = bool((ids[:-1] < ids[1:]).all())  # as names that we give are, and most lists
+    """Make names unique: the second of equal names gets `#2`, the third `#3`."""
+    rising = bool((ids[:-1] < ids[1:]).all())  # as generated names are, and most lists
     if rising or all_different(ids):
         return ids
     counts: Counter[str] = Counter()

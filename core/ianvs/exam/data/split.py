@@ -14,14 +14,14 @@ def stratified_split(
 ) -> tuple[Positions, Positions]:
     """Return (kept, taken) positions 0..count-1, both ascending; `taken` are about `share` of them.
 
-    labels: (count,) classes whose shares are kept to the nearest sample, or None to draw from all alike. Every class
-    keeps at least one sample. round(share * count) are taken, less where classes are too small to give that many.
+    labels: (count,) classes whose shares are preserved to the nearest sample, or None to draw from all alike. Every
+    class keeps at least one sample. round(share * count) are taken, fewer if classes are too small.
     """
     groups = [np.arange(count)] if labels is None else [np.flatnonzero(labels == name) for name in np.unique(labels)]
     sizes = np.array([len(group) for group in groups])
     exact = share * sizes
     quota = np.minimum(np.floor(exact).astype(np.int64), sizes - 1)
-    # Largest remainders first, so that the total is right too; ties go to the class that is listed first.
+    # Largest remainders first, so that the total is right too; ties go to the class listed first.
     for i in np.argsort(-(exact - np.floor(exact)), kind="stable"):
         if quota.sum() >= round(share * count):
             break
@@ -33,9 +33,7 @@ def stratified_split(
 
 
 def stratified_deal(labels: NDArray[Any] | None, count: int, parts: int, generator: Generator) -> list[Positions]:
-    """Return positions 0..count-1 dealt to `parts` hands, class by class: sizes and class counts differ by
-    one at most.
-    """
+    """Distribute positions 0..count-1 over `parts`, class by class: sizes and class counts differ by one at most."""
     order = generator.permutation(count)
     if labels is not None:
         order = order[np.argsort(labels[order], kind="stable")]
@@ -45,11 +43,11 @@ def stratified_deal(labels: NDArray[Any] | None, count: int, parts: int, generat
 def dirichlet_deal(
     labels: NDArray[Any] | None, count: int, parts: int, concentration: float, generator: Generator
 ) -> list[Positions]:
-    """Return positions 0..count-1 dealt to `parts` hands whose shares of each class are drawn from Dir(concentration).
+    """Distribute positions 0..count-1 over `parts` whose shares of each class are drawn from Dir(concentration).
 
-    A small concentration gives each class to few hands, a large one to all alike (Li et al. 2022, arXiv 2102.02079,
-    distribution-based label imbalance). labels: (count,) classes; None: all samples are of one. A hand that would stay
-    empty gets a sample of the largest.
+    A small concentration gives each class to few parts, a large one to all alike (Li et al. 2022, arXiv 2102.02079,
+    distribution-based label imbalance). labels: (count,) classes; None: all samples have one class. A part that would
+    be empty gets a sample of the largest.
     """
     classes = np.zeros(count, np.int64) if labels is None else labels
     hands: list[list[int]] = [[] for _ in range(parts)]

@@ -1,4 +1,4 @@
-"""Tables of samples, from files and from functions: what their columns hold, decided here for all."""
+"""Tables of samples, from files and from functions: interprets their columns, in one place for all formats."""
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,14 +39,15 @@ class Rows:
 
     Attributes:
         form: "arrays", "text" or "paths".
-        x: (N, ...) array, or N texts or paths as they are written.
-        y: (N,) classes, texts, or cells for a data type to read; (N, C) numbers where `label` lists columns.
-        domains: (N,) names, "" where none is written.
-        classes: Names that a schema gives to classes.
-        features: Names of the columns of numbers in `x`; row_ids: those that number the rows.
-        nameless: Columns that are left out as row numbers, for their names.
+        x: (N, ...) array, or N strings or paths as written.
+        y: (N,) classes, strings, or cells for a data type to read; (N, C) numbers if `label` lists columns.
+        domains: (N,) names, "" if none is written.
+        classes: Class names in a schema.
+        features: Names of the columns of numbers in `x`.
+        row_ids: Those of `features` that number the rows.
+        nameless: Columns that are left out as row numbers because of their names.
         label_columns: Names of the columns of `y`.
-        about: (N,) texts by the names of columns of a Table.
+        about: (N,) strings by the names of columns of a Table.
     """
 
     form: str
@@ -62,9 +63,9 @@ class Rows:
 
 
 def table_listing(grid: Grid, spec: DatasetSpec, part: str) -> Listing:
-    """What the table in a file lists. Raises SourceError.
+    """Return the listing of the table in a file. Raises SourceError.
 
-    part: "train" or "test", of a table with a column that says which of the two each row is.
+    part: "train" or "test", for a table with a column that assigns rows to parts.
     """
     split = split_column(grid, spec)
     rows = table_rows(grid, spec, None if split is None else split.column)
@@ -94,7 +95,7 @@ def table_listing(grid: Grid, spec: DatasetSpec, part: str) -> Listing:
 
 
 def table_rows(grid: Grid, spec: DatasetSpec, split: str | None = None) -> Rows:
-    """Return the samples of a table. split: a column that is none of them. Raises SourceError."""
+    """Return the samples of a table. split: a column that is no sample. Raises SourceError."""
     labels, domain = label_columns(grid, spec), domain_column(grid, spec)
     first = next(grid.blocks(grid.columns), None)
     if first is None:
@@ -121,7 +122,7 @@ def table_rows(grid: Grid, spec: DatasetSpec, split: str | None = None) -> Rows:
                 numbers = {name: at.numbers(block[name], name) for name in features}
                 for name in doubtful:
                     exact[name].append(numbers[name])
-                with np.errstate(over="ignore"):  # what float32 can't hold is infinite, which is told
+                with np.errstate(over="ignore"):  # numbers too large for float32 become infinite, which is reported
                     yield np.column_stack([*numbers.values()]).astype(np.float32)
             elif kind in ("text", "paths"):
                 held["texts"] += at.texts(block[sample], sample)
@@ -149,7 +150,7 @@ def table_rows(grid: Grid, spec: DatasetSpec, split: str | None = None) -> Rows:
 
 @dataclass(frozen=True)
 class _BlockRows:
-    """The rows of a block, of which the first is row `start` of the table."""
+    """The rows of a block, which begins at row `start` of the table."""
 
     grid: Grid
     start: int
@@ -175,9 +176,7 @@ class _BlockRows:
         return [cell if isinstance(cell, str) else text_of(cell) for cell in cells]
 
     def arrays(self, cells: Cells, name: str, spec: DatasetSpec) -> NDArray[Any]:
-        """Return (n, ...) of cells that hold images or arrays: uint8, of files (n, height, width, 3); others
-        float32.
-        """
+        """Return (n, ...) of cells with images or arrays: uint8, of files (n, height, width, 3); others float32."""
         if isinstance(cells, np.ndarray):
             return cells if cells.dtype == np.uint8 else cells.astype(np.float32)
         arrays: list[NDArray[Any]] = []
@@ -211,11 +210,11 @@ def _shape_error(name: str, actual: NDArray[Any], first: NDArray[Any]) -> str:
 def _labels(
     block: Mapping[str, Cells], columns: Sequence[str], spec: DatasetSpec, at: _BlockRows, *, texts: bool
 ) -> list[Any]:
-    """Of each row, "" where it is empty. texts: labels are what is answered, and no classes."""
+    """Return the label of each row, "" if it is empty. texts: labels are answers, not classes."""
     if isinstance(spec.label, tuple):
         return [*np.column_stack([_truths(block[name], name, at) for name in columns])]
     name, cells = columns[0], block[columns[0]]
-    if spec.data_type is not None:  # the type reads them
+    if spec.data_type is not None:  # the data type reads them
         return listed(cells)
     if (classes := at.grid.classes.get(name)) is not None:
         cells = [_class_name(classes, cell) for cell in listed(cells)]
@@ -246,14 +245,14 @@ def _names(cells: Cells, name: str, grid: Grid) -> list[str]:
 
 
 def _class_name(classes: Sequence[str], cell: object) -> object:
-    """What a number stands for; Hugging Face's -1 is no label."""
+    """Return the class name that a number stands for; Hugging Face's -1 is no label."""
     if not isinstance(cell, int):
         return cell
     return classes[cell] if 0 <= cell < len(classes) else None
 
 
 def _kind_of(cells: Cells) -> str:
-    """What the cells of a column of samples are, by the first that is not empty: "arrays", "text" or "paths"."""
+    """Return the type of a column of samples by its first non-empty cell: "arrays", "text" or "paths"."""
     if isinstance(cells, np.ndarray):
         return "arrays"
     first = next((cell for cell in cells if cell is not None and cell != ""), "")
@@ -263,7 +262,7 @@ def _kind_of(cells: Cells) -> str:
 
 
 def _mapped(blocks: Iterator[NDArray[Any]], grid: Grid) -> NDArray[Any] | None:
-    """Return all blocks one after the other, in a map of a file that has no name; None without any."""
+    """Return all blocks concatenated in a memory map of a temporary file; None without blocks."""
     kind, count = None, 0
     with tempfile.TemporaryFile() as file:
         for block in blocks:
@@ -283,7 +282,7 @@ def _mapped(blocks: Iterator[NDArray[Any]], grid: Grid) -> NDArray[Any] | None:
 
 
 def _with_features(listing: Listing, rows: Rows) -> Listing:
-    """`listing` of a table of numbers with the names of its columns."""
+    """Return the `listing` of a table of numbers with the names of its columns."""
     gone, first = rows.nameless, listing.place(0)
     places = [column_place(first.file, name, first.line) for name in gone]
     return replace(
@@ -296,7 +295,7 @@ def _with_features(listing: Listing, rows: Rows) -> Listing:
 
 
 def _of_part(listing: Listing, grid: Grid, split: Split, part: str) -> Listing:
-    """Return the rows of a table that a column gives to a part."""
+    """Return the rows of a table that a column assigns to `part`."""
     parts = [split.parts[text_of(cell)] for cell in listed(grid.cells(split.column))]
     mask = np.array([row_part == part for row_part in parts])
     place = column_place(grid.path, split.column, listing.place(0).line)

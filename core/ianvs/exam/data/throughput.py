@@ -1,20 +1,20 @@
-"""How fast bytes are read, in words for who waits."""
+"""Throughput and remaining time of reading, as text."""
 
 import time
 
-_SAID = 10.0  # seconds between two words on how it goes on
+_SAID = 10.0  # seconds between two reports
 
 
 class Throughput:
-    """How fast something goes on, in words, not more often than every few seconds."""
+    """Reports the progress of reading as text, at most every few seconds."""
 
     def __init__(self, done: int = 0) -> None:
-        """done: bytes that were there before."""
+        """done: bytes that were read before."""
         self._before = done
         self._began = self._last = time.monotonic()
 
     def text(self, done: int, total: int) -> str:
-        """ "1.2 of 193 GB, 80 MB/s, about 40 min left"; "" if it is too early to say it again."""
+        """Return "1.2 of 193 GB, 80 MB/s, about 40 min left"; "" if the last report is too recent."""
         now = time.monotonic()
         if now - self._last < _SAID:
             return ""

@@ -1,4 +1,4 @@
-"""Labels of a data type that the testenv says (`data_type`): the type itself reads them."""
+"""Labels of the testenv's data type (`data_type`), which reads them itself."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -19,11 +19,11 @@ from ianvs.plugins.source import source_of
 DATA_TYPES = "ianvs.data_types"  # ianvs.exam.data_types.ENTRY_POINTS, which builds on this package
 Parts = tuple[Listing, Listing]  # training, test
 ReadLabels = Callable[[object, tuple[str, ...] | None], tuple[NDArray[Any], tuple[str, ...]]]
-"""Makes the column `y`, and the names of the classes, of labels as they were returned. Raises ValueError."""
+"""Converts returned labels to the column `y` and the class names. Raises ValueError."""
 
 
 class LabelReader(Protocol):
-    """What of a data type reads labels."""
+    """The methods of a data type that read labels."""
 
     several_labels: bool
     read: ReadLabels
@@ -36,16 +36,16 @@ def label_reader(type_spec: DataTypeSpec) -> LabelReader:
 
 
 def read_typed_labels(parts: Parts, spec: DatasetSpec) -> Parts:
-    """Return the training and the test part of files, labels read by the data type that `spec` says, if it says one.
+    """Return the parts with labels read by the data type of `spec`, if it has one.
 
-    Names of classes that are given nowhere are found in both parts. Raises SourceError, with the line of the
-    first sample that is wrong where there are lines.
+    Class names that are given nowhere are collected from both parts. Raises SourceError, with the line of the first
+    wrong sample if there are lines.
     """
     if (type_spec := spec.data_type) is None:
         if spec.label_separator is not None:
             _refuse_separator(spec)
         return _with_combinations_told(parts, spec)
-    place = type_spec.place  # where a type that is not there is told, too
+    place = type_spec.place  # also reports a type that does not exist
     if isinstance(spec.classes, Mapping):
         raise SourceError.single(
             "`classes` of a domain each are for samples with one class. List all.", place, "conflicting-keys"
@@ -64,7 +64,7 @@ def read_typed_labels(parts: Parts, spec: DatasetSpec) -> Parts:
     else:
         parts = _split(parts, names, spec)
     if names is None:
-        with suppress(ValueError):  # which one of the parts will say
+        with suppress(ValueError):  # reported when the parts are read
             _, names = reader.read(np.concatenate([listing.y for listing in parts]), None)
     train, test = (_read(listing, reader.read, names, type_spec.name) for listing in parts)
     return train, test
@@ -76,7 +76,7 @@ def _refuse_separator(spec: DatasetSpec) -> None:
 
 
 def _with_combinations_told(parts: Parts, spec: DatasetSpec) -> Parts:
-    """Return the parts, with a warning where each class looks like a combination of labels in one cell."""
+    """Return the parts, with a warning if each class looks like a combination of labels in one cell."""
     train, test = parts
     if spec.classes is not None or any(part.label_form != "class" or part.classes is not None for part in parts):
         return parts
@@ -86,7 +86,7 @@ def _with_combinations_told(parts: Parts, spec: DatasetSpec) -> Parts:
     try:
         split = split_labels(cells, None, None)
     except UnclearLabelsError:
-        return parts  # as in names of several words
+        return parts  # as in class names of several words
     if split.separator == NO_SEPARATOR or len(split.labels[split.index]) < 2:
         return parts
     cell = cells[split.index]
@@ -100,7 +100,7 @@ def _with_combinations_told(parts: Parts, spec: DatasetSpec) -> Parts:
 
 
 def _with_label_columns(listing: Listing, names: Sequence[str], spec: DatasetSpec) -> Listing:
-    """`listing` with a column of its labels for each of `names`, in that order. Raises SourceError."""
+    """Return `listing` with a column of its labels for each of `names`, in that order. Raises SourceError."""
     columns = listing.label_columns
     if {*columns} != {*names}:
         message = f"`classes` lists {one_line(names)}, `label` the columns {one_line(columns)}. Make them the same."
@@ -109,7 +109,7 @@ def _with_label_columns(listing: Listing, names: Sequence[str], spec: DatasetSpe
 
 
 def _split(parts: Parts, names: Sequence[str] | None, spec: DatasetSpec) -> Parts:
-    """Return the parts with a list of labels for each cell of text, split alike. Raises SourceError."""
+    """Return the parts with a list of labels for each string, all split alike. Raises SourceError."""
     train, test = parts
     if any(listing.y.ndim > 1 for listing in parts):
         return parts
@@ -152,12 +152,12 @@ def _first_wrong(listing: Listing, read: ReadLabels, names: tuple[str, ...] | No
 
 
 def type_name(spec: DatasetSpec) -> str | None:
-    """That of the data type that `spec` says."""
+    """Return the name of the data type of `spec`, or None."""
     return None if spec.data_type is None else spec.data_type.name
 
 
 def type_facts(spec: DatasetSpec) -> dict[str, object]:
-    """What tells an author's data type from another one of the same name; {} where none is said."""
+    """Return the facts that identify an author's data type; {} if there is none."""
     if (type_spec := spec.data_type) is None:
         return {}
     return {"data_type": type_spec.name, "source": source_of(type_url(type_spec), type_spec.name, DATA_TYPES)}

@@ -105,7 +105,7 @@ def _folder(made: Made, cache_dir: Path) -> Path:
 def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: float) -> Made:
     """Call the function in another process. Raises SourceError with all errors."""
     name, place = str(spec.name), spec.places.get("name", spec.place)
-    for stale in memo.parent.glob(f"{memo.stem}.*.new"):  # of a process that was killed: we hold its lock
+    for stale in memo.parent.glob(f"{memo.stem}.*.new"):  # left by a killed process: we hold its lock
         shutil.rmtree(stale, ignore_errors=True)
     folder = memo.with_suffix(f".{os.getpid()}.new")
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""Calls a user's function for the samples of a dataset, in a process of its own.
+"""Calls a user's function for the samples of a dataset, in a separate process.
 
 Files and folders that the function opens in Python are recorded, but not those of compiled libraries, of subprocesses,
 or of the network.
@@ -30,18 +30,27 @@ from ianvs.plugins.loader import cause, load
 from ianvs.plugins.signature import Parameters, constructor_parameters, misnamed
 from ianvs.plugins.value_types import type_problems
 
-_OPTIONAL_ARGUMENTS = ("root", "download")  # keys of the dataset that the function gets if it has such parameters
-_COLUMNS = ("label", "input", "domain", "label_separator")  # of a table, unless the function has them as options
-SHAPING = ("image_size", "value_range", "test_share", "test_seed")  # keys that shape what is stored
+_OPTIONAL_ARGUMENTS = ("root", "download")  # keys of the dataset that are passed to parameters of these names
+_COLUMNS = (
+    "label",
+    "input",
+    "domain",
+    "label_separator",
+)  # keys for tables, unless the function has options of these names
+SHAPING = ("image_size", "value_range", "test_share", "test_seed")  # keys that affect what is stored
 _STDLIB = sysconfig.get_paths()["stdlib"]
 _LINECACHE = os.path.join(_STDLIB, "linecache.py")  # noqa: PTH118
 _NO_DATA = (_STDLIB, "/proc", "/sys", "/dev", "/etc")
 
 
 class Made(TypedDict):
-    """Facts of the stored samples. line: first line of the function, 0 if unknown.
+    """Facts of the stored samples.
 
-    content: digests of the files by relative name. read: `file_signature` of each file that the function read.
+    Attributes:
+        line: First line of the function, 0 if unknown.
+        classes: The class names, if it returned some.
+        content: Digests of the files by relative name.
+        read: `file_signature` of each file that the function read.
     """
 
     line: int
@@ -54,7 +63,12 @@ Mistake = tuple[str, str, int, ErrorCode]
 
 
 class Answer(TypedDict):
-    """wrong: (message, its option or "", the line of the user's file or 0, the error code)."""
+    """The result of a call.
+
+    Attributes:
+        made: Facts of the stored samples; None after an error.
+        wrong: (message, its option or "", the line of the user's file or 0, the error code) of each error.
+    """
 
     made: Made | None
     wrong: list[Mistake]
@@ -198,7 +212,7 @@ def _recorded_reads(folder: Path) -> Iterator[set[str]]:
 
 
 def _is_read_by_author(frame: FrameType | None) -> bool:
-    """Return whether a frame is of the user's or a library's code, and not of ianvs or of a tool that reads source
+    """Return whether a frame belongs to the user's or a library's code, not to ianvs or a tool that reads source
     code.
     """
     while frame is not None:

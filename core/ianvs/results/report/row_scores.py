@@ -67,7 +67,7 @@ class RowScore:
 
     @property
     def lost(self) -> float:
-        """Return the decrease of scores on earlier test sets from the end of their round to the end of the last one.
+        """The decrease of scores on earlier test sets from the end of their round to the end of the last one.
 
         It is -BWT (Lopez-Paz & Ranzato 2017) of a score of which higher is better.
         """

@@ -103,12 +103,12 @@ class Preflight:
 
     @cached_property
     def metrics(self) -> list[tuple[TestEnvSpec, tuple[MetricColumn, ...]]]:
-        """Return all metrics of each exam, including those that others are computed from."""
+        """All metrics of each exam, including those that others are computed from."""
         return list(zip(self.job.testenvs, job_columns(self.job, self.inspector).values(), strict=True))
 
     @cached_property
     def columns(self) -> list[list[str]]:
-        """Return the column names of each exam."""
+        """The column names of each exam."""
         return [
             [column.name for column in metrics if column.spec in exam.metrics and not column.metric.mapping]
             for exam, metrics in self.metrics
@@ -116,7 +116,7 @@ class Preflight:
 
     @cached_property
     def levels(self) -> dict[str, str]:
-        """Return levels by name of metric; "mapping" for one with several numbers."""
+        """Levels by name of metric; "mapping" for one with several numbers."""
         every = (column for _, metrics in self.metrics for column in metrics)
         return {column.spec.name: "mapping" if column.metric.mapping else column.metric.level for column in every}
 

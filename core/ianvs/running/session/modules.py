@@ -196,14 +196,14 @@ class Modules:
 
     @property
     def basemodel(self) -> str:
-        """Return the base model's name of its network; "" if it has none."""
+        """The base model's name of its network; "" if it has none."""
         base = next((module for module in self if module.kind == "basemodel"), None)
         named = getattr(base.plugin, "basemodel", "") if base is not None else ""  # may be the network itself
         return named if isinstance(named, str) else ""
 
     @property
     def remark(self) -> str:
-        """Return the plugins' messages about the training, in one line."""
+        """The plugins' messages about the training, in one line."""
         remarks = dict.fromkeys(" ".join(str(getattr(m.plugin, "remark", "") or "").split()) for m in self)
         return "; ".join(filter(None, [*remarks, *sorted(self.remarks)]))
 

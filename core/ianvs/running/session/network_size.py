@@ -30,7 +30,7 @@ class NetworkSize:
 
     @property
     def numbers(self) -> dict[str, int | None]:
-        """Return the numbers by field of RoundResult."""
+        """The numbers by field of RoundResult."""
         return {"parameters": self.parameters, "trainable_parameters": self.trainable, "flops": self.flops}
 
 

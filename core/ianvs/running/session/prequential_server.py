@@ -220,7 +220,7 @@ class PrequentialServer:
 
     @property
     def revealed_so_far(self) -> int:
-        """Return the number of samples revealed by the end of the round."""
+        """The number of samples revealed by the end of the round."""
         if not self._tells:
             return 0
         ends = [self._order.revealed_at(index, len(self._chunks)) for index in range(len(self._chunks))]

@@ -62,19 +62,19 @@ class StreamScores:
 
     @cached_property
     def truth(self) -> NDArray[np.int64]:
-        """Return (N,) the index of the correct answer, by first occurrence; -1 where answers have no name."""
+        """(N,) the index of the correct answer, by first occurrence; -1 where answers have no name."""
         return np.array([self._names[name] for name in self._correct_answers] or [-1] * len(self._flow), np.int64)
 
     @cached_property
     def topics(self) -> NDArray[np.int64] | None:
-        """Return (N,) indices of the samples' subjects, else of their topics, else of their domains."""
+        """(N,) indices of the samples' subjects, else of their topics, else of their domains."""
         train = self._dataset.train
         groups = next((column for column in (train.subjects, train.topics, train.domains) if column is not None), None)
         return None if groups is None else np.array(_numbered(groups[self._flow].tolist()), np.int64)
 
     @cached_property
     def facts(self) -> NDArray[np.int64] | None:
-        """Return (N,) indices of the facts that are asked for, by the question's text if the data name no facts;
+        """(N,) indices of the facts that are asked for, by the question's text if the data name no facts;
         NO_FACT for an empty name."""
         train = self._dataset.train
         if train.facts is not None:
