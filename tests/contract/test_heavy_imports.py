@@ -20,12 +20,12 @@ STEPS = {
     "a metric by its name": ("from ianvs.exam.metrics import find; assert find('AA')", ARRAYS),
     "digits": (
         f"{SPEC}import ianvs.exam.scenarios\nspec, cache = DatasetSpec(name='digits'), Path('cache')\n"
-        "assert not data.checked(spec).problems; data.fingerprint(spec, cache); data.load(spec, cache)",
+        "assert not data.check_dataset(spec).problems; data.fingerprint(spec, cache); data.load(spec, cache)",
         ARRAYS,
     ),
     "images": (
         f"{SPEC}spec = DatasetSpec(name='clear10', root=Path('clear'))\n"
-        "assert not data.checked(spec).problems; data.fingerprint(spec, Path('cache'))",
+        "assert not data.check_dataset(spec).problems; data.fingerprint(spec, Path('cache'))",
         ARRAYS,
     ),
     "provenance": ("from ianvs.results.stored.provenance import collect; collect()", ARRAYS - {"PIL"}),

@@ -253,7 +253,7 @@ def add_cache(commands: argparse._SubParsersAction[Any]) -> None:
 
 def _cache(options: argparse.Namespace) -> int:
     from ianvs.exam.data.cache_entries import CacheEntry, cache_entries, remove_entries
-    from ianvs.exam.data.throughput import in_units
+    from ianvs.exam.data.throughput import format_bytes
 
     below = options.workspace / "cache"
     cache = below if below.is_dir() else options.workspace
@@ -269,11 +269,14 @@ def _cache(options: argparse.Namespace) -> int:
 
     def total(entries: list[CacheEntry]) -> str:
         count = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"
-        return f"{count}, {in_units(sum(entry.size for entry in entries))}"
+        return f"{count}, {format_bytes(sum(entry.size for entry in entries))}"
 
     for entry in chosen:
         days = max(0.0, time.time() - entry.used) / 86400
-        print(f"{in_units(entry.size):>11}  used {days:5.1f} days ago  {entry.folder.name[:24]:<26}{entry.description}")
+        print(
+            f"{format_bytes(entry.size):>11}  used {days:5.1f} days ago  "
+            f"{entry.folder.name[:24]:<26}{entry.description}"
+        )
     if options.prune is None:
         print(f"{shown_path(cache)}: {total(chosen)}")
     elif options.yes:

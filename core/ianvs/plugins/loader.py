@@ -146,7 +146,7 @@ def reference_of(url: str | None, name: str, target: object) -> tuple[str | None
     return place or url, class_name
 
 
-def brought(group: str, kind: type[T]) -> tuple[tuple[tuple[T, EntryPoint], ...], tuple[str, ...]]:
+def load_entry_points(group: str, kind: type[T]) -> tuple[tuple[tuple[T, EntryPoint], ...], tuple[str, ...]]:
     """Return each `kind` in the tuples that entry points of `group` name, in their order; and sentences on what is left
     out.
 

@@ -61,7 +61,7 @@ def test_defaults_written_out_are_the_same_dataset(tmp_path):
 
 def test_an_unknown_source_is_refused_with_the_closest_and_the_list():
     place = Location(Path("testenv.yaml"), 3, 5)
-    assert recorded(data.checked(DatasetSpec(name="cifar_10", places={"name": place})).problems) == [
+    assert recorded(data.check_dataset(DatasetSpec(name="cifar_10", places={"name": place})).problems) == [
         ("unloadable-plugin", "testenv.yaml:3:5")
     ]
 
@@ -69,7 +69,7 @@ def test_an_unknown_source_is_refused_with_the_closest_and_the_list():
 def test_an_unknown_option_is_refused_at_its_place_with_the_closest():
     place = Location(Path("testenv.yaml"), 5, 7)
     spec = DatasetSpec(name="digits", options={"test_ration": 0.3}, places={"test_ration": place})
-    assert recorded(data.checked(spec).problems) == [("unknown-option", "testenv.yaml:5:7")]
+    assert recorded(data.check_dataset(spec).problems) == [("unknown-option", "testenv.yaml:5:7")]
 
 
 @pytest.mark.parametrize(
@@ -82,18 +82,18 @@ def test_an_option_of_the_wrong_kind_is_refused(options, tmp_path):
 def test_keys_for_files_are_refused_beside_a_name(tmp_path):
     source = SourceSpec(tmp_path / "a.txt", "index")
     messages = " ".join(
-        str(p) for p in data.checked(DatasetSpec(name="digits", train=(source,), using=("CS",))).problems
+        str(p) for p in data.check_dataset(DatasetSpec(name="digits", train=(source,), using=("CS",))).problems
     )
     assert "`train`" in messages
     assert "`using`" in messages
 
 
 def test_a_root_is_needed_where_files_are(tmp_path):
-    assert "needs `root`" in str(data.checked(DatasetSpec(name="mnist")).problems[0])
-    message = str(data.checked(DatasetSpec(name="cifar10", root=tmp_path)).problems[0])
+    assert "needs `root`" in str(data.check_dataset(DatasetSpec(name="mnist")).problems[0])
+    message = str(data.check_dataset(DatasetSpec(name="cifar10", root=tmp_path)).problems[0])
     assert str(tmp_path / "cifar-10-batches-py") in message
     assert "download: true" in message
-    assert data.checked(DatasetSpec(name="cifar10", root=tmp_path, download=True)).problems == []
+    assert data.check_dataset(DatasetSpec(name="cifar10", root=tmp_path, download=True)).problems == []
 
 
 def write_idx(path: Path, values: np.ndarray) -> None:
@@ -147,7 +147,7 @@ def test_idx_files_are_what_torchvision_reads_wherever_they_lie(tmp_path, name):
         assert dataset.classes == (tuple("0123456789") if name == "mnist" else tuple(theirs.classes))
         assert dataset.test.x.shape == (3, 28, 28, 1)
     assert len({dataset.fingerprint for dataset in found}) == 1
-    assert all(data.checked(DatasetSpec(name=name, root=root)).problems == [] for root in roots.values())
+    assert all(data.check_dataset(DatasetSpec(name=name, root=root)).problems == [] for root in roots.values())
 
 
 def test_packed_files_with_other_content_are_other_data(tmp_path):
@@ -164,7 +164,7 @@ def test_packed_files_with_other_content_are_other_data(tmp_path):
 def test_a_folder_that_lacks_one_of_the_four_says_what_belongs_there(tmp_path):
     write_mnist(tmp_path, packed=True)
     (tmp_path / "train-labels-idx1-ubyte.gz").unlink()
-    assert recorded(data.checked(DatasetSpec(name="mnist", root=tmp_path)).problems) == [("missing-file", "")]
+    assert recorded(data.check_dataset(DatasetSpec(name="mnist", root=tmp_path)).problems) == [("missing-file", "")]
 
 
 @pytest.mark.parametrize(

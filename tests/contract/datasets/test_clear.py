@@ -33,7 +33,7 @@ def beside_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def refusals(given: DatasetSpec) -> list[Found]:
-    return recorded(data.checked(given).problems)
+    return recorded(data.check_dataset(given).problems)
 
 
 def test_every_bucket_holds_its_own_pictures_only(tmp_path):
@@ -224,7 +224,7 @@ def test_the_training_folder_that_has_the_features_is_taken(tmp_path):
     with_metadata(tmp_path / "train", (1,), 3)
     for folder in ("train", "test"):
         features_of_2022(tmp_path / folder, "moco_b0", named=True)
-    assert data.checked(spec(tmp_path, image_size=None, features="moco_b0")).problems == []
+    assert data.check_dataset(spec(tmp_path, image_size=None, features="moco_b0")).problems == []
 
 
 def test_features_that_are_not_there_are_named_before_anything_runs(tmp_path):
@@ -234,7 +234,7 @@ def test_features_that_are_not_there_are_named_before_anything_runs(tmp_path):
     for folder in ("train_image_only", "test"):
         features_of_2022(tmp_path / folder, "imagenet", named=True)
     assert refusals(given) == [("invalid-choice", "train_image_only/features/moco_b0")]
-    assert "imagenet" in data.checked(given).problems[0].message
+    assert "imagenet" in data.check_dataset(given).problems[0].message
 
 
 def test_a_file_of_features_that_runs_code_is_refused(tmp_path):
@@ -278,7 +278,7 @@ def test_a_missing_release_names_its_archives(tmp_path):
     ):
         given = spec(tmp_path, name=name)
         assert refusals(given) == [("missing-data", "")]
-        message = data.checked(given).problems[0].message
+        message = data.check_dataset(given).problems[0].message
         assert f"{name}-train-image-only.zip" in message
         assert md5 in message
     assert refusals(DatasetSpec(name="clear10")) == [("missing-key", "")]
@@ -288,10 +288,10 @@ def test_a_missing_test_set_names_its_archive_and_the_way_without(tmp_path):
     with_metadata(tmp_path / "train", (1,), 10)
     given = spec(tmp_path)
     assert refusals(given) == [("damaged-dataset", "")]
-    message = data.checked(given).problems[0].message
+    message = data.check_dataset(given).problems[0].message
     for name in ("clear10-test.zip", "bf9a85bfb78fe742c7ed32648c9a3275", "protocol: iid"):
         assert name in message
-    assert data.checked(spec(tmp_path, protocol="iid")).problems == []
+    assert data.check_dataset(spec(tmp_path, protocol="iid")).problems == []
 
 
 @pytest.mark.parametrize("root", ["above", "above/wrapper/train_image_only"])
@@ -299,7 +299,7 @@ def test_a_root_at_the_wrong_level_points_to_the_right_one(tmp_path, root):
     release(tmp_path / "above/wrapper", (1,))
     given = spec(tmp_path / root)
     assert refusals(given) == [("missing-data", "")]
-    assert "above/wrapper." in data.checked(given).problems[0].message
+    assert "above/wrapper." in data.check_dataset(given).problems[0].message
 
 
 def test_a_listed_picture_that_is_not_there_is_named_with_its_list(tmp_path):
@@ -317,7 +317,7 @@ def test_hundreds_of_missing_pictures_make_a_short_message(tmp_path):
     release(tmp_path, train=20)
     for file in (tmp_path / "train_image_only/labeled_images").rglob("*.jpg"):
         file.unlink()
-    assert len(data.checked(spec(tmp_path)).problems) <= 5
+    assert len(data.check_dataset(spec(tmp_path)).problems) <= 5
 
 
 def test_an_unknown_class_names_the_closest(tmp_path):

@@ -88,7 +88,7 @@ def test_it_is_an_exam_with_a_round_for_each_year():
 def test_the_fingerprint_changes_with_every_option(tmp_path):
     def fingerprint(**options):
         spec = DatasetSpec(name="lasting_facts", options=options)
-        assert data.checked(spec).problems == []
+        assert data.check_dataset(spec).problems == []
         return data.load(spec, tmp_path).fingerprint
 
     changed = ({}, {"seed": 1}, {"years": 3}, {"desks": 1}, {"stays": 4}, {"changes": 1}, {"added": 1})
@@ -117,9 +117,9 @@ def test_the_same_seed_makes_the_same_facts_in_another_process():
     ],
 )
 def test_slips_in_the_options_are_explained(options, code):
-    assert recorded(data.checked(DatasetSpec(name="lasting_facts", options=options)).problems) == [(code, "")]
+    assert recorded(data.check_dataset(DatasetSpec(name="lasting_facts", options=options)).problems) == [(code, "")]
 
 
 def test_a_year_that_is_not_there_is_refused_with_the_closest():
-    (problem,) = data.checked(DatasetSpec(name="lasting_facts", using=("2030",))).problems
+    (problem,) = data.check_dataset(DatasetSpec(name="lasting_facts", using=("2030",))).problems
     assert "Did you mean '20" in problem.message

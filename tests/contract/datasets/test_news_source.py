@@ -20,7 +20,7 @@ SIZES = st.tuples(st.integers(1, 5), st.integers(0, 4), st.integers(0, 4)).filte
 
 def loaded(tmp_path, **options):
     spec = DatasetSpec(name="yearly_news", options=options)
-    assert data.checked(spec).problems == []
+    assert data.check_dataset(spec).problems == []
     return data.load(spec, tmp_path)
 
 
@@ -95,9 +95,9 @@ def test_the_same_seed_makes_the_same_news_in_another_process():
     ],
 )
 def test_slips_in_the_options_are_explained(options, code):
-    assert recorded(data.checked(DatasetSpec(name="yearly_news", options=options)).problems) == [(code, "")]
+    assert recorded(data.check_dataset(DatasetSpec(name="yearly_news", options=options)).problems) == [(code, "")]
 
 
 def test_a_year_that_is_not_there_is_refused_with_the_closest():
-    (problem,) = data.checked(DatasetSpec(name="yearly_news", using=("2032",))).problems
+    (problem,) = data.check_dataset(DatasetSpec(name="yearly_news", using=("2032",))).problems
     assert "Did you mean '20" in problem.message

@@ -92,7 +92,7 @@ def test_the_source_has_a_domain_for_every_bucket(tmp_path: Path):
 def test_buckets_can_be_chosen_and_ordered(tmp_path: Path):
     found = data.load(spec(("9", "2")), tmp_path)
     assert list(dict.fromkeys(found.train.domains.tolist())) == ["9", "2"]
-    assert recorded(data.checked(spec(("1", "11"))).problems) == [("unknown-domain", "")]
+    assert recorded(data.check_dataset(spec(("1", "11"))).problems) == [("unknown-domain", "")]
 
 
 def test_a_fingerprint_tells_options_and_buckets_apart_and_nothing_else(tmp_path: Path):

@@ -107,11 +107,11 @@ def test_the_corner_by_a_word_is_the_one_in_the_picture():
      ({"instruction": "same", "tasks": 2, "format": "shared"}, "Keep")],
 )  # fmt: skip
 def test_wrong_options_are_refused(options, said):
-    [problem] = data.checked(DatasetSpec(name="picture_tasks", options=options)).problems
+    [problem] = data.check_dataset(DatasetSpec(name="picture_tasks", options=options)).problems
     assert said in problem.message
 
 
 def test_tasks_can_be_chosen_by_using():
-    [problem] = data.checked(DatasetSpec(name="picture_tasks", using=("box",))).problems
+    [problem] = data.check_dataset(DatasetSpec(name="picture_tasks", using=("box",))).problems
     assert "box" in problem.message
-    assert data.checked(DatasetSpec(name="picture_tasks", using=("shape",))).problems == []
+    assert data.check_dataset(DatasetSpec(name="picture_tasks", using=("shape",))).problems == []

@@ -41,10 +41,10 @@ def test_a_fingerprint_tells_options_and_domains_apart_and_nothing_else(tmp_path
 
 
 def test_an_unknown_domain_or_option_names_the_closest() -> None:
-    assert recorded(data.checked(spec(("CS", "SIN"))).problems) == [("unknown-domain", "")]
-    assert recorded(data.checked(spec(sead=1)).problems) == [("unknown-option", "")]
+    assert recorded(data.check_dataset(spec(("CS", "SIN"))).problems) == [("unknown-domain", "")]
+    assert recorded(data.check_dataset(spec(sead=1)).problems) == [("unknown-option", "")]
 
 
 @pytest.mark.parametrize("size", [[16], [16, 32, 3], 16])
 def test_a_size_is_height_and_width(size: object) -> None:
-    assert data.checked(spec(size=size)).problems
+    assert data.check_dataset(spec(size=size)).problems

@@ -60,7 +60,7 @@ def _algorithms() -> Iterator[Entry]:
 
 def _installed(kind: str, group: str) -> Iterator[Entry]:
     for name, point in installed(group).items():
-        yield Entry(kind, name, said_at(point.value), value=point.value, package=_package(point))
+        yield Entry(kind, name, entry_summary(point.value), value=point.value, package=_package(point))
 
 
 def _package(point: EntryPoint) -> str:
@@ -78,7 +78,7 @@ def _metrics() -> Iterator[Entry]:
 
 def _datasets() -> Iterator[Entry]:
     for name, point in installed("ianvs.datasets").items():
-        summary = str(getattr(point.load(), "summary", "")) if is_ours(point) else said_at(point.value)
+        summary = str(getattr(point.load(), "summary", "")) if is_ours(point) else entry_summary(point.value)
         yield Entry("dataset", name, summary, value=point.value, package=_package(point))
 
 
@@ -87,7 +87,7 @@ def _networks() -> Iterator[Entry]:
 
     for name, function in _NETWORKS.items():
         value = f"ianvs.authoring.{function}"
-        summary = said_at(value).partition(": ")[2]  # the shapes stand before
+        summary = entry_summary(value).partition(": ")[2]  # the shapes stand before
         yield Entry("network", name, summary, value=value)
     for name in torchvision_names():
         yield Entry(
@@ -104,7 +104,7 @@ def _paradigms() -> Iterator[Entry]:
 
     for name, paradigm in PARADIGMS.items():
         value = f"{paradigm.__module__}:{paradigm.__qualname__}"
-        yield Entry("paradigm", name, said_at(value), value=value)
+        yield Entry("paradigm", name, entry_summary(value), value=value)
     yield from _installed("paradigm", GROUP)
 
 
@@ -130,7 +130,7 @@ KINDS = tuple(_KINDS)
 WIDTH = 100  # characters of a line
 
 
-def said_at(value: str) -> str:
+def entry_summary(value: str) -> str:
     """Return the first sentence of what an entry point names ("package.module:Class"), or of its module; "" if none is
     found.
 

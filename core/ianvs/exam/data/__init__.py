@@ -10,7 +10,7 @@ from typing import Any
 
 from ianvs.base.errors import DataError, Location, ValidationError
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data.backbone_features import check_backbone, encoded, encoded_fingerprint
+from ianvs.exam.data.backbone_features import check_backbone, compute_features, features_fingerprint
 from ianvs.exam.data.cache import Progress, slice_of
 from ianvs.exam.data.content_digests import Say
 from ianvs.exam.data.data_warnings import data_warnings_of, find_data_warnings
@@ -28,9 +28,9 @@ from ianvs.exam.data.large_tables import (
 )
 from ianvs.exam.data.listing import SourceError
 from ianvs.exam.data.load_listing import check_listed, load_listed, warnings_of
-from ianvs.exam.data.named_sources import Source, check_named, named_source
+from ianvs.exam.data.named_sources import Source, check_named, find_source
 from ianvs.exam.data.sources import read_parts
-from ianvs.exam.data.user_dataset import authored
+from ianvs.exam.data.user_dataset import load_user_dataset
 from ianvs.processes.isolated import IsolatedCaller, IsolatedCallError
 
 __all__ = [
@@ -53,7 +53,7 @@ CHECK_SECONDS = 120.0  # default of limits.check_seconds
 
 
 @dataclass(frozen=True)
-class Checked:
+class DatasetCheck:
     """Result of `checked`.
 
     Attributes:
@@ -65,9 +65,9 @@ class Checked:
     samples: str | None = None
 
 
-def checked(
+def check_dataset(
     spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = CHECK_SECONDS, say: Say = None
-) -> Checked:
+) -> DatasetCheck:
     """Check names, options, files and labels of the data without decoding them.
 
     There may be warnings of data that are read in an unexpected way. A user's function is called for at most `seconds`
@@ -76,15 +76,15 @@ def checked(
     apart = cache_dir is not None and spec.url is None and spec.name is None and is_large(spec)
     stored = _stored_fingerprint(spec, cache_dir) if apart else None
     if stored is not None:
-        result = Checked([], stored)
+        result = DatasetCheck([], stored)
     else:
-        result = _checked_apart(spec, cache_dir, say) if apart else _check_samples(spec, cache_dir, seconds, say)
+        result = _check_large(spec, cache_dir, say) if apart else _check_samples(spec, cache_dir, seconds, say)
     if spec.backbone is None:
         return result
-    return Checked([*result.problems, *check_backbone(spec, spec.backbone)], result.samples)
+    return DatasetCheck([*result.problems, *check_backbone(spec, spec.backbone)], result.samples)
 
 
-def checked_by_another(request: tuple[DatasetSpec, Path | None]) -> Iterator[str | list[Any]]:
+def check_in_subprocess(request: tuple[DatasetSpec, Path | None]) -> Iterator[str | list[Any]]:
     """Check data in a subprocess. Yields progress texts, and finally [problems, fingerprint of the samples]."""
     progress = SimpleQueue[str | None]()
     with ThreadPoolExecutor(1) as pool:
@@ -97,12 +97,12 @@ def checked_by_another(request: tuple[DatasetSpec, Path | None]) -> Iterator[str
     yield [problems, result.samples]
 
 
-def _checked_apart(spec: DatasetSpec, cache_dir: Path | None, say: Say) -> Checked:
+def _check_large(spec: DatasetSpec, cache_dir: Path | None, say: Say) -> DatasetCheck:
     """Check large files in a subprocess, so that this process stays small during the job."""
     rows, samples = [], None
     try:
         with closing(IsolatedCaller()) as process:
-            for answer in process.call_iter(f"{__name__}:{checked_by_another.__name__}", (spec, cache_dir), _LONG):
+            for answer in process.call_iter(f"{__name__}:{check_in_subprocess.__name__}", (spec, cache_dir), _LONG):
                 if not isinstance(answer, str):
                     rows, samples = answer
                 elif say is not None:
@@ -115,7 +115,7 @@ def _checked_apart(spec: DatasetSpec, cache_dir: Path | None, say: Say) -> Check
         ValidationError(message, place and Location(Path(place[0]), *place[1:]), warning, code=code)
         for message, place, warning, code in rows
     ]
-    return Checked(problems, samples)
+    return DatasetCheck(problems, samples)
 
 
 def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None, say: Say = None) -> str:
@@ -124,12 +124,12 @@ def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None, 
     samples: their fingerprint from `checked`. say: as there.
     """
     if samples is None and spec.url is not None:
-        samples = authored(spec, cache_dir, CHECK_SECONDS).fingerprint(spec, cache_dir)
+        samples = load_user_dataset(spec, cache_dir, CHECK_SECONDS).fingerprint(spec, cache_dir)
     elif samples is None and spec.name is not None:
-        samples = named_source(spec).fingerprint(spec, cache_dir)
+        samples = find_source(spec).fingerprint(spec, cache_dir)
     elif samples is None:
         samples = _stored_fingerprint(spec, cache_dir) or files_fingerprint(spec, cache_dir, say=say)
-    return samples if spec.backbone is None else encoded_fingerprint(samples, spec.backbone, cache_dir)
+    return samples if spec.backbone is None else features_fingerprint(samples, spec.backbone, cache_dir)
 
 
 def load(
@@ -154,7 +154,7 @@ def load(
         dataset = _load_samples(spec, cache_dir, slice_of(progress, 0.0, share))
         cache_image_dataset(dataset, spec, cache_dir)
     if spec.backbone is not None:
-        dataset = encoded(dataset, spec, spec.backbone, cache_dir, slice_of(progress, share, 1.0))
+        dataset = compute_features(dataset, spec, spec.backbone, cache_dir, slice_of(progress, share, 1.0))
     if progress is not None:
         progress(1.0)
     return dataset
@@ -166,31 +166,35 @@ def _stored_fingerprint(spec: DatasetSpec, cache_dir: Path | None) -> str | None
     return None if key is None or cache_dir is None else read_cached_fingerprint(key, cache_dir)
 
 
-def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float, say: Say) -> Checked:
+def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float, say: Say) -> DatasetCheck:
     if spec.name is not None and spec.url is None:
-        return Checked(check_named(spec))
+        return DatasetCheck(check_named(spec))
     if spec.url is not None and cache_dir is None:
-        return Checked([])
+        return DatasetCheck([])
     key = table_key(spec, cache_dir)
     if cache_dir is not None and key is not None and (stored := read_cached_fingerprint(key, cache_dir)) is not None:
-        return Checked([], stored)
+        return DatasetCheck([], stored)
     try:
-        parts = read_parts(spec) if cache_dir is None or spec.url is None else authored(spec, cache_dir, seconds).parts
+        parts = (
+            read_parts(spec)
+            if cache_dir is None or spec.url is None
+            else load_user_dataset(spec, cache_dir, seconds).parts
+        )
         check_listed(parts, spec)
         warnings = warnings_of(parts, spec)
         if cache_dir is not None and key is not None and not warnings:
-            return Checked([], cache_listing(parts, spec, key, cache_dir, say))
+            return DatasetCheck([], cache_listing(parts, spec, key, cache_dir, say))
     except SourceError as broken:
-        return Checked(list(broken.problems))
-    return Checked(warnings)
+        return DatasetCheck(list(broken.problems))
+    return DatasetCheck(warnings)
 
 
 def _load_samples(spec: DatasetSpec, cache_dir: Path, progress: Progress | None) -> Dataset:
     if spec.url is not None:
-        returned = authored(spec, cache_dir, CHECK_SECONDS)
+        returned = load_user_dataset(spec, cache_dir, CHECK_SECONDS)
         return load_listed(returned.parts, spec, returned.fingerprint(spec, cache_dir), cache_dir, progress)
     if spec.name is not None:
-        return named_source(spec).load(spec, cache_dir, progress)
+        return find_source(spec).load(spec, cache_dir, progress)
     if (key := table_key(spec, cache_dir)) is not None:
         return load_large_table(spec, key, cache_dir, progress)
     parts = read_parts(spec)

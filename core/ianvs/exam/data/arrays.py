@@ -93,7 +93,7 @@ def arrays_listing(
         form="arrays",
         x=np.moveaxis(x, 1, 3) if laid_out and layout == "NCHW" else x,
         label_form=data_type or ("maps" if maps else "class"),
-        y=y if data_type else _masks_as_uint8(y, called["y"], place) if maps else tokens(y, called["y"], place),
+        y=y if data_type else _masks_as_uint8(y, called["y"], place) if maps else class_tokens(y, called["y"], place),
         ids=numbered_names(part, count) if given is None else given,
         domains=column([text_of(name) for name in arrays["domain"]])
         if "domain" in arrays
@@ -234,7 +234,7 @@ def _masks_as_uint8(y: NDArray[Any], name: str, place: Location) -> NDArray[np.u
     return y.astype(np.uint8, copy=False)
 
 
-def tokens(y: NDArray[Any], name: str, place: Location) -> NDArray[Any]:
+def class_tokens(y: NDArray[Any], name: str, place: Location) -> NDArray[Any]:
     """Return (N,) classes from (N,) or (N, 1) class indices or names. Raises SourceError for anything else."""
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]

@@ -39,7 +39,7 @@ def check_backbone(spec: DatasetSpec, backbone: BackboneSpec) -> list[Validation
     return []
 
 
-def encoded_fingerprint(before: str, backbone: BackboneSpec, cache_dir: Path) -> str:
+def features_fingerprint(before: str, backbone: BackboneSpec, cache_dir: Path) -> str:
     """Return the fingerprint of features from that of the images, `before`. Weight files count by their content."""
     from ianvs.authoring.preprocessing import published
     from ianvs.authoring.weight_files import find_weights
@@ -55,7 +55,7 @@ def encoded_fingerprint(before: str, backbone: BackboneSpec, cache_dir: Path) ->
     return digest_of({"format": FORMAT, "pictures": before, "weights": content, **published_options, **chosen})
 
 
-def encoded(
+def compute_features(
     dataset: Dataset, spec: DatasetSpec, chosen: BackboneSpec, cache_dir: Path, progress: Progress | None = None
 ) -> Dataset:
     """Return the dataset with memory-mapped features (N, D) float32 of the backbone as samples.
@@ -69,7 +69,7 @@ def encoded(
             "`backbone` in a dataset is for pictures that have a class; these samples are something else.",
             code="unfit-key",
         )
-    key = encoded_fingerprint(dataset.fingerprint, chosen, cache_dir)
+    key = features_fingerprint(dataset.fingerprint, chosen, cache_dir)
 
     def make() -> dict[str, NDArray[Any]]:
         try:

@@ -25,11 +25,11 @@ from ianvs.base.deep_images import ValueRange
 from ianvs.base.digests import checksummed_text, file_state, has_changed, parse_checksummed, read_bytes
 from ianvs.base.errors import DamagedError, DataError, ValidationError, shown_path
 from ianvs.exam.data.decode import decode_labels, decode_picture, require_one_shape
-from ianvs.exam.data.encoded_pictures import unlike
+from ianvs.exam.data.encoded_pictures import size_error
 from ianvs.exam.data.fingerprint import file_digests
 from ianvs.exam.data.labels import Numbering
 from ianvs.exam.data.listing import TOLD, SourceError, summary
-from ianvs.exam.data.throughput import Throughput, in_units
+from ianvs.exam.data.throughput import Throughput, format_bytes
 
 Progress = Callable[[float | str], None]  # called with the completed share, 0 to 1, or a text
 
@@ -212,7 +212,7 @@ def decoded_once(
                 return
             if picture.shape != each:
                 (height, width), (h, w) = each[:2], picture.shape[:2]
-                raise unlike(paths[0], (height, width), f"{paths[index]} is", (h, w))
+                raise size_error(paths[0], (height, width), f"{paths[index]} is", (h, w))
             pixels[index] = picture
 
         shard, pace = max(1, SHARD // size), Throughput(size * done)
@@ -253,7 +253,8 @@ def _require_room(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free - _RESERVE
     if needed > free:
         raise DataError(
-            f"decoded pictures need {in_units(needed)} in {shown_path(folder.parent)}, {in_units(max(0, free))} are "
-            "free. Set `storage: encoded` in the dataset, or make room: `ianvs cache WORKSPACE` lists what it holds.",
+            f"decoded pictures need {format_bytes(needed)} in {shown_path(folder.parent)}, "
+            f"{format_bytes(max(0, free))} are free. Set `storage: encoded` in the dataset, "
+            "or make room: `ianvs cache WORKSPACE` lists what it holds.",
             code="insufficient-resources",
         )

@@ -24,7 +24,7 @@ Say = Callable[[str], object] | None
 """Called every few seconds with a text on the progress of reading files."""
 
 
-def contents(paths: Sequence[str], cache_dir: Path, say: Say = None) -> Contents:
+def read_contents(paths: Sequence[str], cache_dir: Path, say: Say = None) -> Contents:
     """Return the contents of files. Unchanged files of a cached list are not read again. Raises OSError."""
     memo = _memo(paths, cache_dir)
     memorized = _read_memo(memo, len(paths))
@@ -54,9 +54,9 @@ def contents(paths: Sequence[str], cache_dir: Path, say: Say = None) -> Contents
     return facts, digests
 
 
-def known_contents(paths: Sequence[str], cache_dir: Path) -> Contents:
+def recent_contents(paths: Sequence[str], cache_dir: Path) -> Contents:
     """Return cached contents of files that were just read; -1 for files that may have changed unnoticed."""
-    return _read_memo(_memo(paths, cache_dir), len(paths)) or contents(paths, cache_dir)
+    return _read_memo(_memo(paths, cache_dir), len(paths)) or read_contents(paths, cache_dir)
 
 
 def _memo(paths: Sequence[str], cache_dir: Path) -> Path:

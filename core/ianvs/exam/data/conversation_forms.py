@@ -12,7 +12,7 @@ from ianvs.base.lazy_images import MARK, Picture
 from ianvs.config.strict_yaml import Steps
 from ianvs.exam.data.conversation_pictures import MARKS, PARTS, PictureFiles, has_parts, names_in
 from ianvs.exam.data.records import RecordError, json_kind
-from ianvs.plugins.loader import brought
+from ianvs.plugins.loader import load_entry_points
 
 GROUP = "ianvs.conversation_forms"
 """The group of entry points for forms, those of ianvs included; each names a tuple of `Form`."""
@@ -118,7 +118,7 @@ class Forms:
     """
 
     def __init__(self) -> None:
-        self.installed = [form for form, _ in brought(GROUP, Form)[0]]
+        self.installed = [form for form, _ in load_entry_points(GROUP, Form)[0]]
         unconditional = [form for form in self.installed if form.when is None and len(form.fields) > 1]
         self.asking = {form.fields[0] for form in unconditional} - {"question_id"}
         self._matches: dict[tuple[str, ...], list[Form]] = {}  # by fields, which a file's records have in common

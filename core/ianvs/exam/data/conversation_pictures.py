@@ -11,7 +11,7 @@ from typing import Any
 from ianvs.base.errors import DataError
 from ianvs.base.lazy_images import MARK, Picture
 from ianvs.config.strict_yaml import Steps
-from ianvs.exam.data.content_digests import Say, contents
+from ianvs.exam.data.content_digests import Say, read_contents
 from ianvs.exam.data.records import RecordError
 
 MARKS = re.compile(rf"{MARK}\n?")
@@ -111,7 +111,7 @@ def picture_digests(conversations: Sequence[Any], cache_dir: Path, say: Say = No
     """Return [i] SHA-256 of each image of conversation i, and store them in the images; [] if there are none."""
     pictures = {id(picture): picture for conversation in conversations for picture in conversation.pictures}
     files = [picture for picture in pictures.values() if picture.file is not None]
-    digests = contents([str(picture.file) for picture in files], cache_dir, say)[1] if files else ()
+    digests = read_contents([str(picture.file) for picture in files], cache_dir, say)[1] if files else ()
     for picture, digest in zip(files, digests, strict=True):
         picture.sha256 = digest.tobytes().hex()
     return [[picture.sha256 for picture in conversation.pictures] for conversation in conversations] if pictures else []

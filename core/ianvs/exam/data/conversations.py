@@ -77,7 +77,7 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
                     code="duplicate-entry",
                 )
         except RecordError as error:
-            problems.append(records.problem(index, error))
+            problems.append(records.error(index, error))
         else:
             conversations.append(conversation)
             domains.append(domain_name)

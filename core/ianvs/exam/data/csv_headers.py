@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ianvs.base.errors import Location, ValidationError, one_line
 from ianvs.exam.data.index import suffix_of, text_lines
-from ianvs.exam.data.listing import doubt
+from ianvs.exam.data.listing import data_warning
 
 _PLAIN = re.compile(r"(?!(true|false|null)$)[A-Za-z_]\w*", re.ASCII | re.IGNORECASE)
 _SEPARATOR = re.compile(r'\ufeff?"?sep=(.)"?[\s,;]*', re.IGNORECASE)
@@ -20,10 +20,10 @@ def header_of(path: Path) -> str:
     """Return the header of a csv or tsv file, without Excel's line `sep=;`. Raises SourceError for an
     unreadable file.
     """
-    return _header(path)[1]
+    return _read_header(path)[1]
 
 
-def _header(path: Path) -> tuple[int, str, str | None]:
+def _read_header(path: Path) -> tuple[int, str, str | None]:
     """Return (line, text, separator in the preceding line `sep=;`) of the header; (0, "", None) for an empty file."""
     separator = None
     for number, text in enumerate(text_lines(path), start=1):
@@ -50,7 +50,7 @@ def csv_header(path: Path) -> tuple[str, ...]:
 
 def delimiter_of(path: Path, header: str) -> str:
     """Return the delimiter: that of a line `sep=;`, else a comma, unless only another delimiter splits the header."""
-    if (separator := _header(path)[2]) is not None:
+    if (separator := _read_header(path)[2]) is not None:
         return separator
     if suffix_of(path) == ".tsv":
         return "\t"
@@ -67,7 +67,7 @@ def delimiter_note(path: Path, delimiter: str, decimal_commas: bool) -> Validati
     if not usual:
         commas = " and its decimals have commas: both are read so" if decimal_commas else ", and are read so"
         message = f"its cells are parted by {_IN_WORDS.get(delimiter, repr(delimiter))}{commas}"
-    return doubt(f"{message}. Nothing has to be done.", Location(path, 1, 1))
+    return data_warning(f"{message}. Nothing has to be done.", Location(path, 1, 1))
 
 
 def column_names(header: Sequence[str]) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def column_place(path: Path, name: str, line: int) -> Location:
     """Return where a table names a column: the header of a csv, else the line of its first record, 0 without lines."""
     if suffix_of(path) not in (".csv", ".tsv"):
         return Location.of_line(path, line)
-    number, header, _ = _header(path)
+    number, header, _ = _read_header(path)
     delimiter = delimiter_of(path, header)
     starts, quoted = [0], False
     for position, character in enumerate(header):

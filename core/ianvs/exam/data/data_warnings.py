@@ -15,7 +15,7 @@ from ianvs.base.errors import one_line
 from ianvs.exam.data.dataset import Dataset, Table
 from ianvs.exam.data.encoded_pictures import encoded_in
 from ianvs.exam.data.fingerprint import digest_of, read_memo, write_memo
-from ianvs.exam.data.mask_warnings import mask_doubts
+from ianvs.exam.data.mask_warnings import mask_warnings
 
 FOLDER = "doubts"  # of the cache
 SHARED = "shared samples"  # name of the warning about something that a scenario may intend
@@ -54,7 +54,7 @@ def _warnings_by_code(dataset: Dataset) -> dict[str, str]:
                 "out of the test part, or look at how the labels are written."
             )
         if dataset.ignore_index is not None:
-            doubts |= mask_doubts(counts[0] + counts[1], dataset)
+            doubts |= mask_warnings(counts[0] + counts[1], dataset)
         if taught.sum() == 1 and "ignored classes" not in doubts:
             only = names[int(taught.argmax())]
             doubts["one class"] = f"all training samples are of one class, '{only}': there is nothing to tell apart."

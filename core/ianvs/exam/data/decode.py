@@ -13,7 +13,7 @@ from ianvs.base.errors import DataError, Location, first_line, shown_path
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.labels import AS_WRITTEN, Numbering
 from ianvs.exam.data.listing import Listing, SourceError
-from ianvs.exam.data.masks import renumbered
+from ianvs.exam.data.masks import to_class_indices
 
 _DEPTH, _COLOUR_TYPE = 24, 25  # bytes of a PNG file (RFC 2083, section 4.1.1)
 _DRAWN = 64  # images of each part that are read to find their value range
@@ -111,11 +111,11 @@ def decode_labels(
     place = Location(Path(path))
     try:
         held = Path(path).read_bytes() if held is None else held
-        values = _array_of(held) if held.startswith(_NUMPY) else _mask_of(held, path, numbering)
+        values = _read_npy(held) if held.startswith(_NUMPY) else _read_mask(held, path, numbering)
     except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError) as error:
         raise _unreadable_error(path, error) from None
     _require_mask(values, place)
-    labels = renumbered(values.astype(np.uint8) if values.dtype == bool else values, numbering, place)
+    labels = to_class_indices(values.astype(np.uint8) if values.dtype == bool else values, numbering, place)
     if size is None or labels.shape == size:
         return labels
     resized = Image.fromarray(labels).resize((size[1], size[0]), Image.Resampling.NEAREST)
@@ -132,7 +132,7 @@ def _require_mask(values: NDArray[Any], place: Location) -> None:
         raise SourceError.single(message, place, "invalid-array")
 
 
-def _mask_of(held: bytes, path: str, numbering: Numbering) -> NDArray[Any]:
+def _read_mask(held: bytes, path: str, numbering: Numbering) -> NDArray[Any]:
     """Return (height, width) numbers or (height, width, 3) colours of an image file.
 
     Of a palette image these are its indices, unless colours stand for classes.
@@ -172,7 +172,7 @@ def _require_lossless(image: Any, held: bytes, place: Location | None) -> None:
         raise SourceError.single(message, place, "damaged-dataset")
 
 
-def _array_of(held: bytes) -> NDArray[Any]:
+def _read_npy(held: bytes) -> NDArray[Any]:
     """Return the array in a .npy file, without axes of length 1 before or after height and width."""
     if not held.startswith(_NUMPY):  # numpy's message would suggest unpickling
         raise ValueError("it does not begin as a .npy file does")
@@ -234,7 +234,7 @@ def picture_size(path: str) -> tuple[int, int]:
 
     try:
         if path.lower().endswith(".npy"):
-            values = _array_of(Path(path).read_bytes())
+            values = _read_npy(Path(path).read_bytes())
             _require_mask(values, Location(Path(path)))
             return values.shape[0], values.shape[1]
         with Image.open(path) as image:

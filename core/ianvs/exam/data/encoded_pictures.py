@@ -73,11 +73,11 @@ class Coding:
             picture = decode_labels(called, self.size, self.numberings[numbering], held)
         if picture.shape != self.shape:
             (height, width), (h, w) = self.shape[:2], picture.shape[:2]
-            raise unlike(called, (h, w), "others are", (height, width))
+            raise size_error(called, (h, w), "others are", (height, width))
         return picture
 
 
-def unlike(path: str, actual: tuple[int, int], other: str, expected: tuple[int, int]) -> SourceError:
+def size_error(path: str, actual: tuple[int, int], other: str, expected: tuple[int, int]) -> SourceError:
     """Return the error that an image has another size than others, in (height, width)."""
     (h, w), (height, width) = actual, expected
     message = (

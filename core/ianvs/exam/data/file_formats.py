@@ -19,7 +19,7 @@ from ianvs.exam.data.index import COMPRESSED, LISTS, read_lines, suffix_of
 from ianvs.exam.data.listing import A_FUNCTION_READS, Listing, SourceError
 from ianvs.exam.data.records import read_records
 from ianvs.exam.data.tables import table_listing
-from ianvs.plugins.loader import brought
+from ianvs.plugins.loader import load_entry_points
 
 GROUP = "ianvs.table_forms"
 """The group of entry points by which packages add formats; each names a tuple of `FileFormat`."""
@@ -79,7 +79,7 @@ FOLDERS = FileFormat((), read_folder, holds_pictures, fields=False, large=False)
 
 def all_formats() -> list[FileFormat]:
     """Return all installed formats; folders of images come last, because any folder may be one."""
-    return [*OWN, *(file_format for file_format, _ in brought(GROUP, FileFormat)[0]), FOLDERS]
+    return [*OWN, *(file_format for file_format, _ in load_entry_points(GROUP, FileFormat)[0]), FOLDERS]
 
 
 def find_format(path: Path) -> tuple[FileFormat, tuple[Path, ...]] | None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ianvs.base.digests import checksummed_text, parse_checksummed
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import PACKED
-from ianvs.exam.data.content_digests import Say, contents
+from ianvs.exam.data.content_digests import Say, read_contents
 from ianvs.exam.data.conversation_pictures import picture_digests
 from ianvs.exam.data.file_formats import source_files
 from ianvs.exam.data.listing import Listing, column
@@ -35,7 +35,7 @@ def file_digests(paths: Sequence[str], cache_dir: Path, say: Say = None) -> list
     """Return the SHA-256 of each file's bytes. A file is read again only if its size or modification time has
     changed.
     """
-    return hexadecimal(contents(paths, cache_dir, say)[1])
+    return hexadecimal(read_contents(paths, cache_dir, say)[1])
 
 
 def hexadecimal(digests: NDArray[np.uint8]) -> list[str]:
@@ -91,8 +91,10 @@ def listing_digest(listing: Listing, cache_dir: Path, say: Say = None) -> str:
     """Return the hash of the samples' names and domains, and of the content and labels of files."""
     columns = [listing.ids, listing.domains]
     if listing.form == "files":
-        columns.append(contents(listing.x.tolist(), cache_dir, say)[1])
-        columns.append(contents(listing.y.tolist(), cache_dir, say)[1] if listing.label_form == "files" else listing.y)
+        columns.append(read_contents(listing.x.tolist(), cache_dir, say)[1])
+        columns.append(
+            read_contents(listing.y.tolist(), cache_dir, say)[1] if listing.label_form == "files" else listing.y
+        )
     if listing.form == "conversation" and (shown := picture_digests(listing.x.tolist(), cache_dir, say)):
         columns.append(column(shown))
     hasher = hashlib.sha256(

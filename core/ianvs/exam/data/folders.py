@@ -15,7 +15,7 @@ from ianvs.base.tool_files import tool_part
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.csv_headers import yaml_list
 from ianvs.exam.data.index import PICTURE_SUFFIXES
-from ianvs.exam.data.listing import Listing, SourceError, column, doubt
+from ianvs.exam.data.listing import Listing, SourceError, column, data_warning
 
 
 def holds_pictures(path: Path) -> tuple[Path, ...]:
@@ -48,7 +48,7 @@ def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str)
     Folders train and test above or below the outermost ones determine the parts. Samples are in the order of the sorted
     paths, which is the same on every machine.
     """
-    names, left_out = _pictures(path)
+    names, left_out = _list_images(path)
     if not names:
         message = f"holds no pictures; expected <class>/<picture> with {one_line(PICTURE_SUFFIXES)}."
         raise SourceError.single(message, Location(path), "empty-dataset")
@@ -59,7 +59,7 @@ def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str)
             f"{one_line(left_out, 5)} is left out: hidden files and those of tools are no samples. Rename a folder "
             "that is a class, or name its pictures in an index file."
         )
-        warnings.append(doubt(message, Location(path)))
+        warnings.append(data_warning(message, Location(path)))
     return Listing(
         form="files",
         x=column([os.fspath(path / name) for name in by_class.names]),
@@ -106,7 +106,7 @@ def class_folders(names: Sequence[PurePath], path: Path, spec: DatasetSpec, part
             "the outer ones are domains and the inner ones classes, write in the dataset "
             f"`using: {yaml_list(outer)}`."
         )
-        warnings.append(doubt(message, Location(path)))
+        warnings.append(data_warning(message, Location(path)))
     outermost = outer if outer and spec.using else spec.using  # a misspelt name in `using` has a similar folder
     domains = [name.parts[0] if name.parts[0] in outermost else "" for name in inside]
     return ClassFolders(names, [str(label) for label in labels], domains, tuple(warnings), marks)
@@ -178,14 +178,14 @@ def _part_warnings(
             f"{counts[part]} of {len(folders)} images are of the {part} part by the folder {named}, and the others are "
             "left out. If the folders are no parts of a dataset, rename them."
         )
-        yield doubt(message, Location(path))
+        yield data_warning(message, Location(path))
     if part == "test" and counts[LEFT_OUT]:
         unused = one_line(sorted(folder for folder in parts if parts[folder] == LEFT_OUT))
         message = (
             f"{counts[LEFT_OUT]} validation images (in the folder {unused}) are left out: they are neither training "
             "nor test samples. To use them, move them into the folder of a part."
         )
-        yield doubt(message, Location(path))
+        yield data_warning(message, Location(path))
 
 
 def domain_folders(path: Path) -> list[str]:
@@ -193,7 +193,7 @@ def domain_folders(path: Path) -> list[str]:
 
     Folders of parts do not count: in `train/real/cat` and `real/train/cat` the domain is `real`.
     """
-    return _outer_folders(_pictures(path)[0])
+    return _outer_folders(_list_images(path)[0])
 
 
 def packed_domains(path: Path) -> list[str]:
@@ -237,7 +237,7 @@ def _parallel_folders(names: Sequence[PurePath]) -> tuple[list[str], list[str]]:
     return [], []
 
 
-def _pictures(folder: Path) -> tuple[list[PurePath], tuple[str, ...]]:
+def _list_images(folder: Path) -> tuple[list[PurePath], tuple[str, ...]]:
     """Return (images below a folder, sorted; folders and images that tools left there, which are no samples)."""
     pictures, left_out = [], set()
     for parent, _, files in os.walk(folder, followlinks=True):

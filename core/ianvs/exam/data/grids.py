@@ -111,16 +111,16 @@ def sample_columns(
     """
     given = chosen_columns(grid, spec, "input")
     if isinstance(spec.input, str):
-        return (None, list(given), []) if _are_numbers(first[spec.input], grid) else (spec.input, [], [])
+        return (None, list(given), []) if _look_numeric(first[spec.input], grid) else (spec.input, [], [])
     if not given:
         named = grid.named([name for name in SAMPLE_COLUMNS if name not in map(str.casefold, labels)])
-        if named is not None and not _are_numbers(first[named], grid):
+        if named is not None and not _look_numeric(first[named], grid):
             return named, [], []
         text = grid.named([TEXT_COLUMN])
         if named is None and text is not None and text not in reserved:
             return text, [], []
     features, nameless = (list(given), []) if given else feature_names(grid.columns, reserved)
-    odd = [name for name in features if not _are_numbers(first[name], grid)]
+    odd = [name for name in features if not _look_numeric(first[name], grid)]
     ids = [] if given else [name for name in odd if may_number_rows(name) and identifies_rows(grid.cells(name))]
     if len(ids) < len(features):
         features, nameless = [name for name in features if name not in ids], [*nameless, *ids]
@@ -176,7 +176,7 @@ def label_column(table: Grid, spec: DatasetSpec) -> str:
         near = next((hint for name in table.columns if (hint := closest(name, LABEL_COLUMNS))), "")
         message = (
             f"no column holds the label: expected one of {', '.join(LABEL_COLUMNS)}, found {one_line(table.columns)}."
-            f"{near}{_of_bits(table, spec)} Or name the column by `label` in the dataset."
+            f"{near}{_bit_columns_hint(table, spec)} Or name the column by `label` in the dataset."
         )
         raise SourceError.single(
             message, Location(table.path) if table.lines is None else Location(table.path, 1, 1), "missing-column"
@@ -184,7 +184,7 @@ def label_column(table: Grid, spec: DatasetSpec) -> str:
     return column_name
 
 
-def _of_bits(table: Grid, spec: DatasetSpec) -> str:
+def _bit_columns_hint(table: Grid, spec: DatasetSpec) -> str:
     """Return a hint that columns of 0 and 1 may be the classes; "" without such columns."""
     first: Mapping[str, Cells] = next(table.blocks(table.columns), {})
     bits = [name for name, cells in first.items() if len(cells) and all(map(_is_bit, listed(cells)))]
@@ -292,7 +292,7 @@ def rows_of(block: Mapping[str, Cells]) -> Iterator[dict[str, Any]]:
     return (dict(zip(block, row, strict=True)) for row in zip(*map(listed, block.values()), strict=True))
 
 
-def _are_numbers(cells: Cells, grid: Grid) -> bool:
+def _look_numeric(cells: Cells, grid: Grid) -> bool:
     """Return whether the cells of a column seem to be numbers; a single one that is none is reported later."""
     if isinstance(cells, np.ndarray):
         return cells.ndim == 1

@@ -119,12 +119,12 @@ def _parts(text: str, separator: str) -> list[str]:
     if separator == NO_SEPARATOR:
         return [text]
     if separator == _LIST:
-        return _listed(text) or []
+        return _parse_list(text) or []
     pieces = text.split() if separator == " " else text.split(separator)
     return [piece.strip() for piece in pieces if piece.strip()]
 
 
-def _listed(text: str) -> list[str] | None:
+def _parse_list(text: str) -> list[str] | None:
     """Return the entries of a list, set, tuple or array in the notation of Python, numpy or JSON; None for other
     text.
     """
@@ -142,7 +142,7 @@ def _listed(text: str) -> list[str] | None:
 
 
 def _separator(texts: Sequence[str], classes: Iterable[str] | None) -> str:
-    lists = [_listed(text) is not None for text in texts]
+    lists = [_parse_list(text) is not None for text in texts]
     if all(lists):
         return _LIST
     every = (NO_SEPARATOR, *_CERTAIN, *_USUAL, *_DOUBTFUL)
@@ -162,11 +162,11 @@ def _separator(texts: Sequence[str], classes: Iterable[str] | None) -> str:
         raise _Unclear(f"'{text}': both ';' and '|' are in the labels. {_remedy(';')}", text)
     if certain:
         return certain[0]
-    is_list = (mark for mark in (*_USUAL, *_DOUBTFUL) if _parts_labels(mark, texts))
+    is_list = (mark for mark in (*_USUAL, *_DOUBTFUL) if _separates_labels(mark, texts))
     return next(is_list, NO_SEPARATOR)
 
 
-def _parts_labels(mark: str, texts: Sequence[str]) -> bool:
+def _separates_labels(mark: str, texts: Sequence[str]) -> bool:
     """Return whether `mark` separates labels, rather than being part of their names. Raises _Unclear if that is
     ambiguous.
     """

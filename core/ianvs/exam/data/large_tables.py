@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import PACKED
 from ianvs.exam.data.cache import Progress, entry, invalidate, is_whole
-from ianvs.exam.data.content_digests import Say, known_contents
+from ianvs.exam.data.content_digests import Say, recent_contents
 from ianvs.exam.data.dataset import Dataset, Table
 from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in, write_names
 from ianvs.exam.data.file_formats import find_format, source_files
@@ -77,7 +77,7 @@ def cache_listing(
     form = parts[0].form
     fingerprint = files_fingerprint(spec, cache_dir, parts, say)
     files = _files_of(parts)
-    facts = [known_contents(paths.tolist(), cache_dir)[0] for paths in files]
+    facts = [recent_contents(paths.tolist(), cache_dir)[0] for paths in files]
     if any((entry < 0).any() for entry in facts):  # a file was written just now, and may change once more
         return None
     if spec.root is not None and not all(path.startswith(f"{spec.root}{os.sep}") for entry in files for path in entry):

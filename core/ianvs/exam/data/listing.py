@@ -39,7 +39,7 @@ class SourceError(DataError):
         return type(self), (self.problems,)
 
 
-def doubt(message: str, location: Location | None) -> ValidationError:
+def data_warning(message: str, location: Location | None) -> ValidationError:
     """Return a warning that something is read in an unexpected way."""
     return ValidationError(message, location, warning=True, code="doubtful-data")
 

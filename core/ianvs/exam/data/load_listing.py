@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ianvs.base.errors import Location, ValidationError
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.cache import Progress, cached_arrays, cached_labels, cached_pictures, entry, slice_of
-from ianvs.exam.data.content_digests import known_contents, paths_digest
+from ianvs.exam.data.content_digests import paths_digest, recent_contents
 from ianvs.exam.data.conversation_pictures import picture_digests
 from ianvs.exam.data.conversations import extra_columns, notes_of, user_turns
 from ianvs.exam.data.dataset import Dataset, Table
@@ -31,8 +31,8 @@ from ianvs.exam.data.labels import (
     numbered_classes,
     only_numbers,
 )
-from ianvs.exam.data.listing import Listing, SourceError, all_different, doubt
-from ianvs.exam.data.masks import mask_numbering, renumbered
+from ianvs.exam.data.listing import Listing, SourceError, all_different, data_warning
+from ianvs.exam.data.masks import mask_numbering, to_class_indices
 from ianvs.exam.data.sources import PARTS
 from ianvs.exam.data.typed_labels import DATA_TYPES, Parts, type_url
 from ianvs.plugins.loader import load
@@ -77,7 +77,7 @@ def warnings_of(parts: Parts, spec: DatasetSpec) -> list[ValidationError]:
     ]
     typed = [warning for listing in parts for warning in _warnings_of_type(listing, spec)]
     return [
-        *(doubt(message, place) for message, place in messages),
+        *(data_warning(message, place) for message, place in messages),
         *reader_warnings(parts),
         *typed,
     ]
@@ -111,7 +111,7 @@ def _warnings_of_type(listing: Listing, spec: DatasetSpec) -> list[ValidationErr
     else:
         return []
     oddities = _data_type(listing, spec).warnings(listing.y, sizes)
-    return [doubt(message, listing.place(row)) for row, message in oddities]
+    return [data_warning(message, listing.place(row)) for row, message in oddities]
 
 
 def _duplicate_warning(listing: Listing, part: str) -> tuple[str, Location] | None:
@@ -269,7 +269,7 @@ def _encoded(
     key = f"encoded-{digest_of([2, content, coding.to_json(), paths_digest(paths)])[:32]}"
 
     def fill(folder: Path) -> None:
-        EncodedPictures.keep(folder, coding, paths, known_contents(paths, cache_dir), used)
+        EncodedPictures.keep(folder, coding, paths, recent_contents(paths, cache_dir), used)
 
     return cast("NDArray[Any]", EncodedPictures(entry(cache_dir, key, fill)))  # it has the interface of an array
 
@@ -297,7 +297,7 @@ def _load_labels(
     if listing.label_form == "files":
         paths, pictures = listing.y.tolist(), listing.x.tolist()
         return cached_labels(paths, numberings, pictures, spec.image_size, cache_dir, progress)
-    maps = [renumbered(picture, numberings[i], listing.place(i)) for i, picture in enumerate(listing.y)]
+    maps = [to_class_indices(picture, numberings[i], listing.place(i)) for i, picture in enumerate(listing.y)]
     return np.stack(maps)
 
 

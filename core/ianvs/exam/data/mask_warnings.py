@@ -13,7 +13,7 @@ _MANY = 100  # number of unnamed classes above which masks were probably not num
 _SHOWN = 20  # classes listed in a remedy
 
 
-def mask_doubts(counts: NDArray[np.int64], dataset: Dataset) -> dict[str, str]:
+def mask_warnings(counts: NDArray[np.int64], dataset: Dataset) -> dict[str, str]:
     """Return warnings by name. counts: (256,) pixels of each class in both parts, at 255 those without a class."""
     names = dataset.classes
     occurring = np.flatnonzero(counts[: min(len(names), IGNORED)])

@@ -31,7 +31,7 @@ def mask_numbering(spec: DatasetSpec, names: Sequence[str]) -> Numbering | None:
     return Numbering(classes, values=tuple(spec.mask_values.values()))
 
 
-def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Location) -> NDArray[np.uint8]:
+def to_class_indices(values: NDArray[np.integer], numbering: Numbering, place: Location) -> NDArray[np.uint8]:
     """Return a mask as class indices of the dataset, (height, width); ignored pixels become 255.
 
     Args:
@@ -45,7 +45,7 @@ def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Locatio
         SourceError: For any other number, and for unknown colours.
     """
     if numbering.values:
-        return _by_value(values, numbering, place)
+        return _by_mask_values(values, numbering, place)
     values = values if values.ndim == 2 else _single_channel(values, place)
     count = len(numbering.classes)
     wrong = np.unique(values[(values < 0) | ((values > count) & (values != IGNORED))])
@@ -70,7 +70,7 @@ def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Locatio
     return np.asarray(table[values])
 
 
-def _by_value(values: NDArray[np.integer], numbering: Numbering, place: Location) -> NDArray[np.uint8]:
+def _by_mask_values(values: NDArray[np.integer], numbering: Numbering, place: Location) -> NDArray[np.uint8]:
     """Return `renumbered` for a numbering with `mask_values`."""
     if numbering.colours:
         values = values if values.ndim == 3 else np.stack([values] * 3, axis=-1)

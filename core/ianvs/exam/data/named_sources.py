@@ -57,7 +57,7 @@ def check_named(spec: DatasetSpec) -> list[ValidationError]:
     return _opened(spec)[1]
 
 
-def named_source(spec: DatasetSpec) -> Source:
+def find_source(spec: DatasetSpec) -> Source:
     """Return the source that `spec` names, with its options. Raises ConfigError with all errors."""
     source, problems = _opened(spec)
     errors = [problem for problem in problems if not problem.warning]

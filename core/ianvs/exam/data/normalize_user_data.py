@@ -22,7 +22,7 @@ from ianvs.exam.data.decode import mask_array, rgb_of
 from ianvs.exam.data.file_formats import all_formats
 from ianvs.exam.data.grids import LABEL_COLUMNS, SAMPLE_COLUMNS, Grid, chosen_column, domain_column, label_column
 from ianvs.exam.data.records import Records
-from ianvs.exam.data.sources import PARTS, shared_out
+from ianvs.exam.data.sources import PARTS, split_by_share
 from ianvs.exam.data.typed_labels import ReadLabels
 
 CONVERSATIONS = "conversations.jsonl"
@@ -58,7 +58,7 @@ def store_returned(
     classes = given.get("classes")
     if classes is not None and (isinstance(classes, str) or not isinstance(classes, Collection) or not classes):
         raise DataError(
-            f"classes is {_form(classes)}; expected a list of names, in the order of their indices.",
+            f"classes is {_describe(classes)}; expected a list of names, in the order of their indices.",
             code="invalid-result",
         )
     names = None if classes is None else tuple(map(str, classes))
@@ -79,7 +79,7 @@ def store_returned(
         if part in given:
             of_table[part] = _store(given[part], folder / part, part, spec, labels)
     if spec.test_share is not None:
-        _share_out(folder / "train", folder / "test", spec)
+        _move_test_share(folder / "train", folder / "test", spec)
     return of_table["train"] if names is None else names
 
 
@@ -97,7 +97,7 @@ def _parts(returned: object, owner: str, spec: DatasetSpec) -> Mapping[str, obje
         given = {name: getattr(returned, name) for name in names if hasattr(returned, name)}
     else:
         raise DataError(
-            f"{owner} returned {_form(returned)}; {_WHOLE}, where each part is (x, y) or the like.",
+            f"{owner} returned {_describe(returned)}; {_WHOLE}, where each part is (x, y) or the like.",
             code="invalid-result",
         )
     if share and "test" in given:
@@ -151,7 +151,7 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
         _store_x(x, folder, f"x of {part}", spec)
     elif not _is_sequence(x):
         endless = "" if x is None or hasattr(x, "__len__") else ", which has no length: return a list of its samples"
-        raise DataError(f"{part} is {_form(x)}{endless}; {_PART}.", code="invalid-result")
+        raise DataError(f"{part} is {_describe(x)}{endless}; {_PART}.", code="invalid-result")
     elif not len(x):
         raise DataError(f"{part} is empty; expected at least one sample.", code="empty-dataset")
     elif isinstance(first := x[0], Mapping) and (keys := _keys(first, part, spec)) is None:
@@ -164,7 +164,9 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
         try:
             lines = [json.dumps(record, sort_keys=True) for record in records]
         except (TypeError, ValueError) as error:
-            remedy = f"{one_line(SAMPLE_COLUMNS)}, or the key that `input` names in the dataset; found {_form(first)}"
+            remedy = (
+                f"{one_line(SAMPLE_COLUMNS)}, or the key that `input` names in the dataset; found {_describe(first)}"
+            )
             message = f"the conversations of {part} can't be written as json ({error}). If they are none, expected"
             raise DataError(f"{message} {remedy}.", code="invalid-result") from None
         (folder / CONVERSATIONS).write_text("\n".join(lines) + "\n")
@@ -174,7 +176,7 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
     for key, names in given.items():
         if isinstance(names, str) or not isinstance(names, Iterable):
             raise DataError(
-                f"{key} of {part} is {_form(names)}; expected a name for each sample.", code="invalid-result"
+                f"{key} of {part} is {_describe(names)}; expected a name for each sample.", code="invalid-result"
             )
         _save(folder / f"{key}.npy", np.array([str(name) for name in names], dtype=str))
     return None
@@ -184,7 +186,7 @@ def _store_columns(columns: object, folder: Path, part: str) -> None:
     """Write further columns of the samples, for metrics that use them."""
     if not isinstance(columns, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in columns):
         raise DataError(
-            f"columns of {part} is {_form(columns)}; expected a mapping of names, such as `weight`, to a value for "
+            f"columns of {part} is {_describe(columns)}; expected a mapping of names, such as `weight`, to a value for "
             "each sample.",
             code="invalid-result",
         )
@@ -192,7 +194,7 @@ def _store_columns(columns: object, folder: Path, part: str) -> None:
         array = _plain(values, f"column '{name}' of {part}")
         if array.dtype.kind not in "iufbU" or not array.ndim:
             raise DataError(
-                f"column '{name}' of {part} is {_form(array)}; expected a number or a text for each sample.",
+                f"column '{name}' of {part} is {_describe(array)}; expected a number or a text for each sample.",
                 code="invalid-result",
             )
         _save(folder / f"{_COLUMN}{name}.npy", array)
@@ -219,7 +221,7 @@ def _keys(sample: Mapping[str, Any], part: str, spec: DatasetSpec) -> list[str] 
     return [sample_key, label_column(head, spec), *([domain] if domain else [])]
 
 
-def _share_out(train: Path, test: Path, spec: DatasetSpec) -> None:
+def _move_test_share(train: Path, test: Path, spec: DatasetSpec) -> None:
     """Move the test share of the samples in `train` to `test`."""
     arrays = {file.name: np.load(file) for file in train.glob("*.npy")}
     texts = {file.name: file.read_text().splitlines(keepends=True) for file in train.glob("*.jsonl")}
@@ -227,7 +229,7 @@ def _share_out(train: Path, test: Path, spec: DatasetSpec) -> None:
     domains = np.array([str(json.loads(line).get("domain", "")) for line in lines] or [""] * len(arrays["x.npy"]))
     domains, labels = arrays.get("domain.npy", domains), arrays.get("y.npy", np.zeros(0))
     classes = labels.ndim == 1 and labels.dtype.kind != "f"  # otherwise there are no classes to stratify by
-    shared = shared_out(labels.tolist(), classes, domains.tolist(), spec)
+    shared = split_by_share(labels.tolist(), classes, domains.tolist(), spec)
     for folder, taken in zip((train, test), shared, strict=True):
         for name, array in arrays.items():
             _save(folder / name, array[taken])
@@ -257,7 +259,7 @@ def _store_pairs(
                 pair = [pair[key] for key in keys]
             if not (isinstance(pair, tuple | list) and len(pair) in (2, 3)):
                 raise DataError(
-                    f"{part}[{i}] is {_form(pair)}; expected (sample, label), or (sample, label, domain).",
+                    f"{part}[{i}] is {_describe(pair)}; expected (sample, label), or (sample, label, domain).",
                     code="invalid-result",
                 )
             given.append(pair[1])
@@ -295,9 +297,10 @@ def _write_x(samples: Iterable[object], count: int, folder: Path, where: str, sp
         if picture and pixels.ndim == 2 and written.ndim == 4:
             pixels = np.stack([pixels] * 3, axis=-1)
         elif picture and pixels.ndim == 3 and written.ndim == 3:  # the first colour image after grey ones
-            written = _in_colour(written, i, folder)
+            written = _to_three_channels(written, i, folder)
         if pixels.shape != written.shape[1:] or pixels.dtype != written.dtype:
-            message = f"{where}[{i}] is {_form(pixels)}, {where}[0] is {_form(written[0])}. All samples have one shape:"
+            forms = f"{where}[{i}] is {_describe(pixels)}, {where}[0] is {_describe(written[0])}"
+            message = f"{forms}. All samples have one shape:"
             remedy = "resize them, or return PIL pictures or paths of pictures and set `image_size` in the dataset"
             if picture:
                 remedy = "set `image_size: [height, width]` in the dataset"
@@ -311,7 +314,7 @@ def _write_x(samples: Iterable[object], count: int, folder: Path, where: str, sp
         written.flush()
 
 
-def _in_colour(grey: np.memmap[Any, Any], count: int, folder: Path) -> np.memmap[Any, Any]:
+def _to_three_channels(grey: np.memmap[Any, Any], count: int, folder: Path) -> np.memmap[Any, Any]:
     """Convert the first `count` images from one channel to three."""
     part = folder / "x.part"
     coloured = np.lib.format.open_memmap(part, "w+", grey.dtype, (*grey.shape, 3))
@@ -340,7 +343,9 @@ def _mark(x: object, folder: Path) -> None:
 def _numbers(array: NDArray[Any], where: str) -> NDArray[Any]:
     """Return uint8 unchanged, other numbers as float32."""
     if array.dtype.kind not in "iufb":
-        raise DataError(f"{where} is {_form(array)}; expected numbers, or paths of pictures.", code="invalid-result")
+        raise DataError(
+            f"{where} is {_describe(array)}; expected numbers, or paths of pictures.", code="invalid-result"
+        )
     return array if array.dtype == np.uint8 else array.astype(np.float32, copy=False)
 
 
@@ -377,7 +382,7 @@ def _plain(value: object, where: str) -> NDArray[Any]:
     try:
         return plain_array(value)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise DataError(f"{where} is {_form(value)}, which is no array ({error}).", code="invalid-result") from None
+        raise DataError(f"{where} is {_describe(value)}, which is no array ({error}).", code="invalid-result") from None
 
 
 def _is_sequence(value: object) -> bool:
@@ -396,7 +401,7 @@ def _save(file: Path, array: NDArray[Any]) -> None:
     np.save(file, np.ascontiguousarray(array), allow_pickle=False)
 
 
-def _form(value: object) -> str:
+def _describe(value: object) -> str:
     """Describe a value in a few words, for messages."""
     if value is None or isinstance(value, bool | int | float):
         return str(value)

@@ -66,7 +66,7 @@ class Records:
             position = child
         return Location.in_text(self.path, self.text, position)
 
-    def problem(self, index: int, error: RecordError) -> ValidationError:
+    def error(self, index: int, error: RecordError) -> ValidationError:
         """Return an error of record `index` with its place."""
         called = self.called.format(index=index, number=index + 1)
         return ValidationError(f"{called}{error.message}", self.place(index, *error.steps), code=error.code)
@@ -132,7 +132,7 @@ def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
         return
     places, location = dict(_json_children(text, position)), Location.in_text(path, text, position)
     if not isinstance(value, dict) or not {DEFINITION, INSTANCES} & value.keys():
-        yield from _of_object(value, text, position, location)
+        yield from _records_in_object(value, text, position, location)
         return
     for name in (DEFINITION, INSTANCES):
         if name not in value:
@@ -149,7 +149,7 @@ def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
         yield ({DEFINITION: value[DEFINITION], **instance} if isinstance(instance, dict) else instance), start
 
 
-def _of_object(value: Any, text: str, position: int, location: Location) -> Iterator[tuple[Any, int]]:
+def _records_in_object(value: Any, text: str, position: int, location: Location) -> Iterator[tuple[Any, int]]:
     """Yield the records of a json object: one of lists, of records by ids, or with a list inside.
 
     Raises SourceError for anything else.

@@ -17,7 +17,7 @@ from ianvs.base.errors import Location, ValidationError, closest, one_line
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.cells import number_of
 from ianvs.exam.data.csv_headers import column_place, yaml_list
-from ianvs.exam.data.listing import Listing, SourceError, doubt
+from ianvs.exam.data.listing import Listing, SourceError, data_warning
 
 _NAMELESS = re.compile(r"(Unnamed: \d+(_level_\d+)?(\.\d+)*|__index_level_\d+__)?")
 _NUMBERS_ROWS = {
@@ -79,7 +79,7 @@ def feature_names(columns: Sequence[str], reserved: Sequence[str | None]) -> tup
     return (named, [name for name in others if is_nameless(name)]) if named else (others, [])
 
 
-def aligned(listing: Listing, first: Listing) -> Listing:
+def with_column_order(listing: Listing, first: Listing) -> Listing:
     """Return `listing` with its columns in the order of those of `first`. Raises SourceError if the columns differ."""
     if listing.features == first.features:
         return listing
@@ -113,10 +113,10 @@ def without_row_numbers(parts: tuple[Listing, Listing], spec: DatasetSpec) -> tu
             train, test = _without(train, numbering), _without(test, numbering)
         if len(train) >= _WORTH_TELLING and len(both - numbering) > 1:
             counting = [
-                name for name in train.features if name in both and _counts(train, name) and _counts(test, name)
+                name for name in train.features if name in both and _counts_up(train, name) and _counts_up(test, name)
             ]
             train = train.noted([_doubt(name, train) for name in counting])
-    return train, aligned(test, train)
+    return train, with_column_order(test, train)
 
 
 def _without(listing: Listing, numbering: Collection[str]) -> Listing:
@@ -129,21 +129,21 @@ def _without(listing: Listing, numbering: Collection[str]) -> Listing:
     )  # a slice of a memory map is a memory map
     names = tuple(listing.features[position] for position in remaining)
     gone = [name for name in listing.features if name in numbering]
-    warnings = [left_out(name, names, _place(listing, name)) for name in gone]
+    warnings = [left_out_warning(name, names, _place(listing, name)) for name in gone]
     return replace(listing, x=listing.x[:, columns], features=names).noted(warnings, [f"without {n}" for n in gone])
 
 
-def left_out(name: str, features: Sequence[str], place: Location) -> ValidationError:
+def left_out_warning(name: str, features: Sequence[str], place: Location) -> ValidationError:
     """Return the warning on a column that is no feature. features: names of the remaining ones."""
     why = "has no name" if is_nameless(name) else "has another value in every row"
     remedy = "give it another name in the file"
     if len(features) < _LISTED:
         remedy = f"list all features by `input: {yaml_list([name, *features])}` in the dataset"
     message = f"the column '{name}' {why}: it is left out as the row number. If it is a feature, {remedy}."
-    return doubt(message, place)
+    return data_warning(message, place)
 
 
-def _counts(listing: Listing, name: str) -> bool:
+def _counts_up(listing: Listing, name: str) -> bool:
     """Return whether each row of a column is one more than the row before; a test part may continue after training."""
     values = listing.x[:, listing.features.index(name)]
     return float(values[0]).is_integer() and bool((np.diff(values) == 1).all())
@@ -155,7 +155,7 @@ def _doubt(name: str, listing: Listing) -> ValidationError:
     if len(others) <= _LISTED:
         remedy = f"list the features without it: `input: {yaml_list(others)}` in the dataset"
     message = f"the column '{name}' counts the rows, and is read as a feature. If it is the row number, {remedy}."
-    return doubt(message, _place(listing, name))
+    return data_warning(message, _place(listing, name))
 
 
 def _place(listing: Listing, name: str) -> Location:

@@ -15,8 +15,8 @@ from ianvs.exam.data.dataset import Positions
 from ianvs.exam.data.domains import assign_domains, select_domains
 from ianvs.exam.data.file_formats import find_format, read_source
 from ianvs.exam.data.index import WITH_FIELDS
-from ianvs.exam.data.listing import Listing, SourceError, all_different, doubt, join
-from ianvs.exam.data.row_numbers import aligned, without_row_numbers
+from ianvs.exam.data.listing import Listing, SourceError, all_different, data_warning, join
+from ianvs.exam.data.row_numbers import with_column_order, without_row_numbers
 from ianvs.exam.data.split import stratified_split
 from ianvs.exam.data.typed_labels import read_typed_labels
 
@@ -32,12 +32,12 @@ def sources_of(spec: DatasetSpec, part: str) -> tuple[SourceSpec, ...]:
 def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
     """Return the training and the test part. Raises SourceError with the problems of both."""
     if spec.test_share is None:
-        train, test = _each(lambda part: _read_whole(spec, part), PARTS)
+        train, test = _read_all(lambda part: _read_whole(spec, part), PARTS)
         domains = {*train.domains.tolist(), *test.domains.tolist()}
     else:
         whole = _read_whole(spec, "train")
         classes, domains = whole.label_form == "class" and spec.data_type is None, {*whole.domains.tolist()}
-        rest, taken = shared_out(whole.y, classes, whole.domains.tolist(), spec)
+        rest, taken = split_by_share(whole.y, classes, whole.domains.tolist(), spec)
         train, test = whole.take(rest), whole.take(taken)
         if classes and (untested := _untested_classes_warning(train, test, spec)) is not None:
             train = train.noted([untested])
@@ -63,7 +63,7 @@ def _untested_classes_warning(train: Listing, test: Listing, spec: DatasetSpec) 
         f"are too few. {remedy}."
     )
     place = spec.places.get("test_share", spec.place)
-    return doubt(message, place)
+    return data_warning(message, place)
 
 
 def read_part(spec: DatasetSpec, part: str) -> Listing:
@@ -71,7 +71,7 @@ def read_part(spec: DatasetSpec, part: str) -> Listing:
     return _read_whole(spec, part) if spec.test_share is None else read_parts(spec)[PARTS.index(part)]
 
 
-def shared_out(
+def split_by_share(
     labels: Iterable[Any], classes: bool, domains: Sequence[str], spec: DatasetSpec
 ) -> tuple[Positions, Positions]:
     """Return positions of the training and the test part; every class of every domain has about the same share.
@@ -110,17 +110,17 @@ def _read_whole(spec: DatasetSpec, part: str) -> Listing:
             _require_no_contradiction(source, spec)
         return assign_domains(read_source(source, spec, part), source.domain, names)
 
-    listings = _each(read, sources_of(spec, part))
+    listings = _read_all(read, sources_of(spec, part))
     if not listings:
         message = f"the dataset has no {part} part. Give `{part}_index` or `{part}_data`"
         raise SourceError.single(f"{message}, or a built-in source by `name`.", spec.place, "missing-data")
     if all(listing.features for listing in listings):
-        listings = [aligned(listing, listings[0]) for listing in listings]
+        listings = [with_column_order(listing, listings[0]) for listing in listings]
     listing = select(join(listings), spec, part)
     return listing if spec.system_prompt is None else with_system_prompts(listing, spec)
 
 
-def _each(read: Callable[[T], Listing], items: Iterable[T]) -> list[Listing]:
+def _read_all(read: Callable[[T], Listing], items: Iterable[T]) -> list[Listing]:
     """Return `read(item)` for all items. Raises SourceError with all their problems, equal ones once."""
     listings: list[Listing] = []
     problems: list[ValidationError] = []

@@ -28,8 +28,8 @@ from ianvs.exam.data.grids import (
     split_column,
 )
 from ianvs.exam.data.index import PICTURE_SUFFIXES, files_listing, rows_listing, stem_of
-from ianvs.exam.data.listing import Listing, SourceError, column, doubt, summary
-from ianvs.exam.data.row_numbers import identifies_rows, left_out, may_number_rows
+from ianvs.exam.data.listing import Listing, SourceError, column, data_warning, summary
+from ianvs.exam.data.row_numbers import identifies_rows, left_out_warning, may_number_rows
 from ianvs.exam.data.typed_labels import type_name
 
 
@@ -91,7 +91,7 @@ def table_listing(grid: Grid, spec: DatasetSpec, part: str) -> Listing:
         listing = arrays_listing(arrays, stem, place, called, rows.classes, spec.layout, usual, type_name(spec))
         listing = replace(listing, lines=lines)
     listing = replace(listing, label_columns=rows.label_columns, warnings=(*grid.warnings, *listing.warnings))
-    return listing if split is None else _of_part(listing, grid, split, part)
+    return listing if split is None else _rows_of_part(listing, grid, split, part)
 
 
 def table_rows(grid: Grid, spec: DatasetSpec, split: str | None = None) -> Rows:
@@ -101,7 +101,7 @@ def table_rows(grid: Grid, spec: DatasetSpec, split: str | None = None) -> Rows:
     if first is None:
         raise SourceError.single("has no samples.", Location(grid.path), "empty-dataset")
     sample, features, nameless = sample_columns(grid, spec, first, labels, (*labels, domain, split))
-    kind = "numbers" if sample is None else _kind_of(first[sample])
+    kind = "numbers" if sample is None else _sample_form(first[sample])
     doubtful = () if spec.input else tuple(name for name in features if may_number_rows(name))
     about = tuple(name for name in ABOUT if name in grid.columns and name != sample) if kind == "text" else ()
     held: dict[str, list[Any]] = {name: [] for name in ("labels", "domains", "texts", *about)}
@@ -129,7 +129,7 @@ def table_rows(grid: Grid, spec: DatasetSpec, split: str | None = None) -> Rows:
             else:
                 yield at.arrays(block[sample], sample, spec)
 
-    x = _mapped(arrays(), grid)
+    x = _to_memory_map(arrays(), grid)
     several = isinstance(spec.label, tuple)
     if spec.data_type is None and "" in held["labels"]:
         empty = [row for row, label in enumerate(held["labels"]) if not label]
@@ -251,7 +251,7 @@ def _class_name(classes: Sequence[str], cell: object) -> object:
     return classes[cell] if 0 <= cell < len(classes) else None
 
 
-def _kind_of(cells: Cells) -> str:
+def _sample_form(cells: Cells) -> str:
     """Return the type of a column of samples by its first non-empty cell: "arrays", "text" or "paths"."""
     if isinstance(cells, np.ndarray):
         return "arrays"
@@ -261,7 +261,7 @@ def _kind_of(cells: Cells) -> str:
     return "paths" if first.strip().lower().endswith(PICTURE_SUFFIXES) else "text"
 
 
-def _mapped(blocks: Iterator[NDArray[Any]], grid: Grid) -> NDArray[Any] | None:
+def _to_memory_map(blocks: Iterator[NDArray[Any]], grid: Grid) -> NDArray[Any] | None:
     """Return all blocks concatenated in a memory map of a temporary file; None without blocks."""
     kind, count = None, 0
     with tempfile.TemporaryFile() as file:
@@ -289,12 +289,12 @@ def _with_features(listing: Listing, rows: Rows) -> Listing:
         listing,
         features=rows.features,
         row_ids=rows.row_ids,
-        warnings=tuple(left_out(name, rows.features, place) for name, place in zip(gone, places, strict=True)),
+        warnings=tuple(left_out_warning(name, rows.features, place) for name, place in zip(gone, places, strict=True)),
         marks=tuple(f"without {name}" for name in gone),
     )
 
 
-def _of_part(listing: Listing, grid: Grid, split: Split, part: str) -> Listing:
+def _rows_of_part(listing: Listing, grid: Grid, split: Split, part: str) -> Listing:
     """Return the rows of a table that a column assigns to `part`."""
     parts = [split.parts[text_of(cell)] for cell in listed(grid.cells(split.column))]
     mask = np.array([row_part == part for row_part in parts])
@@ -310,7 +310,7 @@ def _of_part(listing: Listing, grid: Grid, split: Split, part: str) -> Listing:
         f"{mask.sum()} of {len(mask)} rows are of the {part} part by the column '{split.column}', and the others are "
         "left out. If that is no split, give the column another name."
     )
-    taken = listing.take(mask).noted([doubt(message, place)], [f"{part} by {split.column}"])
+    taken = listing.take(mask).noted([data_warning(message, place)], [f"{part} by {split.column}"])
     if part == "train" or LEFT_OUT not in parts:
         return taken
     words = one_line(sorted(word for word, meant in split.parts.items() if meant == LEFT_OUT))
@@ -318,4 +318,4 @@ def _of_part(listing: Listing, grid: Grid, split: Split, part: str) -> Listing:
         f"{parts.count(LEFT_OUT)} validation rows ({words} in the column '{split.column}') are left out: they are "
         "neither training nor test samples. To use them, write train or test in that column."
     )
-    return taken.noted([doubt(unused, place)], ["without validation"])
+    return taken.noted([data_warning(unused, place)], ["without validation"])

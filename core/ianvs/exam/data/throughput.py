@@ -22,10 +22,10 @@ class Throughput:
         rate = max(1, done - self._before) / (now - self._began)
         left = (total - done) / rate
         time_left = f"{left / 60:.0f} min" if left >= 120 else f"{left:.0f} s"
-        return f"{in_units(done)} of {in_units(total)}, {in_units(rate)}/s, about {time_left} left"
+        return f"{format_bytes(done)} of {format_bytes(total)}, {format_bytes(rate)}/s, about {time_left} left"
 
 
-def in_units(count: float) -> str:
+def format_bytes(count: float) -> str:
     """Return a number of bytes for people: "193 GB"."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if count < 999.5:

@@ -12,7 +12,7 @@ from ianvs.base.errors import Location, PluginError, ValidationError, one_line
 from ianvs.config.spec import DatasetSpec, DataTypeSpec
 from ianvs.exam.data.cells import is_class_index
 from ianvs.exam.data.label_cells import DOCUMENTED, NO_SEPARATOR, UnclearLabelsError, split_labels
-from ianvs.exam.data.listing import Listing, SourceError, column, doubt
+from ianvs.exam.data.listing import Listing, SourceError, column, data_warning
 from ianvs.plugins.loader import load_once
 from ianvs.plugins.source import source_of
 
@@ -96,7 +96,7 @@ def _with_combinations_told(parts: Parts, spec: DatasetSpec) -> Parts:
         "list them by `classes`."
     )
     index = [*train.y.tolist(), *test.y.tolist()].index(cell)
-    return train.noted([doubt(message, _place(parts, index))]), test
+    return train.noted([data_warning(message, _place(parts, index))]), test
 
 
 def _with_label_columns(listing: Listing, names: Sequence[str], spec: DatasetSpec) -> Listing:
@@ -119,7 +119,7 @@ def _split(parts: Parts, names: Sequence[str] | None, spec: DatasetSpec) -> Part
     except UnclearLabelsError as unclear:
         raise SourceError.single(str(unclear), _place(parts, unclear.index), "ambiguous-data") from None
     if spec.label_separator is None and split.remark:
-        train = train.noted([doubt(split.remark, _place(parts, split.index))])
+        train = train.noted([data_warning(split.remark, _place(parts, split.index))])
     if split.separator != DOCUMENTED:
         train = train.noted(marks=[f"labels by {split.separator}"])
     return (

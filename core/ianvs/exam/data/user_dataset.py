@@ -16,7 +16,7 @@ import numpy as np
 from ianvs.base.errors import Location, ValidationError, shown_path
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.array_names import KEYS
-from ianvs.exam.data.arrays import Layout, arrays_listing, require_aligned, tokens
+from ianvs.exam.data.arrays import Layout, arrays_listing, class_tokens, require_aligned
 from ianvs.exam.data.cache import entry, is_whole
 from ianvs.exam.data.conversations import read_conversations
 from ianvs.exam.data.domains import assign_domains
@@ -29,7 +29,7 @@ from ianvs.exam.data.records import Records
 from ianvs.exam.data.sources import PARTS, domain_names, select
 from ianvs.exam.data.tables import table_listing
 from ianvs.exam.data.typed_labels import type_facts, type_name
-from ianvs.exam.data.user_dataset_process import SHAPING, Answer, Made, file_signature
+from ianvs.exam.data.user_dataset_process import SHAPING, CallResult, StoredSamples, file_signature
 from ianvs.plugins.source import source_of
 from ianvs.processes.isolated import IsolatedCallError, ask_isolated
 
@@ -37,7 +37,7 @@ VERSION = 5  # part of every key: raise it when the storage format changes
 
 
 @dataclass(frozen=True)
-class Authored:
+class UserDataset:
     """The parts that a function returned, and the digests of their stored files."""
 
     parts: tuple[Listing, Listing]  # training, test
@@ -58,7 +58,7 @@ class Authored:
         return settings_digest(spec, facts)
 
 
-def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
+def load_user_dataset(spec: DatasetSpec, cache_dir: Path, seconds: float) -> UserDataset:
     """Return the cached result of the function `spec.name` in `spec.url` for the options, calling it if necessary.
 
     seconds: limit for importing the file and calling the function. Raises SourceError.
@@ -87,22 +87,22 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
     train, test = (
         select(assign_domains(listing, None, names), spec, part) for part, listing in zip(PARTS, listings, strict=True)
     )
-    return Authored((train, test), made["content"])
+    return UserDataset((train, test), made["content"])
 
 
-def _read_memo(memo: Path, cache_dir: Path) -> Made | None:
+def _read_memo(memo: Path, cache_dir: Path) -> StoredSamples | None:
     """Return the last result, unless a file that the function read has changed."""
-    made: Made | None = read_memo(memo)
+    made: StoredSamples | None = read_memo(memo)
     if made is None or not is_whole(_folder(made, cache_dir)):
         return None
     return made if all(file_signature(path) == look for path, look in made["read"].items()) else None
 
 
-def _folder(made: Made, cache_dir: Path) -> Path:
+def _folder(made: StoredSamples, cache_dir: Path) -> Path:
     return cache_dir / f"authored-{digest_of(made['content'])[:32]}"
 
 
-def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: float) -> Made:
+def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: float) -> StoredSamples:
     """Call the function in another process. Raises SourceError with all errors."""
     name, place = str(spec.name), spec.places.get("name", spec.place)
     for stale in memo.parent.glob(f"{memo.stem}.*.new"):  # left by a killed process: we hold its lock
@@ -111,7 +111,7 @@ def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: flo
     folder.mkdir()
     calling = f"calling {name}() of {shown_path(url)}"
     try:
-        answer: Answer = ask_isolated(
+        answer: CallResult = ask_isolated(
             "ianvs.exam.data.user_dataset_process:call_function", (spec, folder.resolve()), seconds
         )
         if answer["made"] is None:
@@ -175,7 +175,7 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Location, classe
         place.file,
         spec,
         arrays["x"].tolist(),
-        [""] * count if spec.data_type else tokens(arrays["y"], called["y"], place).tolist(),
+        [""] * count if spec.data_type else class_tokens(arrays["y"], called["y"], place).tolist(),
         [place.line] * count,
         arrays["domain"].tolist() if "domain" in arrays else [""] * count,
         remedy=f"Paths are relative to `root` or to the folder of {place.file.name}.",

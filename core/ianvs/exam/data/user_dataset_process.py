@@ -43,7 +43,7 @@ _LINECACHE = os.path.join(_STDLIB, "linecache.py")  # noqa: PTH118
 _NO_DATA = (_STDLIB, "/proc", "/sys", "/dev", "/etc")
 
 
-class Made(TypedDict):
+class StoredSamples(TypedDict):
     """Facts of the stored samples.
 
     Attributes:
@@ -62,7 +62,7 @@ class Made(TypedDict):
 Mistake = tuple[str, str, int, ErrorCode]
 
 
-class Answer(TypedDict):
+class CallResult(TypedDict):
     """The result of a call.
 
     Attributes:
@@ -70,11 +70,11 @@ class Answer(TypedDict):
         wrong: (message, its option or "", the line of the user's file or 0, the error code) of each error.
     """
 
-    made: Made | None
+    made: StoredSamples | None
     wrong: list[Mistake]
 
 
-def call_function(question: tuple[DatasetSpec, Path]) -> Answer:
+def call_function(question: tuple[DatasetSpec, Path]) -> CallResult:
     """Check the options of a dataset against the function's parameters, call it, and store its result in a folder."""
     dataset, folder = question
     name, url, options = str(dataset.name), Path(dataset.url or ""), dict(dataset.options)
@@ -114,7 +114,7 @@ def call_function(question: tuple[DatasetSpec, Path]) -> Answer:
             return _error_answer((f"{name}() failed: {reason}", "", 0, "failed-plugin"))
     looks = {path: look for path in sorted(seen) if (look := file_signature(path))}
     classes = None if stored is None else list(stored)
-    return Answer(made=Made(line=line, classes=classes, content=_content(folder), read=looks), wrong=[])
+    return CallResult(made=StoredSamples(line=line, classes=classes, content=_content(folder), read=looks), wrong=[])
 
 
 def _reader(dataset: DatasetSpec) -> ReadLabels | None:
@@ -132,8 +132,8 @@ def _reader(dataset: DatasetSpec) -> ReadLabels | None:
     return read_labels
 
 
-def _error_answer(*wrong: Mistake) -> Answer:
-    return Answer(made=None, wrong=list(wrong))
+def _error_answer(*wrong: Mistake) -> CallResult:
+    return CallResult(made=None, wrong=list(wrong))
 
 
 def file_signature(path: str) -> list[int | str]:

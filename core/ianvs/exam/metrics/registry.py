@@ -10,7 +10,7 @@ from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.custom import from_object
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_names import ALIASES, named_by_alias
-from ianvs.plugins.loader import Loaded, brought, load
+from ianvs.plugins.loader import Loaded, load, load_entry_points
 
 GROUP = "ianvs.metrics"
 """The group of entry points by which packages bring metrics, ianvs its own; each names a tuple of them."""
@@ -20,13 +20,13 @@ _LEVELS = ("score", "matrix", "stream", "system")
 
 def _of_name(name: str) -> list[tuple[Metric, EntryPoint]]:
     """More than one where packages define the same name."""
-    all_metrics, _ = brought(GROUP, Metric)
+    all_metrics, _ = load_entry_points(GROUP, Metric)
     return [(metric, point) for metric, point in all_metrics if name in (metric.name, *metric.aliases)]
 
 
 def metrics() -> tuple[Metric, ...]:
     """Return all metrics: scores, then those of matrices, streams and systems; ours before those of other packages."""
-    all_metrics, _ = brought(GROUP, Metric)
+    all_metrics, _ = load_entry_points(GROUP, Metric)
     return tuple(sorted((metric for metric, _ in all_metrics), key=lambda metric: _LEVELS.index(metric.level)))
 
 
@@ -37,7 +37,7 @@ def names() -> tuple[str, ...]:
 
 def unusable() -> tuple[str, ...]:
     """What installed packages offer as metrics and can't be used, a sentence for each."""
-    return brought(GROUP, Metric)[1]
+    return load_entry_points(GROUP, Metric)[1]
 
 
 def find(name: str) -> Metric | None:

@@ -244,10 +244,10 @@ def make_plan(
     samples: Sequence[str | None] = (),
     say: Callable[[DatasetSpec, str], object] = lambda dataset, progress: None,
 ) -> Plan:
-    """Plan `job` against what its workspace holds. Raises ConfigError or DataError where the data can't be read.
+    """Plan `job` against what its workspace holds. Raises ConfigError, or DataError if the data can't be read.
 
-    samples: fingerprints of the samples of each testenv, where `data.checked` has told them. say: told how the reading
-    of files goes on.
+    samples: fingerprints of each testenv's samples, if `data.check_dataset` found them. say: receives the progress of
+    reading files.
     """
     if job.generation.url is not None:
         job = with_server_version(job, job.generation.url)

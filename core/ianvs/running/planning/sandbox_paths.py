@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ianvs.base.errors import ConfigError, ValidationError
 from ianvs.config.spec import AlgorithmSpec, JobSpec, TestEnvSpec
-from ianvs.exam.data.named_sources import named_source
+from ianvs.exam.data.named_sources import find_source
 from ianvs.plugins.source import authors_sources
 from ianvs.processes.sandbox import Sandbox
 from ianvs.running.planning.identity import plugin_files_of, source_home
@@ -73,4 +73,4 @@ def _data_of(exam: TestEnvSpec) -> Iterator[Path]:
         yield Path(file)
     if spec.name is not None and spec.url is None:
         with suppress(ConfigError):
-            yield from named_source(spec).files(spec)
+            yield from find_source(spec).files(spec)

@@ -156,7 +156,7 @@ def data_problems(preflight: Preflight) -> Iterator[ValidationError]:
     job = preflight.job
     cache, seconds = job.workspace / "cache", job.limits.check_seconds
     results = [
-        data.checked(exam.dataset, cache, seconds, partial(preflight.reading_progress, exam.dataset))
+        data.check_dataset(exam.dataset, cache, seconds, partial(preflight.reading_progress, exam.dataset))
         for exam in job.testenvs
     ]
     preflight.samples = tuple(result.samples for result in results)

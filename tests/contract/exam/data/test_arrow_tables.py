@@ -31,13 +31,13 @@ def files_spec(path, test=None, **more):
 
 
 def loaded(spec, cache):
-    assert [problem for problem in data.checked(spec, cache).problems if not problem.warning] == []
+    assert [problem for problem in data.check_dataset(spec, cache).problems if not problem.warning] == []
     return data.load(spec, cache)
 
 
 def refusal(spec, cache, shown=recorded):
     """What `validate` finds, which a run says in the same words."""
-    problems = data.checked(spec, cache).problems
+    problems = data.check_dataset(spec, cache).problems
     with pytest.raises(DataError) as caught:
         data.load(spec, cache)
     assert str(caught.value) == "\n".join(str(problem) for problem in problems)
@@ -113,7 +113,7 @@ def test_the_table_of_a_file_is_not_read_in_this_process(tmp_path):
         from ianvs.exam import data
         source = (SourceSpec(Path({str(tmp_path / "t.parquet")!r}), "data"),)
         spec = DatasetSpec(train=source, test=source)
-        found = data.checked(spec, Path({str(tmp_path / "cache")!r}))
+        found = data.check_dataset(spec, Path({str(tmp_path / "cache")!r}))
         data.fingerprint(spec, Path({str(tmp_path / "cache")!r}), found.samples)
         print(found.problems, "pyarrow" in sys.modules)
     """
@@ -209,7 +209,7 @@ def test_a_number_that_is_missing_in_a_later_block_is_told_with_its_row(tmp_path
     parquet.write_table(table(a=values, label=[0, 1] * 4500), tmp_path / "t.parquet")
     spec = files_spec(tmp_path / "t.parquet")
     assert refusal(spec, tmp_path / "cache") == [("invalid-record", "t.parquet")]
-    assert "row 7001" in data.checked(spec, tmp_path / "cache").problems[0].message
+    assert "row 7001" in data.check_dataset(spec, tmp_path / "cache").problems[0].message
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])

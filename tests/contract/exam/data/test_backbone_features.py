@@ -43,7 +43,7 @@ def spec(tmp_path: Path) -> DatasetSpec:
 
 
 def test_features_are_those_that_a_learner_with_that_network_has(spec: DatasetSpec, tmp_path: Path) -> None:
-    assert data.checked(spec).problems == []
+    assert data.check_dataset(spec).problems == []
     found = data.load(spec, tmp_path / "cache")
     plain = data.load(replace(spec, backbone=None), tmp_path / "cache")
     learner = TorchLearner(network="resnet", weights=str(tmp_path / "weights.pt"), frozen=True)
@@ -108,7 +108,7 @@ def test_samples_that_are_no_pictures_are_refused(spec: DatasetSpec, tmp_path: P
 def test_what_is_wrong_is_found_before_a_run(spec: DatasetSpec, change: dict[str, str], errors: list[Found]) -> None:
     assert spec.backbone is not None
     wrong = replace(spec, backbone=replace(spec.backbone, **{"picture_size": 16, **change}))
-    assert recorded(data.checked(wrong).problems) == errors
+    assert recorded(data.check_dataset(wrong).problems) == errors
 
 
 JOB = """

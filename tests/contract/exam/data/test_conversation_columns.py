@@ -117,7 +117,7 @@ BAD = [
 def test_records_that_are_no_conversation_are_left_out_and_counted(tmp_path):
     found = loaded(tmp_path, BAD, ", skip_bad: true")
     assert found.train.y.tolist() == [["Ann"], ["Bo"]]
-    told = data.checked(spec_of(tmp_path, BAD, ", skip_bad: true"), tmp_path / "other cache", 60).problems
+    told = data.check_dataset(spec_of(tmp_path, BAD, ", skip_bad: true"), tmp_path / "other cache", 60).problems
     assert all(one.warning for one in told)
     assert any("2 of 4 records are left out by skip_bad" in str(one) for one in told)
 

@@ -188,7 +188,7 @@ def written(path: Path, content: object) -> SourceSpec:
 def test_a_whole_file_is_read(tmp_path, name, content, expected):
     source = written(tmp_path / name, content)
     spec = DatasetSpec(train=(source,), test=(source,), pictures="ignore" if name == "picture.json" else None)
-    assert data.checked(spec).problems == []
+    assert data.check_dataset(spec).problems == []
     loaded = data.load(spec, tmp_path / "cache")
     samples = zip(loaded.train.x, loaded.train.y, strict=True)
     assert [(asked["system"], asked["user"], replies) for asked, replies in samples] == expected

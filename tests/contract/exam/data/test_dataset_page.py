@@ -35,7 +35,7 @@ def test_each_function_of_the_page_is_a_dataset(tmp_path, name, kind, shape, cla
         )
     (tmp_path / f"{name}.py").write_text(FUNCTIONS[name])
     spec = DatasetSpec(name=name, url=tmp_path / f"{name}.py", root=tmp_path / "photos")
-    assert [problem for problem in data.checked(spec, tmp_path / "cache").problems if not problem.warning] == []
+    assert [problem for problem in data.check_dataset(spec, tmp_path / "cache").problems if not problem.warning] == []
     dataset = data.load(spec, tmp_path / "cache")
     assert (dataset.kind, dataset.train.x.shape, dataset.classes) == (kind, shape, classes)
 

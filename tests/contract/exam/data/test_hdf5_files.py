@@ -36,7 +36,7 @@ def test_arrays_of_both_parts_are_read_by_their_names_or_from_groups(name, y, tm
         for part in ("train", "test"):
             file[name.replace("train", part)], file[name.replace("train", part).replace("x", "y")] = X, y
     spec, cache = spec_of(tmp_path / "t.h5"), tmp_path / "cache"
-    assert data.checked(spec, cache).problems == []
+    assert data.check_dataset(spec, cache).problems == []
     dataset = data.load(spec, cache)
     np.testing.assert_array_equal(dataset.train.x, X)
     assert (dataset.classes, dataset.test.y.tolist()) == (("0", "1"), [1, 0])

@@ -288,7 +288,7 @@ def test_weights_and_references_change_what_the_data_are(tmp_path):
     for number, record in enumerate((weighted(1, 1), weighted(0, 1))):
         path = tmp_path / "a.jsonl"
         path.write_bytes(jsonl(record))
-        found = data.checked(DatasetSpec(train=(SourceSpec(path, "data"),), test=(SourceSpec(path, "data"),)))
+        found = data.check_dataset(DatasetSpec(train=(SourceSpec(path, "data"),), test=(SourceSpec(path, "data"),)))
         prints.add(loaded(tmp_path / str(number), path).fingerprint)
         assert found.problems == []
     assert len(prints) == 2

@@ -41,7 +41,7 @@ def spec(file: Path, **settings: object) -> DatasetSpec:
 
 def looked(given: DatasetSpec) -> tuple[list[ValidationError], list[ValidationError]]:
     """(errors, warnings)"""
-    found = data.checked(given).problems
+    found = data.check_dataset(given).problems
     return [p for p in found if not p.warning], [p for p in found if p.warning]
 
 
@@ -118,7 +118,7 @@ def authored(tmp_path: Path, returned: str) -> tuple[DatasetSpec, list[Validatio
     """
     (tmp_path / "mine.py").write_text(dedent(source))
     given = DatasetSpec(name="mine", url=tmp_path / "mine.py")
-    return given, data.checked(given, tmp_path / "cache").problems
+    return given, data.check_dataset(given, tmp_path / "cache").problems
 
 
 @pytest.mark.slow
@@ -151,7 +151,7 @@ def test_the_parts_may_be_laid_out_differently(tmp_path):
 def test_the_key_is_refused_where_it_means_nothing(tmp_path):
     ([problem], _) = looked(spec(saved(tmp_path / "x.npz", np.zeros((6, 5))), layout="NCHW"))
     assert recorded([problem]) == [("unfit-key", "")]
-    [problem] = data.checked(DatasetSpec(name="digits", layout="NCHW")).problems
+    [problem] = data.check_dataset(DatasetSpec(name="digits", layout="NCHW")).problems
     assert recorded([problem]) == [("conflicting-keys", "")]
 
 

@@ -50,13 +50,13 @@ def spec(file: Path, name: str = "mine", **settings: object) -> DatasetSpec:
 
 def loaded(folder: Path, source: str, **settings: object) -> data.Dataset:
     given = spec(written(folder, source), **settings)
-    assert [problem for problem in data.checked(given, folder / "cache").problems if not problem.warning] == []
+    assert [problem for problem in data.check_dataset(given, folder / "cache").problems if not problem.warning] == []
     return data.load(given, folder / "cache")
 
 
 def refusals(folder: Path, source: str, seconds: float = 60.0, **settings: object) -> list[Found]:
     given = spec(written(folder, source), **settings)
-    return recorded(data.checked(given, folder / "cache", seconds).problems)
+    return recorded(data.check_dataset(given, folder / "cache", seconds).problems)
 
 
 # --- what a function may return ---------------------------------------------------------------------------------------
@@ -304,7 +304,9 @@ def test_root_and_download_are_given_to_a_function_that_names_them(tmp_path, ann
 
 
 def test_a_file_that_is_gone(tmp_path):
-    assert recorded(data.checked(spec(tmp_path / "mine.py"), tmp_path / "cache").problems) == [("missing-file", "")]
+    assert recorded(data.check_dataset(spec(tmp_path / "mine.py"), tmp_path / "cache").problems) == [
+        ("missing-file", "")
+    ]
 
 
 def test_a_name_that_the_file_lacks_and_one_that_is_no_function(tmp_path):
@@ -318,7 +320,7 @@ def test_a_name_that_the_file_lacks_and_one_that_is_no_function(tmp_path):
 def test_an_error_of_the_function_is_told_with_its_line(tmp_path):
     source = "def mine():\n    return helper()\n\n\ndef helper():\n    return {}['key']\n"
     assert refusals(tmp_path, source) == [("failed-plugin", "testenv.yaml:2:9")]
-    (problem,) = data.checked(spec(tmp_path / "mine.py"), tmp_path / "cache").problems
+    (problem,) = data.check_dataset(spec(tmp_path / "mine.py"), tmp_path / "cache").problems
     assert "mine.py:6: KeyError" in problem.message
     assert refusals(tmp_path, "def mine(:\n") == [("unloadable-plugin", "testenv.yaml:2:9")]
 
@@ -371,7 +373,7 @@ def counted(tmp_path: Path):
 
     def ask(**settings: object) -> tuple[int, str]:
         given = spec(file, root=root, **settings)
-        assert data.checked(given, tmp_path / "cache").problems == []
+        assert data.check_dataset(given, tmp_path / "cache").problems == []
         fingerprint = data.fingerprint(given, tmp_path / "cache")
         assert data.load(given, tmp_path / "cache").fingerprint == fingerprint
         return len((root / "calls.log").read_text().splitlines()), fingerprint

@@ -109,7 +109,7 @@ def test_ids_of_conversations_that_come_twice_in_two_files(tmp_path):
     (tmp_path / "test.jsonl").write_text("\n".join([talk("a", "four"), talk("b", "five")]))
     given = of_conversations(tmp_path)
     more = SourceSpec(tmp_path / "more.jsonl", "data")
-    [warning] = data.checked(DatasetSpec(train=(*given["train"], more), test=given["test"])).problems
+    [warning] = data.check_dataset(DatasetSpec(train=(*given["train"], more), test=given["test"])).problems
     assert warning.warning
     assert recorded([warning]) == [("doubtful-data", f"{tmp_path / 'more.jsonl'}:1:1")]
 

@@ -23,7 +23,7 @@ def spec(train: Path, test: Path | None = None) -> DatasetSpec:
 
 
 def loaded(tmp_path: Path, *paths: Path) -> data.Dataset:
-    assert [problem for problem in data.checked(spec(*paths)).problems if not problem.warning] == []
+    assert [problem for problem in data.check_dataset(spec(*paths)).problems if not problem.warning] == []
     return data.load(spec(*paths), tmp_path / "cache")
 
 
@@ -32,7 +32,7 @@ def refusal(path: Path, quotes: bool = False) -> list[Found]:
     with pytest.raises(DataError) as caught:
         data.load(spec(path), path.parent / "cache")
     found = (located if quotes else recorded)(raised(caught.value))
-    assert located(data.checked(spec(path)).problems)[: len(found)] == found
+    assert located(data.check_dataset(spec(path)).problems)[: len(found)] == found
     return found
 
 

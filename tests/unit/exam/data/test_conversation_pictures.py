@@ -106,7 +106,7 @@ WRONG = {
 def test_what_is_wrong_is_told_with_file_and_line_before_anything_is_trained(tmp_path, record, at, code):
     path = written(tmp_path, [llava("<image>\nWhat?", image="red.png"), record])
     spec = DatasetSpec(train=(SourceSpec(path, "data"),), test=(SourceSpec(path, "data"),))
-    problems = data.checked(spec, tmp_path / "cache").problems
+    problems = data.check_dataset(spec, tmp_path / "cache").problems
     problem = problems[0]
     assert (located if code == "unreadable-data" else recorded)([problem])[0][0] == code
     assert path.read_text().splitlines()[problem.place.line - 1][problem.place.column - 1 :].startswith(at)

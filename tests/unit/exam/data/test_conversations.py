@@ -33,7 +33,7 @@ def written(path, records):
 def loaded(tmp_path, records, name="train.json", **settings):
     source = written(tmp_path / name, records)
     spec = DatasetSpec(train=(source,), test=(source,), **settings)
-    assert data.checked(spec).problems == []
+    assert data.check_dataset(spec).problems == []
     return data.load(spec, tmp_path / "cache")
 
 

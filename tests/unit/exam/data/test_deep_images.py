@@ -130,7 +130,7 @@ def test_another_range_is_another_dataset_and_decoded_anew(tmp_path):
 def test_a_range_has_no_meaning_for_samples_that_are_no_images(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.zeros((4, 3)), y=np.arange(4) % 2)
     source = (SourceSpec(tmp_path / "a.npz", "data"),)
-    assert data.checked(DatasetSpec(train=source, test=source, value_range=(0, 1))).problems
+    assert data.check_dataset(DatasetSpec(train=source, test=source, value_range=(0, 1))).problems
 
 
 def stored(folder: Path, images: list[object], **settings: object) -> np.ndarray:

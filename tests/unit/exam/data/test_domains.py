@@ -84,7 +84,7 @@ def test_where_no_path_holds_a_domain_using_is_only_a_label(tmp_path):
     source = index_of(tmp_path, GARDEN)
     spec = DatasetSpec(train=(source,), test=(source,), using=("CS", "SYN", "CR"))
     assert picked(spec) == [(name, "") for name in GARDEN]
-    (warning,) = data.checked(spec).problems
+    (warning,) = data.check_dataset(spec).problems
     assert recorded([warning]) == [("doubtful-data", "")]
     dataset = data.load(spec, tmp_path / "cache")
     assert (dataset.name, dataset.train.domains) == ("CS SYN CR", None)
@@ -102,7 +102,7 @@ def test_a_slip_of_the_pen_is_no_label(tmp_path):
 def test_domains_in_one_part_only_are_refused(tmp_path):
     known, unknown = index_of(tmp_path / "a", ["CS/a.png", "SYN/b.png"]), index_of(tmp_path / "b", GARDEN)
     spec = DatasetSpec(train=(known,), test=(unknown,), using=("CS", "SYN"))
-    assert recorded(data.checked(spec).problems) == [("mismatched-data", "b/index.txt")]
+    assert recorded(data.check_dataset(spec).problems) == [("mismatched-data", "b/index.txt")]
 
 
 def test_data_in_files_are_called_by_what_using_says(tmp_path):

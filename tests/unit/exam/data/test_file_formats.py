@@ -133,7 +133,7 @@ def test_cells_may_be_parted_by_other_marks_and_decimals_by_commas(mark, called,
     assert any(called in one and "decimals have commas" in one for one in told)
     (tmp_path / "t.tsv").write_text("a\tlabel\n1\tx\n2\ty\n" * 1)
     spec = spec_of(tmp_path / "t.tsv", tmp_path / "t.tsv")
-    assert [str(one) for one in data.checked(spec, tmp_path / "cache").problems if "parted" in one.message] == []
+    assert [str(one) for one in data.check_dataset(spec, tmp_path / "cache").problems if "parted" in one.message] == []
 
 
 @pytest.mark.parametrize(
@@ -438,10 +438,10 @@ def test_the_share_that_the_message_names_draws_a_sample(tmp_path):
 
 def test_a_class_that_no_test_sample_is_drawn_of_is_told_with_the_share_that_does(tmp_path):
     (tmp_path / "t.csv").write_text("a,label\n" + "".join(f"{i},{'x' if i < 18 else 'rare'}\n" for i in range(20)))
-    found = data.checked(spec_of(tmp_path / "t.csv", test_share=0.1), tmp_path / "cache").problems
+    found = data.check_dataset(spec_of(tmp_path / "t.csv", test_share=0.1), tmp_path / "cache").problems
     assert recorded(found) == [("doubtful-data", "")]
     assert "no test sample of rare" in found[0].message and "Raise `test_share` to 0.5" in found[0].message
-    assert data.checked(spec_of(tmp_path / "t.csv", test_share=0.5), tmp_path / "cache").problems == []
+    assert data.check_dataset(spec_of(tmp_path / "t.csv", test_share=0.5), tmp_path / "cache").problems == []
 
 
 @pytest.mark.parametrize("answer", [4, 4.0, "4"])

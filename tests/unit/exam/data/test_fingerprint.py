@@ -14,7 +14,7 @@ import pytest
 
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
-from ianvs.exam.data.content_digests import contents
+from ianvs.exam.data.content_digests import read_contents
 from tests.edits import edited
 from tests.unit.exam.data.pictures import two_classes, write_picture
 
@@ -134,14 +134,14 @@ def test_who_waits_for_files_to_be_read_is_told_how_far_it_is(tmp_path: Path, mo
     for path in paths:
         path.write_bytes(bytes(2000))
     told: list[str] = []
-    contents(list(map(str, paths)), tmp_path / "cache", told.append)
+    read_contents(list(map(str, paths)), tmp_path / "cache", told.append)
     assert [one.partition("/s")[0].rpartition(",")[0] for one in told] == [
         f"reading files, {done} kB of 6 kB" for done in (2, 4, 6)
     ]
     assert all(one.endswith(" left") for one in told)
     for path in paths:
         os.utime(path, ns=(0, 0))  # long settled
-    contents(list(map(str, paths)), tmp_path / "cache")
+    read_contents(list(map(str, paths)), tmp_path / "cache")
     told.clear()
-    contents(list(map(str, paths)), tmp_path / "cache", told.append)
+    read_contents(list(map(str, paths)), tmp_path / "cache", told.append)
     assert not told

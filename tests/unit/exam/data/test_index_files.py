@@ -112,7 +112,7 @@ def test_an_empty_index_is_refused(tmp_path):
 def test_an_absent_index_is_a_problem_at_its_place_in_the_yaml(tmp_path):
     place = Location(Path("testenv.yaml"), 4, 12)
     spec = DatasetSpec(train=(SourceSpec(tmp_path / "no.txt", "index", place=place),), test=())
-    assert recorded(data.checked(spec).problems) == [("missing-file", "testenv.yaml:4:12"), ("missing-data", "")]
+    assert recorded(data.check_dataset(spec).problems) == [("missing-file", "testenv.yaml:4:12"), ("missing-data", "")]
 
 
 def test_an_unknown_format_is_refused_with_those_that_are_known(tmp_path):
@@ -123,12 +123,14 @@ def test_an_unknown_format_is_refused_with_those_that_are_known(tmp_path):
 def test_check_reports_the_problems_of_both_parts_at_once(tmp_path):
     train = write_index(tmp_path, ["a.png"], "train.txt")
     test = write_index(tmp_path, ["b.png"], "test.txt")
-    places = [problem.place.file.name for problem in data.checked(DatasetSpec(train=(train,), test=(test,))).problems]
+    places = [
+        problem.place.file.name for problem in data.check_dataset(DatasetSpec(train=(train,), test=(test,))).problems
+    ]
     assert places == ["train.txt", "test.txt"]
 
 
 def test_check_finds_nothing_wrong_with_a_good_dataset(tmp_path):
-    assert data.checked(two_classes(tmp_path)).problems == []
+    assert data.check_dataset(two_classes(tmp_path)).problems == []
 
 
 def test_a_sample_listed_twice_keeps_names_apart(tmp_path):
@@ -172,7 +174,7 @@ def test_a_label_outside_the_class_list_is_refused_with_its_line_and_the_closest
     source = write_index(tmp_path, ["a.png cat", "a.png dgo"])
     spec = DatasetSpec(train=(source,), test=(source,), classes=("cat", "dog"))
     assert errors_of(data.load, spec, tmp_path / "cache") == [("unknown-class", "index.txt:2:1")]
-    assert recorded(data.checked(spec).problems) == [("unknown-class", "index.txt:2:1")]
+    assert recorded(data.check_dataset(spec).problems) == [("unknown-class", "index.txt:2:1")]
 
 
 def test_names_mixed_with_integers_are_refused_unless_classes_are_listed(tmp_path):

@@ -23,7 +23,7 @@ def listed(folder, labels: list[str], name: str = "index.txt") -> DatasetSpec:
 @pytest.mark.parametrize("name", ["index.txt", "index.csv"])
 @pytest.mark.parametrize("suffix", [".mat", ".nii.gz", ".nii", ".txt", ".json", ".xml", ".npz", ".pt", ".TXT"])
 def test_a_path_of_another_file_is_refused_with_its_line(tmp_path, name, suffix):
-    problem = data.checked(listed(tmp_path, ["lab/0" + suffix, "lab/1" + suffix], name)).problems[0]
+    problem = data.check_dataset(listed(tmp_path, ["lab/0" + suffix, "lab/1" + suffix], name)).problems[0]
     assert suffix in problem.message
     assert problem.place.line == (2 if name.endswith(".csv") else 1)
     assert not problem.warning
@@ -33,13 +33,13 @@ def test_an_unknown_ending_is_a_path_where_there_is_such_a_file(tmp_path):
     (tmp_path / "lab").mkdir()
     for i in range(2):
         (tmp_path / f"lab/{i}.xyz").write_text("1 2 3")
-    assert recorded(data.checked(listed(tmp_path, ["lab/0.xyz", "lab/1.xyz"])).problems) == [
+    assert recorded(data.check_dataset(listed(tmp_path, ["lab/0.xyz", "lab/1.xyz"])).problems) == [
         ("wrong-path-type", "index.txt:1:1")
     ]
 
 
 def test_a_path_among_classes_is_refused(tmp_path):
-    problem = data.checked(listed(tmp_path, ["cat", "dog", "lab/2.mat"])).problems[0]
+    problem = data.check_dataset(listed(tmp_path, ["cat", "dog", "lab/2.mat"])).problems[0]
     assert problem.place.line == 3
 
 

@@ -87,9 +87,9 @@ def test_a_domain_without_a_class_list_is_refused(tmp_path):
     source = write_index(tmp_path, ["a.png a.png"])
     write_picture(tmp_path / "a.png")
     one = DatasetSpec(train=(SourceSpec(source.path, "index", "CR"),), test=(source,), classes={"CRR": ("a",)})
-    assert recorded(data.checked(one).problems) == [("unknown-domain", "")]
+    assert recorded(data.check_dataset(one).problems) == [("unknown-domain", "")]
     nameless = DatasetSpec(train=(source,), test=(source,), classes=LISTS)
-    assert recorded(data.checked(nameless).problems) == [("invalid-record", "index.txt:1:1")]
+    assert recorded(data.check_dataset(nameless).problems) == [("invalid-record", "index.txt:1:1")]
 
 
 def test_an_id_outside_its_domains_list_names_picture_id_and_length(tmp_path):
@@ -220,4 +220,4 @@ def test_a_picture_that_is_replaced_by_one_of_another_shape_is_found_out(tmp_pat
 def test_a_label_picture_that_is_missing_is_named_with_its_line(tmp_path):
     spec = pair(tmp_path, (8, 16), (8, 16))
     (tmp_path / "1_gt.png").unlink()
-    assert recorded(data.checked(spec).problems) == [("missing-file", "index.txt:2:1")]
+    assert recorded(data.check_dataset(spec).problems) == [("missing-file", "index.txt:2:1")]

@@ -54,7 +54,7 @@ def truths(spec):
 def test_labels_in_one_cell_are_parted(separator, tmp_path):
     spec = spec_of(table_of(tmp_path, [separator.join(labels) for labels in SETS]))
     assert truths(spec) == (NAMES, TRUTH)
-    remarks = [problem for problem in data.checked(spec).problems if problem.place.line in (4, 5)]
+    remarks = [problem for problem in data.check_dataset(spec).problems if problem.place.line in (4, 5)]
     assert all(problem.warning for problem in remarks)
     assert len(remarks) == (separator != ";")
 
@@ -103,10 +103,10 @@ def test_names_with_blanks_stay_whole_beside_another_separator(separator, tmp_pa
 )
 def test_what_can_be_read_in_two_ways_is_refused_until_it_is_said(cells, line, tmp_path):
     path = table_of(tmp_path, cells)
-    [problem] = data.checked(spec_of(path)).problems
+    [problem] = data.check_dataset(spec_of(path)).problems
     assert (problem.warning, problem.place.line) == (False, line)
     for separator in (" ", ",", ";", "none"):
-        assert data.checked(spec_of(path, label_separator=separator)).problems == []
+        assert data.check_dataset(spec_of(path, label_separator=separator)).problems == []
     assert truths(spec_of(path, label_separator="none"))[0] == tuple(sorted(set(cells)))
 
 
@@ -127,7 +127,7 @@ def test_both_parts_are_split_alike(tmp_path):
 
 
 def test_one_label_in_every_cell_is_told(tmp_path):
-    [warning] = data.checked(spec_of(table_of(tmp_path, ["cat-dog", "dog", "traffic light"]))).problems
+    [warning] = data.check_dataset(spec_of(table_of(tmp_path, ["cat-dog", "dog", "traffic light"]))).problems
     assert warning.warning
     names, _ = truths(spec_of(tmp_path / "t.csv", label_separator="-"))
     assert names == ("cat", "dog", "traffic light")
@@ -214,16 +214,16 @@ def test_columns_of_classes_beside_features(form, tmp_path):
 def test_without_a_label_the_remedy_works(form, pictures):
     path = columns_in(pictures, form, TRUTH)
     for kind in (None, MULTILABEL):
-        [problem] = data.checked(spec_of(path, data_type=kind)).problems
+        [problem] = data.check_dataset(spec_of(path, data_type=kind)).problems
         assert recorded([problem]) == [("missing-column", "t.csv:1:1" if form == "csv" else "t.parquet")]
-    assert [p for p in data.checked(spec_of(path, label=NAMES)).problems if not p.warning] == []
+    assert [p for p in data.check_dataset(spec_of(path, label=NAMES)).problems if not p.warning] == []
 
 
 @pytest.mark.parametrize(("cell", "line"), [("", 3), ("x", 3), ("2", 3), ("0.5", 3)])
 def test_other_cells_of_such_columns_are_refused_with_their_line(cell, line, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(f"a,cat,dog\n1,0,1\n2,{cell},0\n")
-    [problem] = data.checked(spec_of(path, label=("cat", "dog"))).problems
+    [problem] = data.check_dataset(spec_of(path, label=("cat", "dog"))).problems
     assert (problem.warning, problem.place.line) == (False, line)
 
 

@@ -117,9 +117,9 @@ def test_what_is_kept_is_what_is_read(parts, tmp_path, monkeypatch):
     fresh, fingerprint = data.load(spec, tmp_path / "one"), data.fingerprint(spec, tmp_path / "one")
     monkeypatch.setattr(large_tables, "WORTH_CACHING", 0)
     cache = tmp_path / "two"
-    assert data.checked(spec, cache).problems == []
+    assert data.check_dataset(spec, cache).problems == []
     monkeypatch.setattr("ianvs.exam.data.sources.read_source", lambda *given: pytest.fail("it was parsed again"))
-    assert data.checked(spec, cache).problems == []
+    assert data.check_dataset(spec, cache).problems == []
     assert data.fingerprint(spec, cache) == fingerprint
     same(data.load(spec, cache), fresh)
 
@@ -129,7 +129,7 @@ def test_what_texts_are_about_is_kept_too(tmp_path, any_size):
     path.write_text("question,answer,topic\nwho?,mé,people\nwhere?,here,places\n", encoding="utf-8")
     os.utime(path, (1e9, 1e9))
     cache = tmp_path / "cache"
-    assert data.checked(spec_of(path), cache).problems == []
+    assert data.check_dataset(spec_of(path), cache).problems == []
     assert len(list(cache.glob("files-*/train_x.json"))) == 1
     train = data.load(spec_of(path), cache).train
     assert (train.y.tolist(), train.topics.tolist()) == (["mé", "here"], ["people", "places"])
@@ -137,25 +137,25 @@ def test_what_texts_are_about_is_kept_too(tmp_path, any_size):
 
 def test_a_changed_file_or_setting_is_read_anew(parts, tmp_path, any_size):
     spec, cache = spec_of(*parts), tmp_path / "cache"
-    assert data.checked(spec, cache).problems == []
+    assert data.check_dataset(spec, cache).problems == []
     before = data.fingerprint(spec, cache)
     parts[0].write_text(parts[0].read_text() + "9,9,0,d0\n")
-    assert data.checked(spec, cache).problems == []
+    assert data.check_dataset(spec, cache).problems == []
     assert data.fingerprint(spec, cache) != before
     assert len(data.load(spec, cache).train) == 41
     assert data.load(spec_of(*parts, using=("d1",)), cache).train.domains.tolist() == ["d1"] * 20
     parts[0].write_text("a,b,label,domain\n1,2,0\n")
-    assert recorded(data.checked(spec, cache).problems) == [("invalid-record", "train.csv:2:1")]
+    assert recorded(data.check_dataset(spec, cache).problems) == [("invalid-record", "train.csv:2:1")]
 
 
 def test_a_damaged_entry_is_made_again(parts, tmp_path, any_size):
     spec, cache = spec_of(*parts), tmp_path / "cache"
-    data.checked(spec, cache)
+    data.check_dataset(spec, cache)
     fresh = data.load(spec, cache)
     whole = fresh.train.x.tolist()
     [kept] = cache.glob("files-*/train_x.npy")
     kept.write_bytes(kept.read_bytes()[:-4] + b"\0\0\0\0")
-    assert data.checked(spec, cache).problems == []
+    assert data.check_dataset(spec, cache).problems == []
     assert data.load(spec, cache).train.x.tolist() == whole
 
 
@@ -164,7 +164,7 @@ def test_what_has_warnings_is_looked_at_each_time(tmp_path, any_size):
     path.write_text("image,label\none.png,cat\none.png,cat\n")
     (tmp_path / "one.png").write_bytes(b"")
     for _ in range(2):
-        found = data.checked(spec_of(path), tmp_path / "cache").problems
+        found = data.check_dataset(spec_of(path), tmp_path / "cache").problems
         assert recorded(found) == [("doubtful-data", "table.csv:3:1"), ("doubtful-data", "table.csv:3:1")]
 
 
@@ -185,16 +185,16 @@ def test_of_conversations_too_the_fingerprint_is_kept(record, tmp_path, monkeypa
     spec = spec_of(path)
     fingerprint, cache = data.fingerprint(spec, tmp_path / "one"), tmp_path / "two"
     monkeypatch.setattr(large_tables, "WORTH_CACHING", 0)
-    assert data.checked(spec, cache).problems == []
+    assert data.check_dataset(spec, cache).problems == []
     with monkeypatch.context() as patch:
         patch.setattr("ianvs.exam.data.file_formats.read_records", lambda path: pytest.fail("it was parsed again"))
-        assert data.checked(spec, cache).problems == []
+        assert data.check_dataset(spec, cache).problems == []
         assert data.fingerprint(spec, cache) == fingerprint
     assert len(data.load(spec, cache).train) == 5
     path.write_text(edited(path.read_text(), "me", "you", count=1))
     assert data.fingerprint(spec, cache) != fingerprint
     path.write_text(path.read_text() + "{\n")
-    assert recorded(data.checked(spec, cache).problems) == [("unreadable-data", "texts.jsonl:6:2")]
+    assert recorded(data.check_dataset(spec, cache).problems) == [("unreadable-data", "texts.jsonl:6:2")]
 
 
 def save_arrays(folder, ending, y):
@@ -217,17 +217,17 @@ def test_arrays_are_looked_into_once_for_all_plans(ending, tmp_path, monkeypatch
     spec, cache = spec_of(named), tmp_path / "cache"
     fingerprint = data.fingerprint(spec, tmp_path / "other")
     monkeypatch.setattr(large_tables, "WORTH_CACHING", 0)
-    assert data.checked(spec, cache).problems == []
+    assert data.check_dataset(spec, cache).problems == []
     with monkeypatch.context() as patch:
         patch.setattr("ianvs.exam.data.sources.read_source", lambda *given: pytest.fail("they were read again"))
-        assert data.checked(spec, cache).problems == []
+        assert data.check_dataset(spec, cache).problems == []
         assert data.fingerprint(spec, cache) == fingerprint
     assert data.load(spec, cache).train.y.tolist() == [0, 1, 1]
     save_arrays(tmp_path, ending, np.array([0, 1, 2]))
-    assert data.checked(spec, cache).problems == []
+    assert data.check_dataset(spec, cache).problems == []
     assert data.fingerprint(spec, cache) != fingerprint
     labels.write_bytes(labels.read_bytes()[:50])
-    assert located(data.checked(spec, cache).problems) == [("unreadable-data", labels.name)]
+    assert located(data.check_dataset(spec, cache).problems) == [("unreadable-data", labels.name)]
 
 
 def test_questions_and_answers_are_parsed_once(tmp_path, monkeypatch):
@@ -238,7 +238,7 @@ def test_questions_and_answers_are_parsed_once(tmp_path, monkeypatch):
     spec, cache = spec_of(path, title="texts"), tmp_path / "two"
     fresh = data.load(spec, tmp_path / "one")
     monkeypatch.setattr(large_tables, "WORTH_CACHING", 0)
-    assert data.checked(spec, cache).problems == []
+    assert data.check_dataset(spec, cache).problems == []
     monkeypatch.setattr("ianvs.exam.data.file_formats.read_records", lambda path: pytest.fail("it was parsed again"))
     kept = data.load(spec, cache)
     same(kept, fresh)
@@ -264,11 +264,11 @@ def test_a_list_of_files_is_not_read_again_while_they_stay(index, pictures, any_
     classes = ("street", "sky") if index == "segments.txt" else None
     spec, cache = spec_of(pictures / index, classes=classes), pictures / "cache"
     fingerprint = data.fingerprint(spec, pictures / "other")
-    assert data.checked(spec, cache).problems == []
+    assert data.check_dataset(spec, cache).problems == []
     for name in ("read_source",):
         monkeypatch.setattr(f"ianvs.exam.data.sources.{name}", lambda *given: pytest.fail("it was read again"))
     monkeypatch.setattr(large_tables, "_BLOCK", 2)
-    found = data.checked(spec, cache)
+    found = data.check_dataset(spec, cache)
     assert found.problems == []
     assert data.fingerprint(spec, cache) == fingerprint
     monkeypatch.setattr("os.stat", lambda *given, **more: pytest.fail("it was looked for again"))
@@ -280,7 +280,7 @@ def test_pictures_of_a_list_are_opened_as_they_were_read(index, pictures, any_si
     classes = ("street", "sky") if index == "segments.txt" else None
     spec, cache = spec_of(pictures / index, classes=classes), pictures / "cache"
     fresh = data.load(spec, pictures / "other")
-    data.checked(spec, cache)
+    data.check_dataset(spec, cache)
     data.load(spec, cache)
     with monkeypatch.context() as patch:
         for name in ("read_source",):
@@ -300,7 +300,7 @@ def test_pictures_are_not_copied_where_the_workspace_is_a_link(pictures, any_siz
     (pictures / "real").mkdir()
     (pictures / "link").symlink_to(pictures / "real")
     spec, cache = spec_of(pictures / "pictures.txt"), pictures / "link" / "cache"
-    data.checked(spec, cache)
+    data.check_dataset(spec, cache)
     data.load(spec, cache)
     [kept] = cache.glob("files-*/facts.json")
     assert not list(kept.parent.glob("*_x.npy"))
@@ -311,28 +311,28 @@ def test_pictures_are_not_copied_where_the_workspace_is_a_link(pictures, any_siz
 def test_a_file_of_a_list_that_changes_is_noticed(index, pictures, any_size):
     classes = ("street", "sky") if index == "segments.txt" else None
     spec, cache = spec_of(pictures / index, classes=classes), pictures / "cache"
-    assert data.checked(spec, cache).problems == []
+    assert data.check_dataset(spec, cache).problems == []
     before = data.fingerprint(spec, cache)
     Image.new("RGB", (4, 4), "red").save(pictures / "two.png")
     changed = data.fingerprint(spec, cache)
     assert changed != before
-    assert data.checked(spec, cache).problems == []
+    assert data.check_dataset(spec, cache).problems == []
     assert data.fingerprint(spec, cache) == changed
     (pictures / "one.png").unlink()
     place = f"{index}:{2 if index == 'pictures.csv' else 1}:1"
-    assert set(recorded(data.checked(spec, cache).problems)) == {("missing-file", place)}
+    assert set(recorded(data.check_dataset(spec, cache).problems)) == {("missing-file", place)}
 
 
 def test_a_list_is_kept_anew_when_its_files_have_changed(pictures, any_size, monkeypatch):
     spec, cache = spec_of(pictures / "pictures.txt"), pictures / "cache"
-    data.checked(spec, cache)
+    data.check_dataset(spec, cache)
     Image.new("RGB", (4, 4), "red").save(pictures / "two.png")
     os.utime(pictures / "two.png", (1, 1))
-    data.checked(spec, cache)
+    data.check_dataset(spec, cache)
     changed = data.fingerprint(spec, cache)
     assert data.load(spec, cache).fingerprint == changed
     monkeypatch.setattr("ianvs.exam.data.sources.read_source", lambda *given: pytest.fail("it was read again"))
-    assert data.checked(spec, cache).problems == []
+    assert data.check_dataset(spec, cache).problems == []
     assert data.fingerprint(spec, cache) == changed
     assert data.load(spec, cache).train.x[1, 0, 0].tolist() == [255, 0, 0]
 
@@ -341,7 +341,7 @@ def test_files_that_were_written_just_now_are_looked_into(pictures, any_size):
     """They may change again without another time of modification."""
     spec, cache = spec_of(pictures / "pictures.txt"), pictures / "cache"
     os.utime(pictures / "two.png")
-    assert data.checked(spec, cache).problems == []
+    assert data.check_dataset(spec, cache).problems == []
     assert list(cache.glob("list-*")) == []
 
 
@@ -349,7 +349,7 @@ def test_files_that_may_be_found_elsewhere_first_are_looked_for(pictures, any_si
     """An index of the folder `root`: what is not there lies beside the index, until it is there."""
     (pictures / "root").mkdir()
     spec, cache = spec_of(pictures / "pictures.txt", root=pictures / "root"), pictures / "cache"
-    assert data.checked(spec, cache).problems == []
+    assert data.check_dataset(spec, cache).problems == []
     before = data.fingerprint(spec, cache)
     Image.new("RGB", (4, 4), "red").save(pictures / "root" / "two.png")
     assert data.fingerprint(spec, cache) != before

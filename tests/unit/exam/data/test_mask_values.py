@@ -136,7 +136,7 @@ def test_a_tiff_with_jpeg_compression_is_refused_and_another_is_not(tmp_path):
 
 def test_a_name_that_is_no_class_is_refused(tmp_path):
     spec = scenes(tmp_path, HALVES, classes=("background", "lesion"), mask_values={"background": 0, "lesoin": 255})
-    assert recorded(data.checked(spec).problems) == [("unknown-class", "")]
+    assert recorded(data.check_dataset(spec).problems) == [("unknown-class", "")]
 
 
 def test_other_values_are_another_dataset(tmp_path):

@@ -53,7 +53,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("package")
 def test_another_package_brings_a_dataset(tmp_path: Path):
     spec = DatasetSpec(name="ramp", options={"count": 6})
-    assert data.checked(spec).problems == []
+    assert data.check_dataset(spec).problems == []
     assert data.fingerprint(spec, tmp_path) == "ramp 6"
     np.testing.assert_array_equal(data.load(spec, tmp_path).train.x[:, 0], np.arange(6))
 
@@ -62,14 +62,17 @@ def test_another_package_brings_a_dataset(tmp_path: Path):
 def test_its_options_and_keys_are_checked_before_it_is_asked(tmp_path: Path):
     place = Location(Path("testenv.yaml"), 5, 7)
     spec = DatasetSpec(name="ramp", options={"cuont": 6}, using=("CS",), places={"cuont": place})
-    assert recorded(data.checked(spec).problems) == [("unknown-option", "testenv.yaml:5:7"), ("conflicting-keys", "")]
+    assert recorded(data.check_dataset(spec).problems) == [
+        ("unknown-option", "testenv.yaml:5:7"),
+        ("conflicting-keys", ""),
+    ]
     assert errors_of(data.load, spec, tmp_path) == [("unknown-option", "testenv.yaml:5:7"), ("conflicting-keys", "")]
 
 
 @pytest.mark.usefixtures("package")
 def test_what_is_no_source_or_cannot_be_imported_is_told(tmp_path: Path):
-    assert recorded(data.checked(DatasetSpec(name="odd")).problems) == [("broken-contract", "")]
-    assert recorded(data.checked(DatasetSpec(name="broken")).problems) == [("unloadable-plugin", "")]
+    assert recorded(data.check_dataset(DatasetSpec(name="odd")).problems) == [("broken-contract", "")]
+    assert recorded(data.check_dataset(DatasetSpec(name="broken")).problems) == [("unloadable-plugin", "")]
 
 
 def test_nodes_of_a_cluster_get_the_entry_points_with_the_code(tmp_path: Path):

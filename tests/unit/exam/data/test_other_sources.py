@@ -21,7 +21,7 @@ def written(path, text):
 
 def loaded(tmp_path, train, test=None, **settings):
     spec = DatasetSpec(train=(train,), test=(test or train,), **settings)
-    assert [problem for problem in data.checked(spec).problems if not problem.warning] == []
+    assert [problem for problem in data.check_dataset(spec).problems if not problem.warning] == []
     return data.load(spec, tmp_path / "cache")
 
 
@@ -155,6 +155,6 @@ def test_parts_of_different_shape_are_refused(tmp_path):
 
 def test_image_size_is_refused_where_there_are_no_picture_files(tmp_path):
     source = written(tmp_path / "t.csv", "a,label\n1,2\n")
-    assert recorded(data.checked(DatasetSpec(train=(source,), test=(source,), image_size=(2, 2))).problems) == [
+    assert recorded(data.check_dataset(DatasetSpec(train=(source,), test=(source,), image_size=(2, 2))).problems) == [
         ("unfit-key", "")
     ]

@@ -49,7 +49,7 @@ def features(spec):
 
 
 def warnings(spec):
-    found = data.checked(spec).problems
+    found = data.check_dataset(spec).problems
     assert all(problem.warning for problem in found), found
     return found
 

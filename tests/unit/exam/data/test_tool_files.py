@@ -43,7 +43,7 @@ def test_a_folder_of_a_tool_is_no_class_and_its_pictures_are_no_samples(tmp_path
     assert (dataset.classes, len(dataset.train)) == (("a", "b"), 4)
     assert data.fingerprint(spec, tmp_path / "cache") == plain
     assert any(name in note for note in dataset.notes)
-    assert all(problem.warning and name in problem.message for problem in data.checked(spec).problems)
+    assert all(problem.warning and name in problem.message for problem in data.check_dataset(spec).problems)
 
 
 def test_what_macos_and_windows_put_beside_pictures_is_left_out(tmp_path):
@@ -56,4 +56,4 @@ def test_what_macos_and_windows_put_beside_pictures_is_left_out(tmp_path):
 def test_ordinary_names_stay_classes(tmp_path):
     spec = tree(tmp_path, "v1.0/x.png")
     assert data.load(spec, tmp_path / "cache").classes == ("a", "b", "v1.0")
-    assert not data.checked(spec).problems
+    assert not data.check_dataset(spec).problems

@@ -43,7 +43,7 @@ def test_classes_are_the_numbers_up_to_the_highest_of_both_parts_and_255_is_none
 
 def test_a_warning_and_a_note_say_that_names_are_numbers_and_what_to_do(tmp_path):
     spec = scenes(tmp_path, train=pictures(0, 3), test=pictures(0, 1))
-    (warning,) = data.checked(spec).problems
+    (warning,) = data.check_dataset(spec).problems
     (note,) = data.load(spec, tmp_path / "cache").notes
     assert recorded([warning]) == [("doubtful-data", "")]
     printed(note)
@@ -52,7 +52,7 @@ def test_a_warning_and_a_note_say_that_names_are_numbers_and_what_to_do(tmp_path
 def test_named_classes_are_told_of_by_nothing(tmp_path):
     spec = scenes(tmp_path, train=pictures(0, 1), test=pictures(0, 1))
     named = DatasetSpec(train=spec.train, test=spec.test, classes=("road", "car"))
-    assert data.checked(named).problems == []
+    assert data.check_dataset(named).problems == []
     assert data.load(named, tmp_path / "cache").notes == ()
 
 
