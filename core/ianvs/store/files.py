@@ -18,15 +18,22 @@ from typing import IO
 # The user's, read before any plugin has run: one that changes it makes none of our files unreadable.
 _UMASK = os.umask(0o077)
 os.umask(_UMASK)
+_NOTE = 1024  # bytes of a note that is overwritten in place: part of a page, which is read whole
 
 
 def write_note(path: Path, facts: Mapping[str, object]) -> None:
-    """Say something to other processes while this one goes on: whole or not at all, and soon said anew. Raises OSError.
+    """Publish facts to other processes that poll `path`, as JSON that may end with blanks. Raises OSError.
 
-    It has one writer, and need not outlive the machine: to be sure of that costs more than the note.
+    There is one writer, and the note need not survive a power failure. A short one is overwritten in place: to rename a
+    file over another makes the file system allocate and write it at once, several times a round.
     """
+    content = json.dumps(dict(facts)).encode().ljust(_NOTE)
+    with contextlib.suppress(FileNotFoundError), path.open("r+b", buffering=0) as file:
+        if len(content) == _NOTE == os.fstat(file.fileno()).st_size:
+            file.write(content)
+            return
     temporary = path.with_name(f".{path.name}")
-    temporary.write_text(json.dumps(dict(facts)))
+    temporary.write_bytes(content)
     temporary.replace(path)
 
 
