@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -20,14 +21,18 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import IO, Any
 
 from ianvs.processes.engines.engine import Engine, Reporter, Task, call_target, python_command, start_python
-from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, close_all_but, prctl, redirect_output
+from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, close_all_but, log_to, prctl
+from ianvs.processes.process_end import LogTail, PipeTail, describe_end
 from ianvs.processes.sandbox import Sandbox
 
 _POLL_SECONDS, _CONNECT_SECONDS = 0.5, 10.0
-_STREAMS: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+_STREAMS: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+_END_SECONDS = 5.0  # for a process that has closed its files to end
+_ENDED = "terminated its process"
 _BOOT_SECONDS = 600.0  # start-up of a process, before plugin code runs, so no limit of the job applies
 
 
@@ -112,8 +117,8 @@ class InThisProcess:
         try:
             for answer in _results_of(function, question):
                 yield json.loads(json.dumps(answer))
-        except SystemExit:
-            raise IsolatedCallError("terminated its process") from None
+        except SystemExit as error:
+            raise IsolatedCallError(f"{_ENDED} ({_exit_text(error)})") from None
 
     def close(self) -> None:
         """Do nothing: there is no process to end."""
@@ -129,7 +134,7 @@ def main() -> None:
     """Serve calls from standard input, in a process of its own."""
     prctl(PARENT_DEATH_SIGNAL, getattr(signal, "SIGKILL", 0))
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    redirect_output(os.open(os.devnull, os.O_WRONLY))
+    log_to(os.dup(2))
     _serve(questions, answers)
 
 
@@ -148,26 +153,60 @@ def _results_of(function: str, question: object) -> Iterator[Any]:
 
 
 def _serve(questions: IO[bytes], answers: IO[bytes]) -> None:
-    answers.write(b"[]\n")  # ready
-    answers.flush()
+    from ianvs.processes.interpreters.author_object import end_with_workers
+
+    end_with_workers()
+
+    def answer(line: object) -> None:
+        answers.write(json.dumps(line).encode() + b"\n")
+        answers.flush()
+
+    answer([])  # ready
     while True:
         try:
             function, question = pickle.load(questions)
         except EOFError:
             return
-        for line in chain(([answer] for answer in _results_of(function, question)), [[]]):
-            answers.write(json.dumps(line).encode() + b"\n")
-            answers.flush()
+        try:
+            for line in chain(([result] for result in _results_of(function, question)), [[]]):
+                answer(line)
+        except SystemExit as error:
+            sys.stdout.flush()
+            answer({"exit": _exit_text(error)})
+            return
+
+
+def _exit_text(error: SystemExit) -> str:
+    """Return "plugin.py:4: sys.exit(1)"."""
+    from ianvs.processes.interpreters.wire import error_text
+
+    return error_text(error).removesuffix(" ends the process")
 
 
 @dataclass(frozen=True)
 class _Process:
-    """A subprocess. kill: kill its process group. wait_and_clean_up: reap it and delete its temporary files."""
+    """A subprocess.
+
+    Attributes:
+        questions: Its input.
+        answers: Its results.
+        kill: Kills its process group.
+        output: What it prints.
+        exit_code: Waits for its end, for a moment, and returns the exit code; None if that is unknown.
+        wait_and_clean_up: Reaps it and deletes its temporary files.
+    """
 
     questions: IO[bytes]
     answers: IO[bytes]
     kill: Callable[[], None]
+    output: PipeTail | LogTail
+    exit_code: Callable[[], int | None]
     wait_and_clean_up: Callable[[], None] = lambda: None
+
+    def end_text(self, *, with_code: bool = True) -> str:
+        """Describe its end. with_code: whether the exit code says something."""
+        code = self.exit_code()
+        return describe_end(code if with_code else None, self.output.text())
 
     def end(self) -> None:
         self.kill()
@@ -198,40 +237,59 @@ def _spawn(environment: Mapping[str, str], sandbox: Sandbox | None) -> _Process:
         process = _boot({**os.environ, **environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)})
     else:
         process = _boot_in(sandbox, environment)
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
 
     def kill() -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
 
+    def exit_code() -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(_END_SECONDS)
+        return None
+
     def forget() -> None:
         process.wait()
         shutil.rmtree(folder, ignore_errors=True)
 
-    return _Process(process.stdin, process.stdout, kill, forget)
+    return _Process(process.stdin, process.stdout, kill, PipeTail(process.stderr), exit_code, forget)
 
 
 def _fork(engine: Engine, environment: Mapping[str, str]) -> _Process:
     """Start it as a task of `engine`, which has done slow imports already and kills the children of a task."""
     key = f"ianvs-{uuid.uuid4().hex}"
+    descriptor, name = tempfile.mkstemp(prefix="ianvs-", suffix=".log")
+    os.close(descriptor)
+    log = Path(name)
+    codes: list[int] = []
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"\0{key}")
         listener.listen(1)
-        engine.submit(Task(key, f"{__name__}:{serve_calls.__name__}", f"\0{key}", environment=environment))
+        target = f"{__name__}:{serve_calls.__name__}"
+        engine.submit(Task(key, target, f"\0{key}", log=log, environment=environment))
         while not any(event.key == key for event in engine.events(_POLL_SECONDS)):  # until it has started or ended
             pass
         listener.settimeout(_CONNECT_SECONDS)
         try:
             channel, _ = listener.accept()
         except TimeoutError:
-            raise IsolatedCallError("terminated its process") from None
+            log.unlink()
+            raise IsolatedCallError(_ENDED) from None
     questions, answers = channel.makefile("wb"), channel.makefile("rb")
     channel.close()  # closed with the second file object
 
-    return _Process(questions, answers, lambda: engine.cancel(key, force=True))
+    def exit_code() -> int | None:
+        latest = time.monotonic() + _END_SECONDS
+        while not codes and time.monotonic() < latest:
+            codes.extend(event.payload for event in engine.events(_POLL_SECONDS) if (event.key, event.kind) == ended)
+        return codes[0] if codes else None
+
+    ended = (key, "ended")
+    return _Process(questions, answers, lambda: engine.cancel(key, force=True), LogTail(log), exit_code, log.unlink)
 
 
 def _send(process: _Process, message: object) -> None:
+    process.output.begin()
     with contextlib.suppress(OSError):  # if it has ended, `_receive` raises
         pickle.dump(message, process.questions)
         process.questions.flush()
@@ -251,8 +309,10 @@ def _receive(process: _Process, seconds: float) -> list[Any]:
         timer.cancel()
     if line.endswith(b"\n"):
         with contextlib.suppress(ValueError):  # plugin code may have written other output
-            answer: list[Any] = json.loads(line)
-            return answer
+            answer: list[Any] | dict[str, str] = json.loads(line)
+            if isinstance(answer, list):
+                return answer
+            raise IsolatedCallError(f"{_ENDED} ({answer.get('exit')}{process.end_text(with_code=False)})")
     if time.monotonic() >= latest:
         raise IsolatedCallError(f"exceeded limits.check_seconds ({seconds:g} s)", overran=True)
-    raise IsolatedCallError("terminated its process")
+    raise IsolatedCallError(f"{_ENDED} ({process.end_text()})")

@@ -21,6 +21,7 @@ from ianvs.exam.metrics.pooled_record import pooled
 from ianvs.exam.metrics.ragged import Ragged
 from ianvs.exam.metrics.registry import resolve
 from ianvs.plugins.loader import cause
+from ianvs.processes.interpreters.wire import error_text
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.identity import metric_key
@@ -324,6 +325,8 @@ def _guarded(spec: MetricSpec, function: Callable[[Seen], Said], seen: Seen) -> 
         return function(seen)
     except IanvsError:
         raise
+    except SystemExit as error:
+        raise PluginError(f"metric '{spec.name}' failed: {error_text(error)}.", code="failed-plugin") from error
     except Exception as error:
         where = None if spec.url is None else spec.url.resolve()
         raise PluginError(f"metric '{spec.name}' failed: {cause(error, where)}", code="failed-plugin") from error

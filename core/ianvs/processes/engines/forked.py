@@ -33,6 +33,8 @@ def run_and_exit(life: Callable[[], None]) -> NoReturn:
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
+        if isinstance(error.code, str):
+            print(error.code, file=sys.stderr)
     except BaseException:
         traceback.print_exc()
     finally:

@@ -28,7 +28,7 @@ from ianvs.plugins.authors_files import kept_files
 from ianvs.plugins.loader import Loaded, how_to_install, load, load_once
 from ianvs.plugins.local_imports import import_folders, package_of
 from ianvs.processes.interpreters.lock import WORKER
-from ianvs.processes.interpreters.wire import Message, Peer, PeerClosedError, RemoteError, packed, unpacked
+from ianvs.processes.interpreters.wire import Message, Peer, PeerClosedError, RemoteError, RemoteExit, packed, unpacked
 
 _BUILTIN: dict[str, type[Exception]] = {
     "TypeError": TypeError,
@@ -74,13 +74,22 @@ def _shared(python: str, adapter: str, folder: Path) -> Worker:
     return Worker(python)
 
 
+_ends_with_workers = False
+
+
+def end_with_workers() -> None:
+    """Let this process end as a worker does, from now on: as it would if the plugin's code ran in it."""
+    global _ends_with_workers
+    _ends_with_workers = True
+
+
 class Worker:
     """A process of another interpreter that serves calls. Views of data are open during a call."""
 
     def __init__(self, python: str) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            command = [python, "-I", "-S", str(WORKER), str(theirs.fileno())]
+            command = [python, "-X", "faulthandler", "-I", "-S", str(WORKER), str(theirs.fileno())]
             try:
                 self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
             except OSError as error:
@@ -103,14 +112,18 @@ class Worker:
         except RemoteError as error:
             if error.kind in _BUILTIN:
                 raise _BUILTIN[error.kind](str(error)) from None
+            if error.kind == "SystemExit" and _ends_with_workers:
+                raise RemoteExit(str(error)) from None
             raise
         except PeerClosedError:
             _shared.cache_clear()  # so that the next plugin gets a new worker
             code = self._process.wait()
+            if _ends_with_workers and code >= 0:
+                os._exit(code)
         if code < 0:
             signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
             os.kill(os.getpid(), -code)
-        raise PluginError(f"the interpreter of the plugin ended with {code}.", code="failed-plugin")
+        raise PluginError(f"the plugin ended its interpreter with exit status {code}.", code="failed-plugin")
 
     def method(self, number: int, method: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Message:
         try:

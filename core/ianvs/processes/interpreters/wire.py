@@ -45,6 +45,10 @@ class RemoteError(Exception):
         self.kind = kind
 
 
+class RemoteExit(SystemExit):
+    """`sys.exit` of an author's code in another process, in words."""
+
+
 class Message(NamedTuple):
     """body: JSON values. held: bytes behind them."""
 
@@ -134,6 +138,8 @@ def error_kind(error: Exception) -> str:
 
 def error_text(error: BaseException) -> str:
     """What an author's code raised, with the line of their file before it."""
+    if isinstance(error, RemoteExit):
+        return str(error)
     if isinstance(error, SystemExit):
         text = f"sys.exit({'' if error.code is None else repr(error.code)}) ends the process"
         return f"{author_place(error)}{text}"

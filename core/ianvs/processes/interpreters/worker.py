@@ -94,8 +94,9 @@ class Peer:
         try:
             body, held = self._handler(message["call"], message["with"])
         except (Exception, SystemExit) as error:
-            sys.stderr.write(traceback.format_exc())
-            sys.stderr.flush()
+            if not isinstance(error, SystemExit):
+                print(traceback.format_exc(), end="", file=sys.stderr, flush=True)
+            sys.stdout.flush()
             kind, text = _error_text(error)
             self._send({"error": kind, "message": text})
             return

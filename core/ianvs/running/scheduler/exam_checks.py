@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ianvs.base.errors import IanvsError, ValidationError
+from ianvs.base.errors import IanvsError, ValidationError, shown_path
 from ianvs.config.spec import SelectSpec, TestEnvSpec
 from ianvs.exam import data
 from ianvs.exam.data.data_warnings import FOLDER as DOUBTS
@@ -14,6 +14,7 @@ from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.questions import questions_of
 from ianvs.processes.engines.engine import Files, Task, run_alone
+from ianvs.processes.process_end import LogTail, describe_end
 from ianvs.running.job_notes import data_doubts
 from ianvs.running.planning.case_request import PREPARE_EXAM, CaseRequest, case_request
 from ianvs.running.planning.cases import PlannedAlgorithm
@@ -68,7 +69,11 @@ def _prepare(preflight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[Vali
 
     code, problems = run_alone(preflight.engine, task, on_progress)
     if code != 0:
-        raise IanvsError(f"reading the data failed; the reason is at the end of {log}.", code="unreadable-data")
+        ended = describe_end(code, LogTail(log).text())
+        raise IanvsError(
+            f"the process that prepares the exam ended: {ended}. {shown_path(log)} has all of it.",
+            code="unreadable-data",
+        )
     return list(problems or ())
 
 
