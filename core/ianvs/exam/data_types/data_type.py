@@ -16,7 +16,7 @@ from ianvs.exam.metrics.label_pictures import LabelPictures
 from ianvs.exam.metrics.metric import EvaluationRecord
 
 LONGEST_ANSWER = 100_000
-"""Characters of a text that are kept of one answer."""
+"""Maximum length of a stored answer, in characters."""
 
 
 @former_names(told="training_labels", kept="stored_predictions")
@@ -103,10 +103,10 @@ class DataType:
         return ()
 
     def perfect(self, labels: NDArray[Any]) -> Any:
-        """Return predictions that are all right."""
+        """Return predictions that are all correct."""
         return labels.tolist() if labels.dtype == object else labels
 
-    # --- answers ------------------------------------------------------------------------------------------------
+    # --- predictions --------------------------------------------------------------------------------------------
 
     def checker(self, part: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         """Return a function that checks predictions for `part` and converts them to the form that `packed` takes.
@@ -130,7 +130,7 @@ class DataType:
         return answers, 0
 
     def packed(self, answers: Any) -> Any:
-        """Return the checked predictions for a part of a test set, in the form that `stored_predictions` takes."""
+        """Return the checked predictions for a part of a test set in the form that `stored_predictions` takes."""
         return answers
 
     def stored_predictions(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
@@ -179,7 +179,7 @@ class DataType:
         """
         return replace(about, y_true=truth, y_pred=predictions.labels, probe=predictions.extras.get("probe"))
 
-    # --- single answers, in exams that ask before they tell ------------------------------------------------------
+    # --- single predictions, in prequential exams ------------------------------------------------------------------
 
     def sample_scores(self, labels: NDArray[Any], answers: Any) -> NDArray[np.float64]:
         """Return (N,) the score of each checked prediction, 0 to 1.
@@ -264,7 +264,7 @@ def _without_device(answer: Any) -> Any:
 
 
 def _batches(answers: object, expected: int) -> str:
-    """Return a list of arrays in words, with the remedy where these are batches; "" for anything else."""
+    """Describe a list of arrays, with the remedy if these are batches; "" for anything else."""
     if not isinstance(answers, list | tuple) or not answers:
         return ""
     shapes = [tuple(getattr(part, "shape", ())) for part in answers]

@@ -1,4 +1,4 @@
-"""Pure functions: labels -> score, score matrix -> what it says of learning; and the table of their names."""
+"""Metrics: pure functions of labels or of a score matrix, and their names."""
 
 from ianvs.exam.metrics.confusion import picture_confusion
 from ianvs.exam.metrics.definition import matrix_metric, mean, score_metric

@@ -18,9 +18,14 @@ def confusion_matrix(
 ) -> NDArray[np.int64]:
     """Return (C, C) int64 counts: [i, j] samples of class i that were predicted as class j.
 
-    y_true, y_pred: class indices 0..C-1 of equal shape, (N,) or segmentation masks. Floats are taken if they are whole
-    numbers. none: -1 may be predicted, which is no class and has the last of C+1 columns. Raises ValueError that names
-    the first sample that is not a class index.
+    Args:
+        y_true: Class indices 0..C-1, (N,) or segmentation masks. Floats are accepted if they are integers.
+        y_pred: Predictions of the same shape.
+        num_classes: C.
+        none: Whether -1, "no class", may be predicted; it is counted in the last of C+1 columns.
+
+    Raises:
+        ValueError: If an entry is not a class index; it names the first such sample.
     """
     truth, predicted = class_indices(y_true, y_pred, num_classes, none=none)
     columns = num_classes + none
@@ -29,7 +34,7 @@ def confusion_matrix(
 
 
 class ClassCounts(NamedTuple):
-    """Of each class, (C,) int64: samples of it that are predicted as it, that are predicted as it, that are of it."""
+    """Counts by class, (C,) int64: samples of the class predicted as it, predictions of it, samples of it."""
 
     hits: NDArray[np.int64]
     predicted: NDArray[np.int64]
@@ -73,16 +78,16 @@ def picture_confusion(
 ) -> NDArray[np.int64]:
     """Return (C, C+1) pixel counts: [i, j] of class i predicted as class j, [i, C] of class i predicted as "ignore".
 
-    y_true: uint8 masks (N, ...), y_pred: uint8 array or tensor of the same shape; both hold 0..C-1, or 255 for
-    no class. Of a tensor it is counted where the tensor lies. Pixels whose truth is 255 are left out.
+    y_true: uint8 masks (N, ...), y_pred: uint8 array or tensor of the same shape; both hold 0..C-1, or 255 for no
+    class. A tensor is counted on its device. Pixels whose truth is 255 are left out.
     """
     size = num_classes + 1
-    # "Ignore" has an index like a class, C. Throwing away its row is much cheaper than leaving its pixels out.
+    # "Ignore" has an index like a class, C. Dropping its row is much cheaper than excluding its pixels.
     if isinstance(y_pred, np.ndarray):
         counts = np.zeros(size * size, dtype=np.int64)
         for truth, predicted in zip(
             y_true, y_pred, strict=True
-        ):  # one by one: a picture's cells fit the processor's cache
+        ):  # one at a time: the cells of one mask fit the processor's cache
             cells = np.minimum(truth, num_classes).astype(np.intp)
             cells *= size
             cells += np.minimum(predicted, num_classes)

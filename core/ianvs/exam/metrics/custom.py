@@ -103,7 +103,7 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
 
 
 def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
-    """What a decorator has made, as the metric that `spec` asks for. Raises ConfigError and PluginError."""
+    """Return a decorated metric with the options of `spec`. Raises ConfigError and PluginError."""
     where = _named(spec)
     function = metric.function
     if function is None:
@@ -129,13 +129,13 @@ def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
     def guarded(seen: Any) -> object:
         try:
             return function(seen)
-        except PluginError as error:  # a matrix metric's of the wrong shape, which does not know its file
+        except PluginError as error:  # the wrong shape of a matrix metric, which does not know its file
             raise PluginError(
                 f"{shown_path(spec.url)}: {error}" if spec.url else str(error), code=code_of(error, "broken-contract")
             ) from None
 
     def evaluate(seen: Any) -> float | dict[str, float]:
-        if isinstance(seen, EvaluationRecord):  # that of a matrix is made for each metric
+        if isinstance(seen, EvaluationRecord):  # a matrix is already private to each metric
             seen = replace(seen, y_true=_private_copy(seen.y_true), y_pred=_private_copy(seen.y_pred))
         return _computed(where, lambda: guarded(seen))
 
@@ -144,7 +144,10 @@ def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
 
 
 def _private_copy(labels: Any) -> Any:
-    """Return a copy: a metric that sorts in place must not change what the next one sees. masks give their own."""
+    """Return a copy, since a metric that sorts in place must not change the input of the next.
+
+    Masks are copied on access.
+    """
     return np.array(labels) if isinstance(labels, np.ndarray | Replies) else labels
 
 
@@ -164,7 +167,7 @@ def _computed(where: str, compute: Callable[[], object]) -> float | dict[str, fl
 
 
 def _parameters(called: object) -> list[str]:
-    """Their names, without self; none of what does not tell."""
+    """Return the parameters' names, without self; [] if the function has no signature."""
     if not callable(called):
         return []
     try:
@@ -193,10 +196,10 @@ def _check_method(where: str, build: object, name: str, arguments: Sequence[str]
 
 
 def _check(spec: MetricSpec, called: Callable[..., object], leading: int, columns: Sequence[str]) -> None:
-    """Can it be called with `leading` positional arguments, columns of the dataset and the options of `spec`?"""
+    """Raise unless `called` accepts `leading` positional arguments, columns of the dataset and options of `spec`."""
     try:
         signature = inspect.signature(called)
-    except ValueError:  # a function of a C extension that does not tell
+    except ValueError:  # a function of a C extension without a signature
         return
     parameters = list(signature.parameters.values())
     positional = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
@@ -235,7 +238,7 @@ def _check(spec: MetricSpec, called: Callable[..., object], leading: int, column
 
 def _number(value: Any, where: str) -> float:
     """Convert any value that behaves as one number, such as a torch scalar, to a float; nan means "undefined"."""
-    number = math.inf  # what is no number is refused as an infinite one is
+    number = math.inf  # values that are no number are refused like infinity
     if not isinstance(value, bool | np.bool_ | str | bytes) and np.ndim(value) == 0:
         with suppress(TypeError, ValueError, OverflowError):
             number = float(value)

@@ -21,7 +21,7 @@ Score = Callable[[EvaluationRecord], float | Mapping[str, float]]
 
 
 class _OfScore(TypedDict, total=False):
-    """Fields of `Metric` that a score may set."""
+    """Fields of `Metric` that `score_metric` accepts."""
 
     aliases: tuple[str, ...]
     asks: tuple[str, ...]
@@ -144,7 +144,7 @@ def matrix_metric(
 
 
 def _fitting(name: str, value: float | Array | None, shape: tuple[int, ...]) -> Array:
-    """Return (T,) or (1,). Raises PluginError for a value of another shape than the metric says that it has."""
+    """Return (T,) or (1,). Raises PluginError if a value does not have the metric's declared shape."""
     if value is None:
         raise PluginError(f"metric '{name}' returned None. Does the function lack a `return`?", code="invalid-result")
     values = np.asarray(value, dtype=np.float64)
@@ -160,14 +160,16 @@ def _fitting(name: str, value: float | Array | None, shape: tuple[int, ...]) -> 
 
 
 def _arguments(inputs: ScoreMatrix, takes: tuple[str, ...], square: bool) -> list[Array | Curve] | None:
-    """What a formula is called with; None where it is undefined."""
+    """Return the arguments of a formula; None if it is undefined."""
     R = np.asarray(inputs.R, dtype=np.float64)
     if square and R.shape[0] != R.shape[1]:
         return None
     arguments: list[Array | Curve] = [R]
     for name in takes:
         if name == "curve":
-            steps = np.arange(1, len(R) + 1, dtype=np.int64)  # without a curve the rows of R are one, a round a step
+            steps = np.arange(
+                1, len(R) + 1, dtype=np.int64
+            )  # without a curve the rows of R are the curve, one point per round
             rows = Curve(samples=steps, begun=steps, ended=steps, scores=R)
             arguments.append(rows if inputs.curve is None else _checked(inputs.curve, R.shape[1]))
             continue
@@ -201,7 +203,7 @@ def _checked(curve: Curve, tests: int) -> Curve:
 
 
 def _negated(inputs: ScoreMatrix) -> ScoreMatrix:
-    """Return the same of the errors' negatives, of which more is better."""
+    """Return the same with negated errors, of which more is better."""
 
     def turned(scores: Array | None) -> Array | None:
         return None if scores is None else 0.0 - np.asarray(scores, dtype=np.float64)

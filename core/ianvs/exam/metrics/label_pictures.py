@@ -1,4 +1,4 @@
-"""Segmentation masks of a whole test set as a metric of an author gets them: a sequence that is read on access."""
+"""The segmentation masks of a test set as a metric gets them: a sequence that is read on access."""
 
 import zlib
 from collections.abc import Collection, Iterator, Sequence
@@ -12,12 +12,12 @@ from numpy.typing import DTypeLike, NDArray
 FIRST = "pictures"
 """The extra that holds the first few predicted segmentation masks, (n, height, width)."""
 EVERY = "all_pictures"
-"""The extra that holds all of them, packed. Up to ianvs 0.2 it was stored only where a metric read them."""
-_LEVEL = 6  # of zlib: segmentation masks shrink to a few percent, and a higher level gains little
+"""The extra that holds all of them, packed. Up to ianvs 0.2 it was stored only if a metric read them."""
+_LEVEL = 6  # zlib's level: segmentation masks shrink to a few percent, and a higher level gains little
 
 
 class LazyArray(NDArrayOperatorsMixin):
-    """Does what its `__array__` can do, so that a metric written for arrays works too."""
+    """Base of objects that support array operations through `__array__`, so that metrics written for arrays work."""
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> object:
         arrays = (np.asarray(operand) if isinstance(operand, LazyArray) else operand for operand in inputs)
@@ -30,9 +30,9 @@ class LazyArray(NDArrayOperatorsMixin):
 
 
 class LazyRows(LazyArray):
-    """(N,) objects that are read where they are asked for. One by its index; fewer by a slice, a mask or positions."""
+    """(N,) objects that are read on access: one by an index, several by a slice, a mask or positions."""
 
-    _positions: NDArray[np.int64]  # among all that are stored
+    _positions: NDArray[np.int64]  # positions among all stored ones
 
     def __len__(self) -> int:
         return len(self._positions)
@@ -60,8 +60,8 @@ class LazyRows(LazyArray):
 class LabelPictures(LazyArray):
     """N segmentation masks (height, width) uint8: class indices, 255 is "no class".
 
-    One image by its index, several by a slice, one after the other by iterating. `np.asarray` makes (N, height,
-    width) of them; so does everything else that an array can do.
+    An index gives one mask, a slice several, iteration one after the other. `np.asarray` and other array operations
+    read all of them as (N, height, width).
     """
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
@@ -95,7 +95,7 @@ class LabelPictures(LazyArray):
         return stack
 
     def _picture(self, position: int) -> NDArray[np.uint8]:
-        """Return (height, width), the caller's own."""
+        """Return a mask (height, width) that the caller may modify."""
         raise NotImplementedError
 
 
@@ -112,7 +112,7 @@ class PictureRows(LabelPictures):
 
 
 class PackedPictures(LabelPictures):
-    """What `packed_pictures` made; an image is unpacked when it is asked for."""
+    """Masks packed by `packed_pictures`, each unpacked on access."""
 
     def __init__(self, stored: NDArray[np.uint8]) -> None:
         count, height, width = np.frombuffer(stored[:24].tobytes(), dtype="<i8").tolist()
@@ -127,16 +127,16 @@ class PackedPictures(LabelPictures):
 
 
 def compressed(picture: NDArray[np.uint8]) -> bytes:
-    """One segmentation mask, for `packed_pictures`."""
+    """Compress one segmentation mask for `packed_pictures`."""
     return zlib.compress(np.ascontiguousarray(picture).tobytes(), _LEVEL)
 
 
 def packed_pictures(pictures: Sequence[bytes], shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """Compressed segmentation masks, each of `shape` (height, width), as bytes for the store."""
+    """Pack compressed segmentation masks, each of `shape` (height, width), into bytes for the store."""
     head = np.array([len(pictures), *shape, *np.cumsum([len(part) for part in pictures])], dtype="<i8")
     return np.frombuffer(head.tobytes() + b"".join(pictures), dtype=np.uint8)
 
 
 def lacks_pictures(extras: Collection[str]) -> bool:
-    """Return whether only counts and the first predicted segmentation masks are stored. extras: names of what is."""
+    """Return whether only counts and the first predicted masks are stored. extras: names of the stored extras."""
     return FIRST in extras and EVERY not in extras

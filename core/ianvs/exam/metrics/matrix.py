@@ -1,4 +1,4 @@
-"""All metrics over a score matrix, and the report that checks the numbers of a paper."""
+"""All metrics over a score matrix, and the report that recomputes the numbers of a paper."""
 
 import math
 from collections.abc import Iterable
@@ -31,9 +31,9 @@ def matrix_report(inputs: ScoreMatrix) -> Report:
 
 
 def compute_file(path: str | Path) -> Report:
-    """`matrix_report` of a score matrix in a json or csv file; the format is that of `read_scores`.
+    """Return the `matrix_report` of a score matrix in a json or csv file; `read_scores` documents the format.
 
-    A row `R0` takes the place of `untrained` in metrics that are defined by it. Raises DataError, which names the file
+    A row `R0` is used in place of `untrained` in metrics that are defined by it. Raises DataError, which names the file
     and the entry.
     """
     inputs, first_row = read_scores(Path(path))

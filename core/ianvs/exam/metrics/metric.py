@@ -1,4 +1,4 @@
-"""What a metric is: a pure function with a name, a direction and a source."""
+"""The interface of metrics: pure functions with a name, a direction and a source."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class PartialRecord(EvaluationRecord):
     def by_sample(self, name: str, compute: Callable[[EvaluationRecord], NDArray[Any]]) -> NDArray[Any]:
         """Return (N, ...) what a metric computes for each sample; from the whole record, if it has that."""
         if name not in self.rows:
-            rows = self._whole.rows.get(name) if "_whole" in vars(self) else None  # it is gone from a changed copy
+            rows = self._whole.rows.get(name) if "_whole" in vars(self) else None  # changed copies don't have it
             self.rows[name] = compute(self) if rows is None else rows[self._chosen]
         return self.rows[name]
 
@@ -210,35 +210,41 @@ class Metric:
 
     name: str
     level: str
-    summary: str  # first line of the docstring
+    summary: str  # the first line of the docstring
     higher_is_better: bool = True
     source: str = ""  # citation
     formula: str = ""
     aliases: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()  # reference runs, `REFERENCES`; of a "score" columns of the dataset
+    needs: tuple[str, ...] = ()  # reference runs, `REFERENCES`; for a "score", columns of the dataset
     function: Callable[..., float | Mapping[str, float]] | None = field(default=None, compare=False, repr=False)
-    pooled: bool = False  # a "score" of the samples of all test sets together: its matrix has one column
-    asks: tuple[str, ...] = ()  # of a "score": questions whose answers it reads, which the testenv has to ask
-    over_rounds: Literal["last", "mean"] = "last"  # of a "score": the column is that of the last round, or their mean
-    partial: bool = False  # a "score" that some test sets don't have by nature: the column is the mean over the others
-    pictures: bool = False  # a "score" that reads all masks, where there are some, not their confusion matrix
-    mapping: bool = False  # a "score" that yields several numbers (per class): shown in reports, never ranked by
-    # Of a "score" that is a mean over samples: their values, (N,). Without some of them nothing is computed anew.
+    pooled: bool = False  # for a "score" over the samples of all test sets together: its matrix has one column
+    asks: tuple[str, ...] = ()  # for a "score": evaluation tasks whose results it reads, which the testenv must list
+    over_rounds: Literal["last", "mean"] = (
+        "last"  # for a "score": the column is the value of the last round, or the mean of all
+    )
+    partial: bool = False  # for a "score" that is undefined for some test sets: the column is the mean over the others
+    pictures: bool = False  # for a "score" that reads masks instead of their confusion matrix
+    mapping: bool = False  # for a "score" with several numbers (per class): shown in reports, not used for ranking
+    # For a "score" that is a mean over samples: their values, (N,). Means over some of them need no new computation.
     mean_of: Callable[[EvaluationRecord], NDArray[Any]] | None = field(default=None, compare=False, repr=False)
-    # Of a "score" that is costly to compute, with a model: what it was computed with, once it was.
+    # For a "score" that is costly to compute, with a model: what it was computed with.
     about: Callable[[], Mapping[str, str]] | None = field(default=None, compare=False, repr=False)
-    # Of a "score" with state over rounds: makes what is fed the evaluations of one test set, (round, evaluation) in
-    # their order, and gives the score after each. `function` is that of one evaluation alone.
+    # For a "score" with state over rounds: makes a function that is called with (round, evaluation) of one test set in
+    # order and returns the score after each. `function` computes that of a single evaluation.
     accumulate: Callable[[], Fed] | None = field(default=None, compare=False, repr=False)
-    configure: Callable[[MetricSpec], Metric] | None = field(default=None, compare=False, repr=False)  # by its options
-    # The same metric computed on a device, "auto", "cpu" or "cuda"; None where it makes no difference.
+    configure: Callable[[MetricSpec], Metric] | None = field(
+        default=None, compare=False, repr=False
+    )  # with its options
+    # The metric computed on a device, "auto", "cpu" or "cuda"; None if it makes no difference.
     on_device: Callable[[str], Metric] | None = field(default=None, compare=False, repr=False)
-    # Of a "stream" that asks ahead: the same at one shift, which a testenv writes behind an @.
+    # For a "stream" metric of future chunks: the metric at one shift, which a testenv writes after an @.
     at_shift: Callable[[Metric, int], Metric] | None = field(default=None, compare=False, repr=False)
-    missing: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)  # here, and what to do
-    direction_known: bool = True  # False: nobody says which is better; `higher_is_better` is then a guess to sort by
-    # Of a "matrix": what the value is, its (T,) values after each round, and whether `untrained` is the row R0 of a
-    # score file that has one. series is None where the source defines only the value after the last round.
+    missing: Callable[[], str | None] | None = field(
+        default=None, compare=False, repr=False
+    )  # what is not installed, and the remedy
+    direction_known: bool = True  # False: the direction is unknown; `higher_is_better` is then a guess for sorting
+    # For a "matrix": the type of the value, its (T,) values after each round, and whether `untrained` is a score file's
+    # row R0, if there is one. series is None if the source defines only the value after the last round.
     unit: Unit = "change"
     series: Callable[[ScoreMatrix], Array] | None = field(default=None, compare=False, repr=False)
     first_row: bool = False

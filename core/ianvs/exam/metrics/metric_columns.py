@@ -1,4 +1,4 @@
-"""Columns of metrics: what they are called, and which score a metric over a score matrix is computed from."""
+"""Columns of metrics: their names, and which score a metric over a score matrix is computed from."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,13 @@ _OF = " of "
 
 @dataclass(frozen=True)
 class MetricColumn:
-    """A metric of a testenv. name: of its column. score: the one that a metric over a matrix reads, else "".
+    """A column of a metric of a testenv.
 
-    metric: its direction is that of the column. key: under which it is stored.
+    Attributes:
+        name: Of the column.
+        score: The score that a metric over a matrix reads, else "".
+        metric: The metric; the column has its direction.
+        key: Under which its values are stored.
     """
 
     name: str
@@ -39,11 +43,11 @@ def whole_of(column: str) -> str:
 
 
 def column_names(exams: Sequence[Sequence[tuple[MetricSpec, str]]]) -> list[list[tuple[str, str]]]:
-    """For the metrics of each exam of a job, given with their levels: (name of the column, of which score it is or "").
+    """Return, for the metrics of each exam of a job, (name of the column, the score that it is computed from or "").
 
-    "BWT" of an exam's first score, "BWT of f1" of another: a column keeps its name when metrics are added behind. Where
-    the exams of a job have several first scores, all names have their score: a name means one thing in all exams.
-    Levels are those of `Metric`, or "mapping" for a score that yields several numbers. Without `of` it is the first.
+    The exam's first score gives "BWT", another "BWT of f1": a column keeps its name if metrics are appended. If the
+    exams of a job have different first scores, all names contain their score, so that a name has one meaning in all
+    exams. Metrics are given with their levels: those of `Metric`, or "mapping" for a score with several numbers.
     """
     first = [
         next((spec.name for level in ("score", "mapping") for spec, its in exam if its == level), "") for exam in exams
@@ -60,7 +64,7 @@ def column_names(exams: Sequence[Sequence[tuple[MetricSpec, str]]]) -> list[list
 
 
 def metric_columns(exams: Iterable[Sequence[tuple[MetricSpec, Metric, str]]]) -> list[tuple[MetricColumn, ...]]:
-    """For each exam of a job its columns, from (what is asked for, the metric, the key of its values)."""
+    """Return the columns of each exam of a job from (spec, metric, key of its values)."""
     exams = list(exams)
     levels = [[(spec, "mapping" if metric.mapping else metric.level) for spec, metric, _ in exam] for exam in exams]
     exam_columns = []
@@ -76,10 +80,10 @@ def metric_columns(exams: Iterable[Sequence[tuple[MetricSpec, Metric, str]]]) ->
 
 
 def columns_named(name: str, columns: Iterable[str]) -> list[str]:
-    """Return the columns that a user means by `name`: that of this name, else all of the metric, of whatever score.
+    """Return the columns for a user's `name`: the one with this name, else all of the metric, of any score.
 
-    "BWT of accuracy" is also the column "BWT" where accuracy is the first score, as earlier versions named it. A score
-    that yields several numbers stands for the columns of its parts.
+    "BWT of accuracy" also means the column "BWT" if accuracy is the first score, as in earlier versions. A score with
+    several numbers stands for the columns of its parts.
     """
     columns, (base, score_given, _) = list(columns), name.partition(_OF)
     if name in columns:

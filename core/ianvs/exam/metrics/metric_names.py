@@ -1,4 +1,4 @@
-"""Names of metrics in papers and in other libraries, and what they are called here."""
+"""Names of metrics in papers and in other libraries, with their names in ianvs."""
 
 import re
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ ALIASES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "inference_time": ("inference_ms", "ianvs"),
     }
 )
-"""Each with the name of the metric here and the source of the alias.
+"""Aliases with the name of the metric in ianvs and the source.
 
 Case, hyphens, underscores and blanks make no difference in an alias. In the names of metrics they do: `acc` is a score,
 `ACC` is `AA`. A name of the table is never one of a metric.
@@ -57,7 +57,7 @@ Case, hyphens, underscores and blanks make no difference in an alias. In the nam
 
 
 def folded(name: str) -> str:
-    """`name` without what makes no difference in an alias."""
+    """Normalize `name`: remove what makes no difference in an alias."""
     return re.sub(r"[-_ ]", "", name.casefold())
 
 
@@ -65,10 +65,10 @@ _TARGETS = {folded(alias): target for alias, (target, _) in ALIASES.items()}
 
 
 def named_by_alias(name: str) -> str:
-    """Return the metric that an alias of the table means; "" if it has no such alias."""
+    """Return the metric of an alias in the table; "" if there is no such alias."""
     return _TARGETS.get(folded(name), "")
 
 
 def aliases_of(name: str) -> tuple[str, ...]:
-    """Return the aliases of the metric `name` in the table, without their sources."""
+    """Return the aliases of the metric `name` in the table."""
     return tuple(alias for alias, (target, _) in ALIASES.items() if target == name)

@@ -14,15 +14,15 @@ Turns = Sequence[str | None]
 """The replies to one conversation; None where one is missing."""
 
 _MARK = b"R2"  # the first bytes; up to ianvs 0.2 they were those of a json text
-_HEAD = 10  # bytes, with the length of what comes before the first block
-_BLOCK = 1 << 18  # characters that are compressed together, and read at once
+_HEAD = 10  # header: the length of the index before the first block, in bytes
+_BLOCK = 1 << 18  # characters that are compressed together and read at once
 
 
 class Replies(LazyRows):
     """N lists of replies. An index or an iteration gives one list; a slice or a mask gives fewer of them."""
 
     def __init__(self, stored: NDArray[np.uint8]) -> None:
-        """stored: what `packed` made."""
+        """stored: the result of `packed`."""
         if stored[: len(_MARK)].tobytes() != _MARK:
             earlier = json.loads(stored.tobytes())
             stored = packed(earlier["replies"], earlier["topics"])
@@ -40,7 +40,7 @@ class Replies(LazyRows):
 
     @property
     def references(self) -> Iterator[Sequence[str]]:
-        """For each conversation further right replies to its last turn."""
+        """Yield further correct replies to the last turn of each conversation."""
         return (self._references.get(str(position), ()) for position in self._positions.tolist())
 
     def _at(self, position: int) -> Turns:
@@ -55,7 +55,7 @@ class Replies(LazyRows):
 def packed(
     replies: Iterable[Turns], topics: Sequence[str] | None = None, references: Iterable[Sequence[str]] = ()
 ) -> NDArray[np.uint8]:
-    """Return lists of replies, topics and further right replies as bytes for the store."""
+    """Return lists of replies, topics and further correct replies as bytes for the store."""
     blocks, first = list[bytes](), [0]
     for block in _blocks(replies):
         blocks.append(zlib.compress(json.dumps(block).encode()))

@@ -1,4 +1,4 @@
-"""The samples of all test sets as those of one."""
+"""Combines the samples of all test sets into one record."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,9 +12,9 @@ from ianvs.exam.metrics.ragged import Ragged, joined_ragged
 
 
 def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
-    """Return the samples of all test sets that were asked as those of one, each once; None where none was asked.
+    """Return the samples of all evaluated test sets as one record, each once; None if none was evaluated.
 
-    Of what not all of them have, nothing is kept.
+    Columns that only some test sets have are dropped.
     """
     records = _each_once([record for record in row if record is not None])
     if len(records) < 2:
@@ -45,7 +45,10 @@ def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
 
 
 def _joined_columns(records: Sequence[EvaluationRecord], joined: Callable[[Sequence[Any]], Any]) -> dict[str, Any]:
-    """Those that all records have; what has no row a sample is of the dataset, so the same in all."""
+    """Return the columns that all records have.
+
+    One without a row per sample belongs to the dataset and is equal in all.
+    """
     first, *others = (record.columns for record in records)
     return {
         name: joined([column, *(other[name] for other in others)]) if has_rows(column) else column
@@ -55,7 +58,7 @@ def _joined_columns(records: Sequence[EvaluationRecord], joined: Callable[[Seque
 
 
 def _each_once(records: list[EvaluationRecord]) -> list[EvaluationRecord]:
-    """Where they share samples, each without those that one before it has."""
+    """Return the records without samples that an earlier record has."""
     positions = np.empty(0, np.int64)
     for j, record in enumerate(records):
         if record.positions is not None:

@@ -1,4 +1,4 @@
-"""Labels and answers of any length, packed as numbers for the store: boxes of images, points, tracks."""
+"""Labels and predictions of any length, packed as numbers for the store: boxes of images, points, tracks."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from ianvs.exam.metrics.label_pictures import LazyRows
 
-_HEAD = 8  # bytes, with the length of what comes before the first array
-_ALIGNED = 8  # bytes that every array begins at a multiple of
+_HEAD = 8  # header: the length of the index before the first array, in bytes
+_ALIGNED = 8  # alignment of arrays, in bytes
 
 
 class Ragged(LazyRows):
-    """N mappings of names to arrays, (n, ...) each, n of its own for each sample. Fewer by a slice or a mask."""
+    """N mappings from names to arrays (n, ...), with a different n for each sample. A slice or mask selects samples."""
 
     def __init__(self, stored: NDArray[np.uint8]) -> None:
-        """stored: what `packed_ragged` made."""
+        """stored: the result of `packed_ragged`."""
         stored = np.ascontiguousarray(stored)
         begin = _HEAD + int.from_bytes(stored[:_HEAD].tobytes(), "little")
         head = json.loads(stored[_HEAD:begin].tobytes())
@@ -33,7 +33,7 @@ class Ragged(LazyRows):
         self._positions = np.arange(head["samples"])
 
     def column(self, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return (all rows of all samples, the sample of each row): what vectorised scores read."""
+        """Return (all rows of all samples, the sample of each row), for vectorised scores."""
         flat, starts = self._columns[name]
         counts = np.diff(starts)[self._positions]
         owner = np.repeat(np.arange(len(self)), counts)
@@ -45,9 +45,9 @@ class Ragged(LazyRows):
 
 
 def packed_ragged(samples: Sequence[Mapping[str, Any]], fields: Mapping[str, NDArray[Any]]) -> NDArray[np.uint8]:
-    """Mappings of names to arrays as bytes.
+    """Pack mappings from names to arrays into bytes.
 
-    fields: of each name an empty array, (0, ...), of the type and shape of its rows; a sample without a name has as
+    fields: for each name an empty array (0, ...) with the type and shape of its rows; a sample without a name has as
     many rows of zeros as the first field has.
     """
     first = next(iter(fields))
@@ -70,6 +70,6 @@ def packed_ragged(samples: Sequence[Mapping[str, Any]], fields: Mapping[str, NDA
 
 
 def joined_ragged(parts: Sequence[Ragged]) -> Ragged:
-    """Return the samples of several, with the same names, one after the other."""
+    """Concatenate samples with the same names."""
     fields = {name: flat[:0] for name, (flat, _) in parts[0]._columns.items()}
     return Ragged(packed_ragged([sample for part in parts for sample in part], fields))

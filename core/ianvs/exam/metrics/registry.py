@@ -1,4 +1,4 @@
-"""The metrics of installed packages by name, and what a metric of a testenv means."""
+"""Finds metrics of installed packages by name, and the metric of an entry of a testenv."""
 
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
@@ -13,13 +13,13 @@ from ianvs.exam.metrics.metric_names import ALIASES, named_by_alias
 from ianvs.plugins.loader import Loaded, load, load_entry_points
 
 GROUP = "ianvs.metrics"
-"""The group of entry points by which packages bring metrics, ianvs its own; each names a tuple of them."""
+"""The group of entry points for metrics, those of ianvs included; each names a tuple of metrics."""
 
 _LEVELS = ("score", "matrix", "stream", "system")
 
 
 def _of_name(name: str) -> list[tuple[Metric, EntryPoint]]:
-    """More than one where packages define the same name."""
+    """Return all metrics of this name; several if packages define the same name."""
     all_metrics, _ = load_entry_points(GROUP, Metric)
     return [(metric, point) for metric, point in all_metrics if name in (metric.name, *metric.aliases)]
 
@@ -36,16 +36,15 @@ def names() -> tuple[str, ...]:
 
 
 def unusable() -> tuple[str, ...]:
-    """What installed packages offer as metrics and can't be used, a sentence for each."""
+    """Return a sentence for each entry point whose metrics can't be used."""
     return load_entry_points(GROUP, Metric)[1]
 
 
 def find(name: str) -> Metric | None:
     """Return the metric of this name or alias; upper and lower case differ (`acc` is a score, `ACC` is `AA`).
 
-    Behind these come the table of names in papers, and the columns of costs.
-
-    Raises PluginError where two packages define it.
+    Otherwise the table of names in papers is searched, then the columns of costs. Raises PluginError if two packages
+    define the name.
     """
     matches = _of_name(name)
     base, _, shift = name.rpartition("@")
@@ -53,7 +52,7 @@ def find(name: str) -> Metric | None:
         return ahead.at_shift(ahead, int(shift))
     if not matches and (target := named_by_alias(name)):
         matches = _of_name(target)
-    if not matches:  # as the leaderboard heads its column: Train_seconds
+    if not matches:  # the title of its column in the leaderboard: Train_seconds
         matches = [(metric, at) for metric, at in _of_name(f"{name[:1].lower()}{name[1:]}") if metric.level == "system"]
     if len(matches) > 1:
         owners = " and by ".join(origin_text(point) for _, point in matches)
@@ -88,10 +87,10 @@ def resolve(spec: MetricSpec, loading: Callable[[str, str], Loaded] = load) -> M
 
 
 def metric_header(spec: MetricSpec) -> Metric:
-    """What `resolve` gives, but without running the code at a `url`: of the metric there, its level.
+    """Return what `resolve` returns, without running the code at a `url`: of such a metric only the level is known.
 
-    That is told by `of`, which one over a score matrix must have there, and a score can't have. The value of one of
-    the level "reported", a number or a text, comes from the contract, which runs its cases itself.
+    The level follows from `of`, which a metric over a score matrix at a `url` must have, and a score can't have. The
+    value of a metric of level "reported" comes from the contract that runs the cases.
     """
     of_contract = contract_named(spec.contract).metric(spec)
     if of_contract is not None:

@@ -21,7 +21,7 @@ _MISSING = ("", "nan", "null", "none", "na")  # cells of a csv
 
 @dataclass
 class _Content:
-    """What stands in a file. references: by their own names; None says that there is none. curve: as json has it."""
+    """The content of a file. references: by name; None: the file states that there is none. curve: as in the json."""
 
     rows: list[list[float]] = field(default_factory=list)
     references: dict[str, list[float] | None] = field(default_factory=dict)
@@ -94,7 +94,7 @@ def _read_csv(text: str, file: str) -> _Content:
     lines = [(number, row) for number, row in lines if any(row)]
     if not lines:
         raise DataError(f"{file} is empty.", code="empty-file")
-    # One slip of the pen must not turn a row of scores into a header, so all cells have to be text, not just one.
+    # A single typing error must not turn a row of scores into a header, so all cells have to be text.
     first = lines[0][1]
     labelled = first[0].casefold() in ("", "round")
     header = labelled or all(map(_is_text, first[1:] or first))
@@ -139,7 +139,7 @@ def _reference(key: str, given: Mapping[str, object], file: str) -> str:
 
 
 def _checked(content: _Content, file: str) -> tuple[ScoreMatrix, Array | None]:
-    """Shapes: R (T, J) without gaps, `joint` and `single_task` (T,), `untrained` and `R0` (J,)."""
+    """Check shapes: R (T, J) without gaps, `joint` and `single_task` (T,), `untrained` and `R0` (J,)."""
     rows = content.rows
     if not rows or not rows[0]:
         raise DataError(f"{file}: R has no scores.", code="empty-value")
@@ -196,7 +196,7 @@ def _json_row(row: object, where: str) -> list[float]:
 
 
 def _number(value: str | float | None, where: str) -> float:
-    """`value` as a float, nan for None; `where` begins the message of a DataError."""
+    """Return `value` as a float, nan for None; `where` begins the message of a DataError."""
     if value is None:
         return math.nan
     try:
@@ -254,7 +254,7 @@ def _curve(entries: object, rounds: int, tests: int, where: str) -> Curve:
 
 
 def _examination(entry: object, where: str) -> tuple[list[int], object]:
-    """samples, begun and ended of one examination; and its scores, besides which it has nothing."""
+    """Return samples, begun and ended of one evaluation, and its scores. Raises DataError for other keys."""
     keys = (*_COUNTS, "scores")
     if not isinstance(entry, dict):
         raise DataError(

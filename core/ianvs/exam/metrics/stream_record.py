@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.former_names import former_names
 
-_MEMORIES = (1, 5, 25, 125)  # labels that a blind classifier looks back on
+_MEMORIES = (1, 5, 25, 125)  # numbers of labels that blind classifiers remember
 NEVER = -1
 
 
@@ -88,7 +88,7 @@ class StreamRecord:
 
     @cached_property
     def of_facts(self) -> OfFacts | None:
-        """What is known of the fact of each sample; None: the data have no facts."""
+        """What was revealed of the fact of each sample; None: the data have no facts."""
         return None if self.facts is None else _of_facts(self)
 
     @cached_property
@@ -104,10 +104,10 @@ class StreamRecord:
 
 @dataclass(frozen=True)
 class OfFacts:
-    """What was revealed before each sample of the fact that it asks for, (N,) each.
+    """What was revealed, before each sample, of the fact that it asks for, (N,) bool each.
 
     Attributes:
-        retained: The fact was last revealed in an earlier visit, with the answer that it still has.
+        retained: The fact was last revealed in an earlier visit, with its present answer.
         updated: It was once revealed with another answer, and last with the present one.
         changed: It had another answer in an earlier sample.
         stale: Such an earlier answer was given.
@@ -128,7 +128,9 @@ def _of_facts(record: StreamRecord) -> OfFacts:
     for number, (_, first, end) in enumerate(record.visits):
         visit[first:end] = number
     assert record.facts is not None
-    earlier: dict[int, list[int]] = {}  # episodes by fact, in the order of the stream, in which they are told as well
+    earlier: dict[
+        int, list[int]
+    ] = {}  # episodes by fact in the order of the stream, which is the order in which labels are revealed
     for i, fact in enumerate(record.facts.tolist()):
         if fact < 0:
             continue
@@ -151,7 +153,7 @@ def blind_accuracy(truth: NDArray[np.int64], chunks: NDArray[np.int64], delay: i
     """Return the share of `truth` that a classifier with a memory of `k` revealed labels predicts without input."""
     memory: deque[int] = deque()
     counts: Counter[int] = Counter()
-    last: dict[int, int] = {}  # when each label was told last
+    last: dict[int, int] = {}  # when each label was revealed last
     revealed = right = 0
     labels, steps = truth.tolist(), chunks.tolist()
     answer, asked_at = NEVER - 1, NEVER

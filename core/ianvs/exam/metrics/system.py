@@ -1,7 +1,7 @@
-"""What the runner measures: time, memory, size. Each definition with the only function that computes it.
+"""Measurements of the runner: time, memory, size. Each definition has the only function that computes it.
 
-MB is 10^6 bytes. What could not be measured is null. A leaderboard shows some of these without being asked to
-(ianvs.results.report.columns); a testenv may ask for any. It is one number either way.
+MB is 10^6 bytes. A value that could not be measured is null. A leaderboard shows some of these by default
+(ianvs.results.report.columns); a testenv may list any. The number is the same either way.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterable, Sequence
 from ianvs.base.types import Measure, RoundResult
 from ianvs.exam.metrics.metric import Metric
 
-Rounds = Sequence[RoundResult]  # those of a case, row 0 first
+Rounds = Sequence[RoundResult]  # the rounds of a case, row 0 first
 _MEGA = 1e6
 
 
 def measured(name: str, rounds: Rounds) -> float | None:
-    """Return the system metric `name` of a case with these rounds; None where it was not measured."""
+    """Return the system metric `name` of a case with these rounds; None if it was not measured."""
     return _MEASURES[name](rounds)
 
 
 def measured_by_paradigm(name: str, measure: Measure, rounds: Rounds) -> float | None:
-    """What the paradigm of a case measured under `name`; None where it never did."""
+    """Return what the paradigm of a case measured under `name`; None if it never did."""
     values = [round_.measures[name] for round_ in rounds if name in round_.measures]
     if not values:
         return None
@@ -27,7 +27,7 @@ def measured_by_paradigm(name: str, measure: Measure, rounds: Rounds) -> float |
 
 
 def _total(values: Iterable[float | None]) -> float | None:
-    """None if any of them was not measured: a sum of the others would be too small."""
+    """Return the sum; None if a value is missing, since the sum of the others would be too small."""
     numbers = list(values)
     return None if not numbers or None in numbers else float(sum(value for value in numbers if value is not None))
 
@@ -55,18 +55,18 @@ def _inference_ms(rounds: Rounds) -> float | None:
     samples = sum(round_.test_samples for round_ in trained)
     streamed = any(
         round_.revealed_samples is not None for round_ in trained
-    )  # its time includes answers to training samples
+    )  # its time includes predictions for training samples
     return 1000 * sum(round_.eval_seconds for round_ in trained) / samples if samples and not streamed else None
 
 
 def _last(values: Iterable[int | None]) -> float | None:
-    """Return the last that was measured."""
+    """Return the last measured value."""
     present = [value for value in values if value is not None]
     return float(present[-1]) if present else None
 
 
 def _samples(kind: str, rounds: Rounds) -> float:
-    """How many were "transferred" or "inferred": as the paradigm measured it, else all that were handed out."""
+    """Return the number of "transferred" or "inferred" samples; all served ones if the paradigm did not measure it."""
     return float(sum(round_.measures.get(f"{kind}_samples", round_.train_samples) for round_ in rounds))
 
 

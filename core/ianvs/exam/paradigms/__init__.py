@@ -1,4 +1,4 @@
-"""How a case is examined."""
+"""Paradigms: how a case trains, predicts and is evaluated."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 GROUP = "ianvs.paradigms"
-"""The group of entry points by which installed packages bring theirs."""
+"""The group of entry points for paradigms of installed packages."""
 
 _ALL: tuple[type[Paradigm], ...] = (
     IncrementalLearning,
@@ -50,7 +50,10 @@ PARADIGMS: Mapping[str, type[Paradigm]] = MappingProxyType({paradigm.name: parad
 
 
 def find_paradigm(spec: ParadigmSpec, loading: Callable[[str | None, str, str], Loaded] = load) -> type[Paradigm]:
-    """Return the class that `spec` names; a `url` runs its author's code. Raises PluginError for an unknown one."""
+    """Return the class that `spec` names, running the author's code at a `url`.
+
+    Raises PluginError for an unknown one.
+    """
     if spec.url is None and spec.name in PARADIGMS:
         return PARADIGMS[spec.name]
     if spec.url is None and spec.name not in installed(GROUP):

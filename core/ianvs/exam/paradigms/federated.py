@@ -25,7 +25,10 @@ class FederatedClient(Learner, Protocol):
     """A learner whose weights can be read and replaced. The server has one too, which is not trained itself."""
 
     def get_weights(self) -> Any:
-        """Return what is sent to the server: an array, a tensor, or lists and mappings of them; None: nothing yet."""
+        """Return the weights to send to the server: an array, a tensor, or lists and mappings of them.
+
+        None: nothing yet.
+        """
 
     def set_weights(self, weights: Any) -> None:
         """Continue from `weights`, in the form of `get_weights`; also before any training."""
@@ -49,9 +52,9 @@ class FederatedOptions(Options):
 
     Attributes:
         clients: Number of clients.
-        communication_rounds: Rounds of communication in each step of the exam.
-        partition: How the samples of a step are shared: "iid": the same mix of classes for all; "non-iid": shares of
-            each class are drawn from Dir(`concentration`).
+        communication_rounds: Rounds of communication in each round of the exam.
+        partition: How the samples of a round are distributed: "iid": the same mix of classes for all; "non-iid": shares
+            of each class are drawn from Dir(`concentration`).
         concentration: See `partition`.
         link: The link between each client and the server. All links work at the same time.
     """
@@ -70,7 +73,10 @@ class FederatedOptions(Options):
 
 
 class FederatedLearning(Paradigm):
-    """Clients learn shares of a step and a server averages, several times in each step. The server's model predicts."""
+    """Clients train on shares of a round and a server averages, several times in each round.
+
+    The server's model predicts.
+    """
 
     name: ClassVar[str] = "federatedlearning"
     options: ClassVar[type[Options]] = FederatedOptions
@@ -105,7 +111,7 @@ class FederatedLearning(Paradigm):
             client = session.module("basemodel", f"client {k}")
             learned = self._learned(step, session, client, k, weights)
             if not learned:
-                continue  # no sample came to it
+                continue  # it has no samples
             sent.append(session.call(client, "get_weights"))
             samples.append(learned)
             up = size_of(sent[-1])
@@ -124,7 +130,7 @@ class FederatedLearning(Paradigm):
             session.call(server, "set_weights", weighted_mean(sent, samples))
 
     def _learned(self, step: int, session: Session, client: Module, k: int, weights: object) -> int:
-        """Return how many samples client `k` has learned from, beginning with the server's weights."""
+        """Train client `k` from the server's weights and return its number of samples."""
         options = session.options
         skew = options.concentration if options.partition == "non-iid" else None
         samples = 0
@@ -137,7 +143,7 @@ class FederatedLearning(Paradigm):
 
 
 class FederatedClassIncrementalLearning(FederatedLearning):
-    """Federated learning over a class-incremental exam, under the name that Ianvs has for it."""
+    """Federated learning over a class-incremental exam, under Ianvs's name."""
 
     name: ClassVar[str] = "federatedclassincrementallearning"
 

@@ -16,20 +16,20 @@ from ianvs.exam.scenarios.views import TestView, TrainView
 from ianvs.plugins.contract import Learner
 
 EDGE, CLOUD = 0, 1
-"""What the extra `route` says of a sample: whose answer was taken."""
+"""Values of the extra `route`: which model's answer was used."""
 
 
 class EdgeModel(Learner, Protocol):
     """A learner that also returns probabilities."""
 
     def probabilities(self, data: TestView, **context: Any) -> Any:
-        """Return (N, C) the probability of each class of the exam; called with inference-then-mining."""
+        """Return (N, C), the probability of each class of the exam; called with inference-then-mining."""
 
 
 class Router(Protocol):
-    """Decides which samples are hard, and go to the cloud (`hard_example_mining`).
+    """Decides which samples are hard and go to the cloud (`hard_example_mining`).
 
-    It may have train(train_data, **context), which is called for each round, and save and load.
+    It may have train(train_data, **context), called for each round, and save and load.
     """
 
     def hard(self, data: TestView, probabilities: NDArray[np.float64] | None, **context: Any) -> Any:
@@ -63,9 +63,9 @@ class JointOptions(Options):
 
 
 class JointInference(Paradigm):
-    """Both models learn each round, and the router if it can.
+    """Edge and cloud model train on each round, and the router if it can; the router selects who predicts.
 
-    Extras of the predictions, which metrics read: `route` (0 edge, 1 cloud), `latency_ms` (where there is a link),
+    Extras of the predictions, which metrics read: `route` (0 edge, 1 cloud), `latency_ms` (if there is a link),
     `uploaded_bytes` and `downloaded_bytes`.
     """
 
@@ -124,7 +124,10 @@ class JointInference(Paradigm):
         return [*learners, router] if callable(getattr(router.plugin, "train", None)) else learners
 
     def _hard(self, data: TestView, context: Context, session: Session, edge: Module | None) -> NDArray[np.bool_]:
-        """edge: who says how sure it is before the router is asked; None: nobody."""
+        """Return (N,) bool, which samples are hard.
+
+        Edge: its probabilities go to the router; None: the router is called first.
+        """
         shares = None
         if edge is not None:
             probabilities = session.call(edge, "probabilities", data, **context)
@@ -146,7 +149,7 @@ class JointInference(Paradigm):
 
 
 def _answers(session: Session, model: Module, data: TestView, context: Context) -> Any:
-    """One for each sample of `data`."""
+    """Return one answer for each sample of `data`."""
     answers = session.call(model, "predict", data, **context)
     if hasattr(answers, "detach"):
         answers = answers.detach().cpu().numpy()

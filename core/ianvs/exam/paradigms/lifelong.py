@@ -1,4 +1,4 @@
-"""Ianvs's lifelonglearning for native plugins: the model is trained on samples that it takes for unseen."""
+"""Ianvs's lifelonglearning for native plugins: the model trains on samples that it recognises as unseen."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
@@ -18,7 +18,7 @@ class LifelongOptions(Options):
     """Options of lifelong learning in an algorithm's yaml.
 
     Attributes:
-        train_on: Samples of a step to train on: those that the model takes for unseen, or all.
+        train_on: Samples of a round to train on: those that the model recognises as unseen, or all.
     """
 
     train_on: Literal["unseen", "all"] = "unseen"
@@ -27,8 +27,7 @@ class LifelongOptions(Options):
 class LifelongLearning(Paradigm):
     """One base model learns all tasks.
 
-    Without a method `detect_unseen` (DetectsUnseen) it is trained on everything. In the first step everything is
-    unseen.
+    Without a method `detect_unseen` (DetectsUnseen) it trains on everything. In the first round everything is unseen.
     """
 
     name: ClassVar[str] = "lifelonglearning"
@@ -41,7 +40,7 @@ class LifelongLearning(Paradigm):
     pictures: ClassVar[tuple[str, ...]] = ("matrices", *(kind for kind in Paradigm.pictures if kind != "matrices"))
 
     def train(self, step: int, session: Session) -> None:
-        """Train the base model on the step's unseen samples."""
+        """Train the base model on the round's unseen samples."""
         model, recogniser = session.module("basemodel"), self._recogniser(session)
         for data in session.feed(step):
             detected = None

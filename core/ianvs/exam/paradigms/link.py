@@ -1,4 +1,4 @@
-"""A simulated link between an edge and a cloud: what bytes cost in time, and how many bytes something has."""
+"""A simulated link between an edge and a cloud: transfer times and sizes of messages."""
 
 from collections.abc import Mapping
 
@@ -8,9 +8,12 @@ from ianvs.exam.data.options import Options
 
 
 class Link(Options):
-    """rtt_ms: a round trip of an empty message, in ms. up_mbps, down_mbps: rates from and to the edge, in 10^6 bit/s.
+    """A link without losses or other traffic.
 
-    Nothing is lost, and nobody else is on the link.
+    Attributes:
+        rtt_ms: Round trip time of an empty message, in ms.
+        up_mbps: Rate from the edge, in 10^6 bit/s.
+        down_mbps: Rate to the edge, in 10^6 bit/s.
     """
 
     rtt_ms: float = Field(0.0, ge=0)
@@ -18,12 +21,12 @@ class Link(Options):
     down_mbps: float = Field(gt=0)
 
     def milliseconds(self, up: float = 0.0, down: float = 0.0) -> float:
-        """What sending `up` bytes and getting `down` bytes back takes: rtt + 8 up / up_mbps + 8 down / down_mbps."""
+        """Return the time to send `up` and receive `down` bytes: rtt + 8 up / up_mbps + 8 down / down_mbps."""
         return self.rtt_ms + 8 * up / (1000 * self.up_mbps) + 8 * down / (1000 * self.down_mbps)
 
 
 def size_of(message: object) -> int:
-    """Bytes of what is sent: of arrays and tensors their content, of containers the sum, of any other number 8."""
+    """Return the bytes of a message: the content of arrays and tensors, the sum of containers, 8 of other numbers."""
     if isinstance(message, Mapping):
         return sum(size_of(part) for part in message.values())
     if isinstance(message, list | tuple):

@@ -17,10 +17,10 @@ from ianvs.exam.scenarios.views import TestView, TrainView
 from ianvs.plugins.contract import Learner
 
 UNSEEN = -1
-"""The label that says: this is of nothing that I was taught. An answer in open-world exams."""
+"""The label for samples of unknown classes, an answer in open-world exams."""
 
 Context = Mapping[str, Any]
-"""What is told with a test set, as far as the exam's rules show it: `task`, `task_classes`. Hand it on in `call`."""
+"""The context of a test set, as far as the exam's rules show it: `task`, `task_classes`. Pass it on in `call`."""
 
 
 class Module(Protocol):
@@ -156,7 +156,7 @@ def answers(
     scores, unseen = detected
     labels = labels.detach().cpu().numpy() if hasattr(labels, "detach") else np.asarray(labels)
     if labels.shape != unseen.shape:
-        return Predictions(labels, {"unseen": scores})  # no class each: it is told what is wrong with it
+        return Predictions(labels, {"unseen": scores})  # not a class per sample: the check reports what is wrong
     return Predictions(np.where(unseen, UNSEEN, labels.astype(np.int64)), {"unseen": scores})
 
 

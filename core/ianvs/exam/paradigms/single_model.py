@@ -1,4 +1,4 @@
-"""Paradigms with a base model that learns rounds."""
+"""Paradigms with one base model that trains on rounds."""
 
 from typing import ClassVar
 
@@ -6,11 +6,11 @@ from ianvs.exam.paradigms.paradigm import Paradigm, Session
 
 
 class IncrementalLearning(Paradigm):
-    """Ianvs's incrementallearning: one model learns one round after the other."""
+    """Ianvs's incrementallearning: one model trains on one round after the other."""
 
     name: ClassVar[str] = "incrementallearning"
-    fresh: ClassVar[bool] = False  # whether a new model takes its place in each round
-    cumulative: ClassVar[bool] = False  # whether a round brings the data of those before, too
+    fresh: ClassVar[bool] = False  # whether each round starts with a new model
+    cumulative: ClassVar[bool] = False  # whether a round includes the data of earlier rounds
 
     def train(self, step: int, session: Session) -> None:
         """Train the base model on the round."""
@@ -20,14 +20,14 @@ class IncrementalLearning(Paradigm):
 
 
 class SingleTaskLearning(IncrementalLearning):
-    """Ianvs's singletasklearning: one model learns everything at once."""
+    """Ianvs's singletasklearning: one model trains on everything at once."""
 
     name: ClassVar[str] = "singletasklearning"
     as_one: ClassVar[bool] = True
 
 
 class Solo(IncrementalLearning):
-    """The reference `solo`: for each round a fresh model that was trained on it alone."""
+    """The reference `solo`: for each round a new model, trained on it alone."""
 
     name: ClassVar[str] = "solo"
     reference: ClassVar[bool] = True
@@ -35,7 +35,7 @@ class Solo(IncrementalLearning):
 
 
 class Joint(Solo):
-    """The reference `joint`: after each round a fresh model that was trained on all rounds so far, mixed."""
+    """The reference `joint`: after each round a new model, trained on all rounds so far, mixed."""
 
     name: ClassVar[str] = "joint"
     cumulative: ClassVar[bool] = True

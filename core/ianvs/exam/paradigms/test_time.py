@@ -36,14 +36,14 @@ class Memory(Protocol):
     """A memory of feedback, apart from the system (module type `memory`). Optional: `reset`, `save`, `load`."""
 
     def write(self, feedback: FeedbackView, **context: Any) -> None:
-        """Store what may help later."""
+        """Store feedback that may help later."""
 
     def read(self, data: TestView, **context: Any) -> Any:
         """Return for each sample of `data` a list of (sample, label) from earlier feedback."""
 
 
 class _Asked(Paradigm):
-    """Answers by the base model, with what a memory has to say."""
+    """Predicts by the base model, with the notes of a memory if there is one."""
 
     modules: ClassVar[Mapping[str, Any]] = {"basemodel": System, "memory": Memory | None}
 

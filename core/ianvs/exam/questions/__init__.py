@@ -1,4 +1,4 @@
-"""What the model computes besides predictions. A question is a class, found by an entry point or an author's `url`."""
+"""Evaluation tasks: what the model computes besides predictions. A task is a class, in an entry point or a `url`."""
 
 from ianvs.exam.questions.question import ENTRY_POINTS, About, Question, on_host, question, questions_of
 

@@ -1,4 +1,4 @@
-"""The interface of a question, and how one is found."""
+"""The interface of evaluation tasks, and how they are found."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

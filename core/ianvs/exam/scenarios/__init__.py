@@ -1,4 +1,4 @@
-"""A Dataset and what the testenv says -> an Exam; and the objects that plugins are handed in it."""
+"""Builds an Exam from a Dataset and the testenv, and the views of it that plugins receive."""
 
 from ianvs.exam.scenarios.build import build_exam, check_scenario, open_exam
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, Stream, TestSet

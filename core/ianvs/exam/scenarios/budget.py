@@ -1,4 +1,4 @@
-"""The exam's budget: what a learner may use in a round, measured."""
+"""The exam's budget: measured limits on what a learner may use in a round."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from ianvs.config.spec import BudgetSpec
 
 
 def over_budget(budget: BudgetSpec | None, result: RoundResult) -> tuple[str, ...]:
-    """What of `result` is over the budget, in words."""
+    """Return messages on the quantities of `result` that are over the budget."""
     if budget is None:
         return ()
     measured = (
@@ -28,12 +28,14 @@ def over_budget(budget: BudgetSpec | None, result: RoundResult) -> tuple[str, ..
 
 
 def unmeasured_budget_text(budget: BudgetSpec | None, rounds: Sequence[RoundResult]) -> tuple[str, ...]:
-    """What of the budget can't be held against a learner, in words."""
+    """Return messages on the parts of the budget that were not measured."""
     if budget is None or not rounds:
         return ()
     sentences = []
     no_samples = all(round_.memory_samples is None for round_ in rounds)
-    no_bytes = no_samples and all(round_.memory_bytes is None for round_ in rounds)  # which sandboxes measure anyway
+    no_bytes = no_samples and all(
+        round_.memory_bytes is None for round_ in rounds
+    )  # measured for sandboxes in any case
     if (budget.memory_samples is not None and no_samples) or (budget.memory_bytes is not None and no_bytes):
         sentences.append("it declares no `memory`, so that the budget of memory was not measured")
     for name in ("tokens", "calls"):
@@ -43,7 +45,7 @@ def unmeasured_budget_text(budget: BudgetSpec | None, rounds: Sequence[RoundResu
 
 
 def check_budget(budget: BudgetSpec | None, result: RoundResult) -> None:
-    """Raise ExamRuleError for a round that is over the budget, if the testenv says that this fails."""
+    """Raise ExamRuleError if a round is over the budget and the testenv makes that an error."""
     if budget is not None and budget.over == "fail" and (over := over_budget(budget, result)):
         raise ExamRuleError(
             f"over the budget of the exam: {'; '.join(over)}. "

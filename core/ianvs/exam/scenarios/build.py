@@ -1,4 +1,4 @@
-"""A dataset and what the testenv says -> an exam."""
+"""Builds an exam from a dataset and the testenv."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,13 +30,13 @@ from ianvs.exam.scenarios.request import (
 from ianvs.exam.scenarios.scenario_catalogue import is_authors, load_scenario
 from ianvs.plugins.loader import Loaded, cause
 
-DEFAULT_ROUNDS = 2  # of Ianvs, where a testenv says nothing
+DEFAULT_ROUNDS = 2  # Ianvs's default
 
 
 def check_scenario(
     spec: ScenarioSpec | None, incremental_rounds: int | None = None, using: tuple[str, ...] = ()
 ) -> list[ValidationError]:
-    """What is wrong with how the data arrive, as far as it can be said without the data or an author's code."""
+    """Return the errors in the scenario that can be found without the data or an author's code."""
     if spec is not None and is_authors(spec):
         return []
     try:
@@ -58,7 +58,7 @@ def open_exam(
 ) -> Exam:
     """Return the exam of a testenv; its data are decoded into `cache` once, as memory maps that all cases share.
 
-    fingerprint: that of the data that is meant. Raises ConfigError or DataError.
+    fingerprint: the expected one of the data. Raises ConfigError or DataError.
     """
     return build_exam(
         data.load(testenv.dataset, cache, progress, fingerprint),
@@ -83,12 +83,22 @@ def build_exam(
     type_spec: DataTypeSpec | None = None,
     asks_first: bool = False,
 ) -> Exam:
-    """Return the exam on `dataset`. Raises ConfigError at the place of the slip.
+    """Return the exam on `dataset`. Raises ConfigError with the place of the error.
 
-    Without a scenario as in Ianvs: `using` gives one round per domain in that order; else the samples are cut into
-    `incremental_rounds` parts: by "default" in the order of the file, with "shuffled" stratified, with a fixed seed.
-    Where `using` names domains that the samples don't know, the test samples are cut likewise, a test set a round.
-    With `as_one` there is one round of everything. asks_first: whether it has to be a stream, with labels.
+    Without a scenario it is Ianvs's: `using` gives one round per domain in that order; otherwise the samples are cut
+    into `incremental_rounds` parts, by "default" in the order of the file, with "shuffled" stratified with a fixed
+    seed. If `using` names domains that the samples don't have, the test samples are cut likewise into a test set per
+    round.
+
+    Args:
+        dataset: The data.
+        scenario: The testenv's scenario.
+        using: Domains to use.
+        incremental_rounds: Number of rounds.
+        splitting_method: "default" or "shuffled".
+        as_one: All data come in one round.
+        type_spec: An author's data type.
+        asks_first: The exam must be a stream with labels (prequential).
     """
     if as_one:
         return _as_one(dataset, scenario, using, type_spec)
@@ -111,7 +121,7 @@ def build_exam(
 
 @dataclass(frozen=True)
 class _Opened:
-    """A scenario with its options, the surroundings of its code, and what is done with its rounds afterwards."""
+    """A scenario with its options, the import context of its code, and its modifiers."""
 
     spec: ScenarioSpec
     scenario: Scenario
@@ -137,7 +147,7 @@ class _Opened:
 
 
 def _unsound(exam: object) -> str | None:
-    """What an author has got wrong in `exam`; None where it can be taken."""
+    """Return what is wrong with an author's `exam`; None if it is valid."""
     if not isinstance(exam, Exam):
         return f"build() gives {type(exam).__name__}, not an ianvs.exam.scenarios.Exam"
     if not exam.rounds or not exam.tests:
@@ -151,7 +161,7 @@ def _unsound(exam: object) -> str | None:
 
 
 def _open_scenario(spec: ScenarioSpec) -> _Opened:
-    """Raises ConfigError with all that is wrong with the scenario's name, code and options."""
+    """Load a scenario. Raises ConfigError with all errors in its name, code and options."""
     try:
         around = load_scenario(spec)
     except PluginError as error:
@@ -176,7 +186,7 @@ def _open_scenario(spec: ScenarioSpec) -> _Opened:
 
 
 def _rounds(opened: _Opened | None, incremental_rounds: int | None, using: tuple[str, ...]) -> int | None:
-    """Return how many the testenv asks for. Whatever says it has to agree, else ConfigError."""
+    """Return the number of rounds in the testenv. Raises ConfigError if several keys disagree."""
     if opened is None:
         spec, counts = None, [("using", len(using) or None)]
     else:
@@ -192,7 +202,10 @@ def _rounds(opened: _Opened | None, incremental_rounds: int | None, using: tuple
 
 
 def _deliverable(exam: Exam, request: ScenarioRequest) -> Exam:
-    """`exam`, if a chunk of its stream begins in each round: one without could not be told from the round before."""
+    """Return `exam` if a chunk of its stream begins in each round.
+
+    Otherwise a round could not be told from the one before.
+    """
     if exam.stream is not None:
         batch, shortest = exam.stream.batch, min(exam.rounds, key=lambda round_: len(round_.train))
         if batch > len(shortest.train):
@@ -203,7 +216,7 @@ def _deliverable(exam: Exam, request: ScenarioRequest) -> Exam:
 
 
 def _askable(exam: Exam, request: ScenarioRequest) -> Exam:
-    """`exam`, if it can ask before it tells."""
+    """Return `exam` if predictions can be requested before the labels are revealed (prequential)."""
     if exam.stream is None:
         refuse(request, f"`prequential` needs a stream: {exam.rules.scenario} serves whole rounds. Set its `batch`.")
     if not exam.rules.training_labels:
@@ -225,7 +238,7 @@ def _split_rounds(request: ScenarioRequest, splitting_method: str) -> Exam:
     named = named_rounds(request, parts)
     if not request.using:
         return Exam(dataset, named, everything_asked(request), rules)
-    # The test samples in as many equal parts as there are rounds, in the order of the file.
+    # The test samples are cut into as many equal parts as there are rounds, in the order of the file.
     if len(dataset.test) < rounds:
         refuse(request, f"{len(dataset.test)} test samples can't be cut into {rounds} test sets, one a round.")
     cut = zip(named, np.array_split(np.arange(len(dataset.test)), rounds), strict=True)
@@ -236,7 +249,7 @@ def _split_rounds(request: ScenarioRequest, splitting_method: str) -> Exam:
 def _as_one(
     dataset: Dataset, scenario: ScenarioSpec | None, using: tuple[str, ...], type_spec: DataTypeSpec | None
 ) -> Exam:
-    """One round of everything that `scenario` brings."""
+    """Return an exam with all data of `scenario` in one round."""
     request = ScenarioRequest(dataset, scenario, using, 1, type_spec)
     positions = np.arange(len(dataset.train))
     everything = Round("all", positions, classes_in(dataset, dataset.train, positions))
@@ -254,7 +267,7 @@ def _as_one(
 
 
 def _separate(exam: Exam) -> str | None:
-    """Why the rounds of `exam` can't be put into one; None where they can."""
+    """Return why the rounds of `exam` can't be merged into one; None if they can."""
     if any(round_.transform is not None for round_ in exam.rounds):
         return "its rounds bring the same samples, each transformed in a way of its own"
     if not exam.rules.training_labels:
@@ -265,7 +278,7 @@ def _separate(exam: Exam) -> str | None:
 
 
 def _merge_rounds(exam: Exam) -> Round:
-    """Return all samples of the rounds as one, each with what it was first told to be."""
+    """Return all samples of the rounds as one round, each with its first training label."""
     dataset = exam.dataset
     train, first = np.unique(np.concatenate([round_.train for round_ in exam.rounds]), return_index=True)
     labels = None

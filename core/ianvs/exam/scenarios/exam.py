@@ -20,7 +20,7 @@ class Rules:
         task_in_training: Whether a learner is given the identity of the task in training.
         task_in_testing: Whether it is given the identity of the task in testing.
         output_space: Predictions are among "all" classes, those "seen" so far, or those of the "task".
-        passes: How often a learner may iterate over the data of a round; None: as often as it likes.
+        passes: How often a learner may iterate over the data of a round; None: no limit.
         boundaries: Whether a learner knows where a round begins and ends. Otherwise it gets the chunks of a `Stream`.
         training_labels: False if rounds have no labels (continual pre-training).
         test_sets: Test sets after each round: "all", or those of "future" rounds alone (the streaming protocol of
@@ -83,7 +83,7 @@ class TestSet:
             predicts this test set (continual pre-training); None: it is not adapted.
     """
 
-    __test__ = False  # the name is not an invitation to pytest
+    __test__ = False  # not a class of tests for pytest
 
     name: str
     test: Positions
@@ -99,7 +99,7 @@ class EvaluationBatch:
     Attributes:
         union: All of them as one test set.
         tests: Positions of the test sets in `Exam.tests`.
-        rows: For each test set the positions of its samples in `union`; None: it is the whole of it.
+        rows: For each test set the positions of its samples in `union`; None: all of it.
     """
 
     union: TestSet
@@ -146,7 +146,7 @@ class Exam:
 
     @cached_property
     def evaluation_batches(self) -> tuple[EvaluationBatch, ...]:
-        """The test sets in groups that are predicted together: those that share samples, if the task is hidden."""
+        """Groups of test sets that are predicted together: those that share samples, if the task is hidden."""
         groups: dict[object, list[int]] = {}
         for j, test in enumerate(self.tests):
             alone = self.rules.task_in_testing or test.adapt is not None

@@ -44,14 +44,14 @@ class FeedbackView(View):
         episodes: NDArray[np.int64],
         delay: int = 0,
     ) -> None:
-        """columns: "x", "answers", and "told", which holds the feedback."""
+        """columns: "x", "answers", and "told" with the feedback."""
         super().__init__(f"the feedback to {name} is not available after the call; keep what you need.", columns)
         self.kind, self.episodes, self.delay = kind, episodes, delay
         self.whole = self
 
     @property
     def passes(self) -> int:
-        """1: a stream is seen once."""
+        """1: a stream is read once."""
         return 1
 
     @property

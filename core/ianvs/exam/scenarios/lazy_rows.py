@@ -18,7 +18,7 @@ from ianvs.base.errors import PluginError
 from ianvs.exam.data.dataset import Positions
 from ianvs.exam.data.parts import Column
 
-_SMALL = 1 << 26  # bytes up to which a part of the rows is decoded at once, so that it may be kept like any tensor
+_SMALL = 1 << 26  # parts up to this size in bytes are decoded at once and become ordinary tensors
 _aten = torch.ops.aten
 
 
@@ -73,7 +73,7 @@ class LazyRows(Tensor):
         return LazyRows, (self._column, self._order)
 
     def _taken(self, places: Positions) -> Tensor:
-        """Those rows, in memory."""
+        """Return those rows, in memory."""
         return torch.from_numpy(self._column.gather(places)).permute(self._order)
 
     def _part(self, places: Positions) -> Tensor:
@@ -85,7 +85,7 @@ class LazyRows(Tensor):
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        with torch.inference_mode(False):  # of a tensor from outside, what is made of it can't be one from within
+        with torch.inference_mode(False):  # results of an outside tensor can't be instances of this class
             return cls._dispatched(func, args, dict(kwargs or {}))
 
     @classmethod

@@ -1,4 +1,4 @@
-"""An exam by the names of its samples: enough to share it, to tell two apart, and to take it again."""
+"""An exam described by the names of its samples: enough to share it, compare it and build it again."""
 
 import json
 from collections import Counter
@@ -36,10 +36,13 @@ class _Part(Options):
 
 
 class _Round(_Part):
-    """samples: names of training samples. labels: class indices, -1 where withheld; None: the dataset's own.
+    """A round.
 
-    limited: of a label only what is of the round's classes is told, or of `shown_classes`. background: the class of all
-    other pixels in masks.
+    Attributes:
+        samples: Names of training samples.
+        labels: Class indices, -1 where withheld; None: the dataset's own.
+        limited: Whether labels are restricted to the round's classes, or to `shown_classes`.
+        background: The class of all other pixels in masks.
     """
 
     labels: list[int] | None = None
@@ -49,7 +52,7 @@ class _Round(_Part):
 
 
 class _TestSet(_Part):
-    """samples: names of test samples. adapt: names of training samples to adapt on."""
+    """A test set. samples: names of test samples. adapt: names of training samples to adapt on."""
 
     adapt: list[str] | None = None
 
@@ -84,7 +87,7 @@ class _Manifest(Options):
 
 
 def manifest(exam: Exam) -> dict[str, object]:
-    """JSON-able: the dataset's fingerprint, the rules, and what each round and test set consists of, by names."""
+    """Return a JSON value: the dataset's fingerprint, the rules, and the sample names of all rounds and test sets."""
     dataset = exam.dataset
 
     def part(described: Round | TestSet, ids: NDArray[np.str_]) -> dict[str, object]:
@@ -128,7 +131,7 @@ def save_manifest(exam: Exam, path: Path) -> None:
 
 
 def read_manifest(path: Path) -> Mapping[str, object]:
-    """What a file says. Raises DataError that names the file, where it is not json or not there."""
+    """Return the content of a manifest file. Raises DataError, which names the file, if it is missing or no json."""
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:
@@ -143,10 +146,15 @@ def read_manifest(path: Path) -> Mapping[str, object]:
 
 
 def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str = "the manifest") -> Exam:
-    """Return the exam that `manifest` has described, on the same data.
+    """Return the exam described by a manifest, on the same data.
 
-    source: what errors call it. Raises DataError: not a manifest, of another version, of other data, a sample or a
-    class that the data don't have.
+    Args:
+        dataset: The data.
+        content: What `manifest` returned.
+        source: Its name in errors.
+
+    Raises:
+        DataError: If it is no manifest, or of another version or other data.
     """
     if content.get("version") != VERSION:
         raise DataError(
@@ -217,7 +225,7 @@ def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str =
 
 
 def _transform_record(transform: Transform | None) -> dict[str, object] | None:
-    """{"name", "options"}, from which `_transform_of` makes the same one again."""
+    """Return {"name", "options"}, from which `_transform_of` restores the transformation."""
     if transform is None:
         return None
     kind = type(transform)

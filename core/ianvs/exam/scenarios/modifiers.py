@@ -1,6 +1,6 @@
-"""Changes of what the rounds of any scenario bring: few shots, a long tail, wrong labels, withheld labels.
+"""Modifiers of the rounds of any scenario: few shots, a long tail, wrong labels, hidden labels.
 
-METHODS F.1, modifiers. They are orthogonal to the scenario and are applied to its rounds, in the order long_tail,
+METHODS F.1, modifiers. They are independent of the scenario and are applied to its rounds, in the order long_tail,
 few_shot, label_noise, labelled. Test sets are never changed.
 """
 
@@ -23,7 +23,7 @@ Labels = NDArray[np.int64]
 
 
 class _Part(Options):
-    """A part of the modifiers that may be given by its main option alone. main: that, and what it is."""
+    """A modifier that can be given by its main option alone. main: that option, and its description."""
 
     main: ClassVar[tuple[str, str]]
 
@@ -37,7 +37,7 @@ class _Part(Options):
 
 
 class FewShot(_Part):
-    """shots: samples of each class in a round. first: whether the first round, which has all of them, is cut too."""
+    """Fewer samples. shots: samples of each class in a round. first: whether the first round is reduced, too."""
 
     main = ("shots", "a number of samples")
 
@@ -46,7 +46,10 @@ class FewShot(_Part):
 
 
 class LabelNoise(_Part):
-    """rate: share of wrong labels. symmetric: any other class of the round; pairflip: the next class of the round."""
+    """Wrong labels. rate: their share.
+
+    Kind: symmetric: any other class of the round; pairflip: the round's next class.
+    """
 
     main = ("rate", "a share of wrong labels")
 
@@ -55,9 +58,13 @@ class LabelNoise(_Part):
 
 
 class Modifiers(Options):
-    """few_shot: a number or {shots, first}. label_noise: a rate or {rate, kind}. labelled: share of labels told.
+    """All modifiers.
 
-    long_tail: samples of the last class as a share of those of the first; those between fall geometrically.
+    Attributes:
+        few_shot: A number or {shots, first}.
+        label_noise: A rate or {rate, kind}.
+        labelled: Share of samples with a label.
+        long_tail: Samples of the last class as a share of those of the first; those between decrease geometrically.
     """
 
     few_shot: FewShot | None = None
@@ -68,7 +75,7 @@ class Modifiers(Options):
 
 
 def modifiers_of(value: Mapping[str, object], place: Location | None) -> tuple[Modifiers | None, list[ValidationError]]:
-    """What `modifiers` says: (modifiers, []), or (None, problems at `place`)."""
+    """Parse `modifiers`. Returns (modifiers, []), or (None, errors at `place`)."""
     given, mistakes = dict(value), []
     parts: dict[str, type[_Part]] = {"few_shot": FewShot, "label_noise": LabelNoise}
     for name, part in parts.items():
@@ -131,7 +138,7 @@ def long_tail(labels: Labels, order: Sequence[int], ratio: float, rng: np.random
 
 
 def few_shot(labels: Labels, shots: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Return (N,) whether a sample stays: `shots` of each class, or all where there are fewer."""
+    """Return (N,) bool, which samples stay: `shots` of each class, or all if there are fewer."""
     stays = np.zeros(len(labels), dtype=bool)
     for positions in positions_by_class(labels).values():
         stays[rng.permutation(positions)[:shots]] = True
@@ -150,14 +157,17 @@ def noisy(labels: Labels, classes: Sequence[int], noise: LabelNoise, rng: np.ran
 
 
 def partly_told(labels: Labels, share: float, rng: np.random.Generator) -> Labels:
-    """Return (N,) labels of which round((1 - share) * N) are -1, class by class; one of each class at least is told."""
+    """Return (N,) labels of which round((1 - share) * N) are -1, class by class.
+
+    At least one of each class keeps its label.
+    """
     remaining = labels.astype(np.int64)
     remaining[stratified_split(labels, len(labels), 1 - share, rng)[1]] = -1
     return remaining
 
 
 def _reduce_round(request: ScenarioRequest, labels: Labels, round_: Round, stays: NDArray[np.bool_]) -> Round:
-    """`round_` with some of its samples, and without the classes of which none is left."""
+    """Return `round_` with some of its samples, and without the classes that have none left."""
     if not stays.any():
         refuse(request, f"the round of {round_.name} is left without samples. Change `modifiers`.", "modifiers")
     gone = set(labels[round_.train].tolist()) - set(labels[round_.train[stays]].tolist())

@@ -1,7 +1,7 @@
-"""Exams that are drawn anew for each seed of a job: `order_seed: case`, `seed: case`.
+"""Exams that are drawn separately for each seed of a job: `order_seed: case`, `seed: case`.
 
-What a scenario draws, it draws by a seed among its options. `case` stands for the seed of the case: each seed of the
-job then takes the exam that it would take if its own number stood there. No scenario meets the word.
+A scenario draws by a seed among its options. `case` stands for the seed of the case: each seed of the job gets the exam
+of a job with its number in that place. Scenarios never see the word.
 """
 
 from collections.abc import Iterator
@@ -11,21 +11,21 @@ from ianvs.config.spec import ScenarioSpec, TestEnvSpec
 
 CASE = "case"
 SEEDS = ("order_seed", "seed")
-"""Options by which scenarios draw, and which may be `case`."""
+"""Options with seeds of scenarios, which may be `case`."""
 
 
 def seeds_of_case(spec: ScenarioSpec | None) -> list[str]:
-    """Return the options of a scenario, and of what is within them, that are drawn by the seed of the case."""
+    """Return the options of a scenario, nested ones included, that take the seed of the case."""
     return [] if spec is None else list(dict.fromkeys(_seeds_in(spec.options)))
 
 
 def drawn_by(spec: ScenarioSpec, seed: int) -> ScenarioSpec:
-    """Return the scenario that a case with this seed takes."""
+    """Return the scenario of a case with this seed."""
     return replace(spec, options={name: _drawn(name, value, seed) for name, value in spec.options.items()})
 
 
 def with_seed(testenv: TestEnvSpec, seed: int) -> TestEnvSpec:
-    """Return the testenv with the scenario that a case with this seed takes."""
+    """Return the testenv with the scenario of a case with this seed."""
     return testenv if testenv.scenario is None else replace(testenv, scenario=drawn_by(testenv.scenario, seed))
 
 

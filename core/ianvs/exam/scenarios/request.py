@@ -1,4 +1,4 @@
-"""What a scenario is, and what scenarios share: errors with a location, domains, samples by class, held-out parts."""
+"""The interface of scenarios and their tools: errors with a location, domains, samples by class, held-out parts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -23,13 +23,13 @@ from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
 
 @dataclass(frozen=True)
 class ScenarioRequest:
-    """What an exam is built from.
+    """What a scenario builds an exam from.
 
     Attributes:
         dataset: The data.
         spec: The testenv's scenario block, if it has one.
-        using: The domains that it names, in their order.
-        rounds: The number of rounds that its keys give; None: they don't.
+        using: The domains that the testenv names, in their order.
+        rounds: The number of rounds in the testenv's keys; None: not given.
         type_spec: An author's data type.
     """
 
@@ -49,11 +49,11 @@ class ScenarioRequest:
 class Scenario(Options, ABC):
     """A way in which data arrive: a class whose fields are its options.
 
-    Every case builds the exam again and must get the same one. So random numbers come only from a seed among the
-    options, `seed` or `order_seed`. Where a testenv has `case` for a seed, the option holds the seed of the case.
+    Every case builds the exam again and must get the same one, so random numbers come only from a seed among the
+    options, `seed` or `order_seed`. If a testenv has `case` for a seed, the option holds the seed of the case.
 
     Attributes:
-        names: The names of one of ours; the first is its own.
+        names: The names of a scenario of ianvs; the first is the canonical one.
         rounds: Number of rounds.
         modifiers: Changes of rounds (modifiers.py).
     """
@@ -77,18 +77,18 @@ class Scenario(Options, ABC):
 
     @abstractmethod
     def build(self, request: ScenarioRequest) -> Exam:
-        """Return the exam on the data. It calls `refuse` for an option with which it can't be built."""
+        """Return the exam on the data, or call `refuse` for an option with which it can't be built."""
 
 
 def refuse(request: ScenarioRequest, message: str, option: str | None = None) -> NoReturn:
-    """Raise a ConfigError that points at an option of the scenario, or at the scenario."""
+    """Raise a ConfigError at the place of an option of the scenario, or of the scenario."""
     spec = request.spec
     place = None if spec is None else spec.places.get(option or "", spec.place)
     raise ConfigError([ValidationError(message, place, code="invalid-scenario")])
 
 
 def class_labels(samples: Samples) -> NDArray[np.int64] | None:
-    """Return (N,) class indices; None if labels are masks or texts."""
+    """Return (N,) class indices; None if labels are masks or strings."""
     return samples.y if samples.y.ndim == 1 and samples.y.dtype.kind in "iu" else None
 
 

@@ -1,4 +1,4 @@
-"""Scenarios by name: those that are installed, ianvs's own and others', and those in an author's file."""
+"""Scenarios by name: installed ones and those in an author's file."""
 
 from ianvs.base.entry_points import entries, installed, is_ours
 from ianvs.base.errors import PluginError, closest, one_line
@@ -10,7 +10,7 @@ ENTRY_POINTS = "ianvs.scenarios"
 
 
 def find_scenario(name: str) -> type[Scenario] | None:
-    """One of ours by any of its names, whatever their case, with blanks or underscores for hyphens."""
+    """Return a scenario of ianvs by any of its names, ignoring case, with blanks or underscores for hyphens."""
     return _built_in_scenarios().get(_folded(name))
 
 
@@ -20,7 +20,7 @@ def _built_in_scenarios() -> dict[str, type[Scenario]]:
 
 
 def is_authors(spec: ScenarioSpec) -> bool:
-    """Return whether it takes an author's code to find out more of the scenario."""
+    """Return whether an author's code defines the scenario."""
     return spec.url is not None or (find_scenario(spec.name) is None and spec.name in installed(ENTRY_POINTS))
 
 

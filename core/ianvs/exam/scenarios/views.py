@@ -1,7 +1,7 @@
 """The data that a plugin receives: views of a part of the dataset that are closed at the end of the round.
 
 They implement ianvs.plugins.contract. They do not contain what the rules hide: the labels and names of test samples (a
-name often tells the class), and the data of earlier rounds.
+name often reveals the class), and the data of earlier rounds.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ RESIDENT_BYTES = 2 << 30  # a part up to this size is moved to the device whole,
 
 
 class View:
-    """Samples that are gathered at the first access, and released by `close`."""
+    """Samples that are read at the first access, and freed by `close`."""
 
     def __init__(self, over: str, columns: Mapping[str, Column]) -> None:
         self._count = len(columns["x"])
-        self._over = over  # what to say when the view is over
+        self._over = over  # the error message after the view is closed
         self._open = True
         self._columns = dict(columns)
         self._gathered: dict[str, NDArray[Any]] = {}
         self._resident: dict[tuple[str, str], torch.Tensor] = {}
-        self._folder: Path | None = None  # of what other processes open
-        self._elsewhere = False  # whether this is a copy in another process
+        self._folder: Path | None = None  # folder of the files that other processes open
+        self._elsewhere = False  # whether this view was unpickled in another process
 
     @property
     def x(self) -> NDArray[Any]:
@@ -61,9 +61,9 @@ class View:
         self._resident.clear()
 
     def __getstate__(self) -> dict[str, Any]:
-        """For another process, such as a worker of a DataLoader: it opens what is large by its path.
+        """Pickle for another process, such as a worker of a DataLoader: large columns are opened there by path.
 
-        The copy ends when the view does.
+        The copy is closed with the view.
         """
         state = {**vars(self), "_gathered": {}, "_resident": {}, "_elsewhere": True}
         if self._open and not self._elsewhere:
@@ -83,7 +83,7 @@ class View:
             raise PluginError(f"batch_size is {batch_size}; it must be at least 1.", code="out-of-range")
 
     def _pass(self, columns: tuple[str, ...]) -> None:
-        """`columns` are handed out whole; () is a loader."""
+        """Count a pass that reads `columns` whole; () is a loader."""
         self._require_open()
 
     def _picked(self, rows: ArrayLike, names: tuple[str, ...]) -> dict[str, Column]:
@@ -107,7 +107,7 @@ class View:
     def count(self, columns: tuple[str, ...]) -> None:
         """Count a pass by code that serves `columns` as a whole; () is a loader. Raises ExamRuleError."""
         if len(columns) == 1:
-            getattr(self, columns[0])  # hidden ones say so themselves
+            getattr(self, columns[0])  # hidden ones raise their own error
         else:
             self._pass(columns)
 
@@ -140,8 +140,8 @@ class View:
         return self._resident[key]
 
     def _batches(self, columns: tuple[str, ...], order: torch.Tensor, batch_size: int, device: str) -> Iterator[Any]:
-        """Batches of a part that is small are taken from the device, those of a large one are read one by one."""
-        self._require_open()  # it may have ended between the call and the first batch
+        """Yield batches: of a small part from the device, of a large one read one by one."""
+        self._require_open()  # the view may have been closed between the call and the first batch
         lazy = [held for column in columns if (held := self._columns[column]).lazy]
         small = not lazy and sum(self._columns[column].nbytes for column in columns) <= RESIDENT_BYTES
         where = order.to(self._tensor(columns[0], device).device) if small else order.cpu()
@@ -157,22 +157,22 @@ class View:
         if workers == 1:
             yield from map(batch, starts)
             return
-        with ThreadPoolExecutor(workers) as ahead:  # the next batches are read while one is learned from
+        with ThreadPoolExecutor(workers) as ahead:  # the next batches are read while the learner trains on one
             coming: deque[Future[Any]] = deque()
             try:
                 for start in starts:
                     coming.append(ahead.submit(batch, start, start > 0))
                     if start == 0:
-                        wait(coming)  # the learner can do nothing without the first: all threads read it
+                        wait(coming)  # the learner waits for the first batch: all threads read it
                     if len(coming) > _AHEAD * workers:
                         yield coming.popleft().result()
                 while coming:
                     yield coming.popleft().result()
             finally:
-                ahead.shutdown(cancel_futures=True)  # a learner may want no more of them
+                ahead.shutdown(cancel_futures=True)  # the learner may stop early
 
     def _rows(self, column: str, rows: torch.Tensor, device: str, small: bool, alone: bool) -> torch.Tensor:
-        """alone: read by this thread, not by all that there may be."""
+        """Return rows of a column on `device`. alone: read by this thread only."""
         import torch
 
         if small:
@@ -198,10 +198,15 @@ class TrainView(View):
         labelled: bool = True,
         whole: TrainView | None = None,
     ) -> None:
-        """columns: "x", "y" and "ids" of what is handed over. name: what errors call it: "round 2".
+        """View some samples for training.
 
-        passes: how many the rules of the exam allow; None: any number. passed: how many there were before, over the
-        same data. labelled: False where `.y` is hidden. whole: what it is a part of, by which passes are counted.
+        Args:
+            columns: "x", "y" and "ids" of the samples.
+            name: Name in errors: "round 2".
+            passes: Number of passes that the rules allow; None: any number.
+            passed: Passes over the same data so far.
+            labelled: False if `.y` is hidden.
+            whole: The view that this is a part of, which counts the passes.
         """
         super().__init__(
             f"the data of {name} are not available after it. Keep samples that you need later in a memory of your own.",
@@ -214,7 +219,7 @@ class TrainView(View):
         self.whole = self if whole is None else whole
 
     def __getstate__(self) -> dict[str, Any]:
-        """Passes of another process are not counted: the view that it was made of was handed out once."""
+        """Pickle without counting passes in the other process: this view was already counted."""
         return {**super().__getstate__(), "_parts": [], "_allowed": None, "whole": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -255,7 +260,7 @@ class TrainView(View):
         self._parts.clear()
 
     def _pass(self, columns: tuple[str, ...]) -> None:
-        """Count the handing out of `columns` whole; () is a loader."""
+        """Count a pass that reads `columns` whole; () is a loader."""
         super()._pass(columns)
         if self.whole is not self:
             self.whole._pass(columns)
@@ -323,7 +328,7 @@ class TestView(View):
     __test__ = False  # the name is not an invitation to pytest
 
     def __init__(self, samples: Column, *, name: str) -> None:
-        """samples: the column "x", all that a learner sees of a test set."""
+        """samples: the column "x", the only one of a test set that a learner sees."""
         super().__init__(f"{name} is not available after its examination; learn from training data.", {"x": samples})
         self._name = name
 
@@ -334,7 +339,7 @@ class TestView(View):
 
     @property
     def ids(self) -> NoReturn:
-        """Hidden: a file name often tells the class or the domain."""
+        """Hidden: a file name often reveals the class or the domain."""
         raise HiddenError(
             "names of a test set's samples are hidden, since they often tell the class; use `.x`.", code="broken-rule"
         )
@@ -385,7 +390,7 @@ def _numbers(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _channels_first(column: str, values: torch.Tensor) -> torch.Tensor:
-    """As a PyTorch author expects it: channels before height and width (a view), class indices int64."""
+    """Convert to PyTorch's convention: channels before height and width (a view), class indices int64."""
     if column == "y":  # segmentation masks stay uint8: as int64 they would take eight times the memory
         return values if values.ndim == 3 or values.is_floating_point() else values.long()
     return values.permute(0, 3, 1, 2) if values.ndim == 4 else values
