@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.sizes.measuring import Row, disk, memory
 from ianvs.base.types import Asked, CaseResult, Predictions, RoundResult, TestCase
 from ianvs.config.spec import DatasetSpec, MetricSpec, TestEnvSpec
-from ianvs.exam.metrics.packed_replies import packed
+from ianvs.exam.metrics.packed_replies import pack_replies
 from ianvs.exam.metrics.registry import names
 from ianvs.results.page.replies import CaseReplies, Exams
 from ianvs.results.page.reply_file import write_reply_file
@@ -134,11 +134,11 @@ def conversation_case(folder: Path, rounds: int, count: int, length: int, wanted
 
     wanted: characters of what was expected.
     """
-    said = (([packed([text] for text in texts(count, length, seed))]) for seed in range(1, rounds + 1))
+    said = (([pack_replies([text] for text in texts(count, length, seed))]) for seed in range(1, rounds + 1))
     names = [[f"sample {n}" for n in range(count)]]
-    prompts = [packed([[f"Question {n}?"] for n in range(count)])]
+    prompts = [pack_replies([[f"Question {n}?"] for n in range(count)])]
     manifest = {"tests": [{"samples": one} for one in names]}
-    truth = [packed([text] for text in texts(count, wanted, 0))]
+    truth = [pack_replies([text] for text in texts(count, wanted, 0))]
     write_case(folder, "conversation", truth, said, manifest=manifest, pictures=prompts)
 
 

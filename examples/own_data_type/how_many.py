@@ -5,10 +5,10 @@ from typing import ClassVar
 import numpy as np
 
 from ianvs.exam.metrics.definition import score_metric
-from ianvs.exam.questions import Question
+from ianvs.exam.questions import EvaluationTask
 
 
-class HowMany(Question):
+class HowMany(EvaluationTask):
     name: ClassVar[str] = "HowMany"
     method: ClassVar[str] = "count"  # of the base model: count(data, **context)
     extras: ClassVar[tuple[str, ...]] = ("how_many",)

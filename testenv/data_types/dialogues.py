@@ -14,7 +14,7 @@ from ianvs.exam.data.dataset import Samples
 from ianvs.exam.data.parts import Part
 from ianvs.exam.data_types import LONGEST_ANSWER, DataType
 from ianvs.exam.metrics.metric import EvaluationRecord
-from ianvs.exam.metrics.packed_replies import Replies, packed
+from ianvs.exam.metrics.packed_replies import Replies, pack_replies
 
 
 class Conversations(DataType):
@@ -31,19 +31,21 @@ class Conversations(DataType):
 
     def stored_predictions(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
         [(_, replies)] = answers
-        return Predictions(packed(replies))
+        return Predictions(pack_replies(replies))
 
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
         topics = None if samples.topics is None else samples.topics[positions].tolist()
         further = () if samples.references is None else samples.references[positions].tolist()
         pairs = zip(samples.x[positions], samples.y[positions], strict=True)
-        return packed((replies if conversation["user"] else [] for conversation, replies in pairs), topics, further)
+        return pack_replies(
+            (replies if conversation["user"] else [] for conversation, replies in pairs), topics, further
+        )
 
     def shown(self, part: Part) -> NDArray[Any]:
         """What the user said, turn after turn, for the reports."""
         conversations = part.samples.x[part.positions]
         heard = conversations if part.transform is None else part.transform(conversations)
-        return packed([conversation["user"] for conversation in heard])
+        return pack_replies([conversation["user"] for conversation in heard])
 
     def columns(self, shown: NDArray[Any] | None) -> Mapping[str, Any]:
         """questions: what users said, turn after turn."""

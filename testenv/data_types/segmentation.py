@@ -1,4 +1,4 @@
-"""Pictures with a segmentation mask each (segmentation). Of answers the counts are kept, and the images, compressed."""
+"""Segmentation: images with a segmentation mask each. Predictions are stored as counts, and as compressed masks."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -20,8 +20,8 @@ from ianvs.exam.metrics.label_pictures import (
     LabelPictures,
     PackedPictures,
     PictureRows,
-    compressed,
-    packed_pictures,
+    compress_mask,
+    pack_masks,
 )
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.testenv.datasets.downloads.cityscapes import LABELS
@@ -56,7 +56,7 @@ class Segmentation(DataType):
         return lambda answers, where: _label_pictures(answers, shape, classes, where)
 
     def packed(self, answers: NDArray[np.uint8]) -> list[bytes]:
-        return [compressed(picture) for picture in answers]
+        return [compress_mask(picture) for picture in answers]
 
     def stored_predictions(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
         counts = np.zeros((classes, classes + 1), dtype=np.int64)
@@ -65,12 +65,12 @@ class Segmentation(DataType):
         shape: tuple[int, ...] = ()
         for piece, content in answers:
             shape = piece.samples.y.shape[1:]
-            masks = PackedPictures(packed_pictures(content, shape))[:]
+            masks = PackedPictures(pack_masks(content, shape))[:]
             counts += picture_confusion(np.asarray(piece.samples.y[piece.positions]), masks, classes)
             first = masks[:SHOWN].copy() if first is None else first
             packed += content
         extras = {} if first is None else {FIRST: first}
-        return Predictions(counts, {**extras, EVERY: packed_pictures(packed, shape)})
+        return Predictions(counts, {**extras, EVERY: pack_masks(packed, shape)})
 
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
         return samples.y[positions[:SHOWN]]

@@ -13,7 +13,7 @@ from ianvs.exam.data.dataset import Samples
 from ianvs.exam.data.parts import Part
 from ianvs.exam.data_types import LONGEST_ANSWER, DataType
 from ianvs.exam.metrics.metric import EvaluationRecord
-from ianvs.exam.metrics.packed_replies import Replies, packed
+from ianvs.exam.metrics.packed_replies import Replies, pack_replies
 
 
 class Texts(DataType):
@@ -53,7 +53,7 @@ class Texts(DataType):
 
 
 def _packed(texts: Iterable[object]) -> NDArray[np.uint8]:
-    return packed([str(text)] for text in texts)
+    return pack_replies([str(text)] for text in texts)
 
 
 def _unpacked(stored: NDArray[Any]) -> NDArray[np.object_]:

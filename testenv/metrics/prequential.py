@@ -152,7 +152,7 @@ def _starts(record: StreamRecord, *, later: bool) -> list[float]:
 )
 def retained(record: StreamRecord) -> float:
     """How well facts that did not change are known when their topic comes back."""
-    return float("nan") if record.of_facts is None else mean(record.scores[record.of_facts.retained])
+    return float("nan") if record.revealed_facts is None else mean(record.scores[record.revealed_facts.retained])
 
 
 @stream_metric(
@@ -162,7 +162,7 @@ def retained(record: StreamRecord) -> float:
 )
 def updated(record: StreamRecord) -> float:
     """How well facts that changed are known once the change was told."""
-    return float("nan") if record.of_facts is None else mean(record.scores[record.of_facts.updated])
+    return float("nan") if record.revealed_facts is None else mean(record.scores[record.revealed_facts.updated])
 
 
 @stream_metric(
@@ -173,9 +173,9 @@ def updated(record: StreamRecord) -> float:
 )
 def stale_rate(record: StreamRecord) -> float:
     """How often an answer that was right once is given for the one that is right now."""
-    if record.of_facts is None:
+    if record.revealed_facts is None:
         return float("nan")
-    return mean(record.of_facts.stale[record.of_facts.changed].astype(np.float64))
+    return mean(record.revealed_facts.stale[record.revealed_facts.changed].astype(np.float64))
 
 
 @stream_metric(

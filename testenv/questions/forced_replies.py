@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
-from ianvs.exam.questions import About, Question, on_host
+from ianvs.exam.questions import EvaluationTask, TaskContext, on_host
 
 
-class TeacherForced(Question):
+class TeacherForced(EvaluationTask):
     name: ClassVar[str] = "teacher_forced"
     method: ClassVar[str] = "teacher_forced"
     extras: ClassVar[tuple[str, ...]] = ("right_tokens", "tokens", "log_likelihood")
@@ -42,7 +42,7 @@ class TeacherForced(Question):
             raise PluginError(f"{caller} returned {row} for a conversation: {wanted}; {form}.", code="invalid-result")
         return array
 
-    def stored_answers(self, sums: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
+    def stored_answers(self, sums: NDArray[Any], about: TaskContext) -> dict[str, NDArray[Any]]:
         right, tokens, likelihood = sums.T
         counts = (right.astype(np.int64), tokens.astype(np.int64), likelihood.copy())
         return dict(zip(self.extras, counts, strict=True))

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
-from ianvs.exam.questions import About, Question, on_host
+from ianvs.exam.questions import EvaluationTask, TaskContext, on_host
 
 ITERATIONS = 1000
 
 
-class LinearProbe(Question):
+class LinearProbe(EvaluationTask):
     name: ClassVar[str] = "linear_probe"
     method: ClassVar[str] = "features"
     extras: ClassVar[tuple[str, ...]] = ("probe",)
@@ -29,7 +29,7 @@ class LinearProbe(Question):
             raise PluginError(f"{caller} returned numbers that are infinite or nan.", code="invalid-result")
         return array
 
-    def stored_answers(self, features: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
+    def stored_answers(self, features: NDArray[Any], about: TaskContext) -> dict[str, NDArray[Any]]:
         assert about.fitted is not None and about.labels is not None, "it fits"
         return {"probe": probed_labels(about.fitted, about.labels, features, about.count)}
 

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
-from ianvs.exam.questions import About, Question, on_host
+from ianvs.exam.questions import EvaluationTask, TaskContext, on_host
 
 
-class TaskScores(Question):
+class TaskScores(EvaluationTask):
     name: ClassVar[str] = "task_scores"
     method: ClassVar[str] = "scores"
     extras: ClassVar[tuple[str, ...]] = ("task_labels",)
@@ -44,7 +44,7 @@ class TaskScores(Question):
             )
         return scores
 
-    def stored_answers(self, scores: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
+    def stored_answers(self, scores: NDArray[Any], about: TaskContext) -> dict[str, NDArray[Any]]:
         return {"task_labels": labels_within(scores, about.classes)}
 
 

@@ -16,7 +16,7 @@ from pydantic import Field
 from ianvs.base.seeding import generator
 from ianvs.exam.data.dataset import Dataset
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, Stream, TestSet
-from ianvs.exam.scenarios.request import ScenarioRequest, classes_in, everything_asked, named_rounds, refuse
+from ianvs.exam.scenarios.request import ScenarioRequest, classes_in, named_rounds, refuse, whole_test_set
 from ianvs.testenv.scenarios.blurring import blurry, dirichlet, disjoint_classes, gaussian_order, i_blurry
 from ianvs.testenv.scenarios.class_incremental import ByClasses, labels_required
 from ianvs.testenv.scenarios.instance_incremental import rounds_required
@@ -76,7 +76,7 @@ class BlurredBoundary(ByClasses):
         if self.kind in ("blurry", "i-blurry"):
             rounds, tests = self._of_homes(request)
         else:
-            rounds, tests = self._without_homes(request), everything_asked(request)
+            rounds, tests = self._without_homes(request), whole_test_set(request)
         rules = Rules("blurred-boundary", task_in_training=True, task_in_testing=False, output_space="seen")
         if self.batch is None:
             return Exam(dataset, rounds, tests, rules)

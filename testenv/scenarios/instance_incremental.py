@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from ianvs.base.seeding import generator
 from ianvs.exam.scenarios.exam import Exam, Rules, TestSet
-from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, classes_in, everything_asked, named_rounds, refuse
+from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, classes_in, named_rounds, refuse, whole_test_set
 from ianvs.testenv.scenarios.streaming import as_stream, stream_slips
 
 
@@ -57,7 +57,7 @@ class InstanceIncremental(Scenario):
         if self.shuffled:
             order = generator(self.seed, 0, "instance-incremental train").permutation(order)
         rounds = named_rounds(request, np.split(order, np.cumsum(sizes)[:-1]))
-        tests = everything_asked(request)
+        tests = whole_test_set(request)
         if self.test == "per_round":
             if len(dataset.test) < len(rounds):
                 refuse(request, f"{len(dataset.test)} test samples can't be cut into {len(rounds)} test sets.", "test")

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from ianvs.exam.scenarios.exam import Exam, Rules, Stream
-from ianvs.exam.scenarios.request import ScenarioRequest, everything_asked, named_rounds, natural_domains
+from ianvs.exam.scenarios.request import ScenarioRequest, named_rounds, natural_domains, whole_test_set
 from ianvs.testenv.scenarios.class_incremental import ByClasses
 from ianvs.testenv.scenarios.streaming import too_often
 
@@ -50,7 +50,7 @@ class TaskFree(ByClasses):
         if dataset.train.domains is not None:
             return replace(natural_domains(request, rules), stream=stream)
         parts = np.array_split(np.arange(len(dataset.train)), request.rounds or 1)
-        return Exam(dataset, named_rounds(request, parts), everything_asked(request), rules, stream)
+        return Exam(dataset, named_rounds(request, parts), whole_test_set(request), rules, stream)
 
 
 class Online(TaskFree):

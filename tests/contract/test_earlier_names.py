@@ -21,9 +21,10 @@ from ianvs.cli.parser import subparsers_of
 from ianvs.cli.schema import file_schema
 from ianvs.config import load_job
 from ianvs.config.spec import MetricSpec
+from ianvs.exam import questions
 from ianvs.exam.data import file_formats
 from ianvs.exam.data_types import DataType
-from ianvs.exam.questions import Question
+from ianvs.exam.questions import EvaluationTask
 from ianvs.exam.scenarios import Exam, Rules, Scenario, ScenarioRequest, feedback_view, load_manifest, manifest
 from ianvs.results.comparing.merging import Merged
 from ianvs.store.checksummed_json import as_record
@@ -119,6 +120,7 @@ ATTRIBUTES: dict[str, tuple[Callable[[], object], object]] = {
     "Exam.sheets": (lambda: exam().sheets, exam().evaluation_batches),  # type: ignore[attr-defined]
     "types.Asked": (lambda: types.Asked, types.PredictionKey),  # type: ignore[attr-defined]
     "feedback_view.Told": (lambda: feedback_view.Told, feedback_view.FeedbackView),  # type: ignore[attr-defined]
+    "questions.Question": (lambda: questions.Question, questions.EvaluationTask),  # type: ignore[attr-defined]
     "Merged.said": (lambda: Merged(None, {}, ("left out",)).said, ("left out",)),  # type: ignore
     "Study.said": (lambda: replace(STUDY, note="no more").said, "no more"),  # type: ignore[attr-defined]
 }
@@ -149,7 +151,7 @@ def test_a_method_that_an_author_overrides_by_its_former_name_is_called() -> Non
     assert MorePoints().training_labels(np.zeros(1)).tolist() == [1]
     with pytest.warns(DeprecationWarning):
 
-        class HowMany(Question):
+        class HowMany(EvaluationTask):
             extras = ("many",)
 
             def kept(self, answers: Any, about: Any) -> Any:

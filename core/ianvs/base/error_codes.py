@@ -100,7 +100,7 @@ ErrorCode = Literal[
     "rewritten",  # Warning: a key in the form of KubeEdge Ianvs is read as one of ours.
     "invalid-interpreter",  # An interpreter or environment that can't run the plugin.
     "unnamed-file",  # Warning: a hyperparameter looks like a path, and no such file is there.
-    "unknown-question",  # A question or data type that can't be found.
+    "unknown-question",  # An evaluation task or data type that can't be found.
     "failed-plugin",  # Code of a plugin raised an exception, or ended its process.
     "invalid-request",  # A plugin, or its process, asks for a round, share, row or name that there is not.
     # --- running ---

@@ -15,9 +15,9 @@ from ianvs.base.errors import IanvsError, PluginError, ValidationError, one_line
 from ianvs.base.types import POOLED_TEST_SET, PredictionKey, Predictions, RoundResult, ScoreMatrix
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.data_types import DataType, data_type
-from ianvs.exam.metrics.label_pictures import LabelPictures, lacks_pictures
+from ianvs.exam.metrics.label_pictures import LabelPictures, lacks_masks
 from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Metric, PartialRecord
-from ianvs.exam.metrics.pooled_record import pooled
+from ianvs.exam.metrics.pooled_record import pool_records
 from ianvs.exam.metrics.ragged import Ragged
 from ianvs.exam.metrics.registry import resolve
 from ianvs.plugins.loader import cause
@@ -169,7 +169,7 @@ def _row_scores(metrics: Sequence[Wanted], row: Sequence[EvaluationRecord | None
                 scores[key].append(score_of(spec, metric, as_read(metric, cell)))
         if cell is not None:
             cell.forget()
-    whole = pooled(row) if any(metric.pooled for _, _, metric in metrics) else None
+    whole = pool_records(row) if any(metric.pooled for _, _, metric in metrics) else None
     for spec, key, metric in metrics:
         if metric.pooled:
             scores[key].append(score_of(spec, metric, whole))
@@ -184,7 +184,7 @@ def _part_scores(wanted: Wanted, row: Sequence[EvaluationRecord | None], groups:
     """
     spec, key, metric = wanted
     if metric.pooled and any(cell and (cell.positions is not None or isinstance(cell.y_true, Ragged)) for cell in row):
-        row = [pooled(row)]  # a sample of several test sets is left out once
+        row = [pool_records(row)]  # a sample of several test sets is left out once
         _row_scores([wanted], row)  # what is matched for all samples serves all parts
     try:
         if metric.mean_of is not None and not metric.pooled:
@@ -398,7 +398,7 @@ def missing_pictures(plan: Plan, inspector: Inspector) -> list[ValidationError]:
                 case = planned.case.id
                 if key in reading and not plan.store.has_score(case, key):
                     rounds = (round_.index for round_ in plan.store.complete_rounds(case))
-                    if any(lacks_pictures(plan.store.extras(case, index)) for index in rounds):
+                    if any(lacks_masks(plan.store.extras(case, index)) for index in rounds):
                         lacking.setdefault(key, []).append(case[:8])
     problems = []
     for key, cases in lacking.items():

@@ -199,7 +199,7 @@ def _dataset(entry: Entry) -> Iterator[str]:
 
 
 def _data_type_or_question(entry: Entry) -> Iterator[str]:
-    """Describe a data type or a question."""
+    """Describe a data type or an evaluation task."""
     target = _target(entry)
     yield from _doc(target)
     usage = f"in a testenv: questions: [{entry.name}]"

@@ -30,7 +30,7 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
     is no metric, ConfigError (with the place in the testenv) if the options of `spec` don't fit it.
     """
     if isinstance(obj, Metric):
-        return _decorated(spec, obj)
+        return _configure_decorated(spec, obj)
     where = _named(spec)
     options = dict(spec.options)
     accumulates = inspect.isclass(obj)
@@ -75,11 +75,11 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
         return state.compute()
 
     def function(record: EvaluationRecord) -> float | dict[str, float]:
-        return _computed(where, lambda: score(build(**options) if accumulates else None, 1, record))
+        return _call_metric(where, lambda: score(build(**options) if accumulates else None, 1, record))
 
     def accumulate() -> Fed:
         state = build(**options)
-        return lambda round_, record: _computed(where, lambda: score(state, round_, record))
+        return lambda round_, record: _call_metric(where, lambda: score(state, round_, record))
 
     direction = getattr(obj, "higher_is_better", None)
     if not isinstance(direction, bool | None):
@@ -102,7 +102,7 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
     )
 
 
-def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
+def _configure_decorated(spec: MetricSpec, metric: Metric) -> Metric:
     """Return a decorated metric with the options of `spec`. Raises ConfigError and PluginError."""
     where = _named(spec)
     function = metric.function
@@ -137,7 +137,7 @@ def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
     def evaluate(seen: Any) -> float | dict[str, float]:
         if isinstance(seen, EvaluationRecord):  # a matrix is already private to each metric
             seen = replace(seen, y_true=_private_copy(seen.y_true), y_pred=_private_copy(seen.y_pred))
-        return _computed(where, lambda: guarded(seen))
+        return _call_metric(where, lambda: guarded(seen))
 
     source = metric.source or (shown_path(spec.url) if spec.url else "")
     return replace(metric, name=spec.name, aliases=(), source=source, function=evaluate)
@@ -151,7 +151,7 @@ def _private_copy(labels: Any) -> Any:
     return np.array(labels) if isinstance(labels, np.ndarray | Replies) else labels
 
 
-def _computed(where: str, compute: Callable[[], object]) -> float | dict[str, float]:
+def _call_metric(where: str, compute: Callable[[], object]) -> float | dict[str, float]:
     """Return the number, or numbers by part, that `compute` returns. Raises PluginError for anything else."""
     try:
         value = compute()

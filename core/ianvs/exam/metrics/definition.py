@@ -20,7 +20,7 @@ _BESIDE_R = ("untrained", "joint", "single_task", "curve")
 Score = Callable[[EvaluationRecord], float | Mapping[str, float]]
 
 
-class _OfScore(TypedDict, total=False):
+class _ScoreFields(TypedDict, total=False):
     """Fields of `Metric` that `score_metric` accepts."""
 
     aliases: tuple[str, ...]
@@ -41,7 +41,7 @@ def mean(values: Iterable[float] | Array) -> float:
     return float(values.mean()) if values.size else float("nan")
 
 
-def score_metric(name: str, *, formula: str, source: str, **more: Unpack[_OfScore]) -> Callable[[Score], Metric]:
+def score_metric(name: str, *, formula: str, source: str, **more: Unpack[_ScoreFields]) -> Callable[[Score], Metric]:
     """Decorate a function of an `EvaluationRecord` as a score.
 
     The first line of the function's docstring is the metric's summary.
@@ -124,10 +124,10 @@ def matrix_metric(
 
         def series(inputs: ScoreMatrix) -> Array:
             error = not inputs.higher_is_better
-            arguments = _arguments(_negated(inputs) if error else inputs, takes, square)
+            arguments = _arguments(_negate(inputs) if error else inputs, takes, square)
             values = np.full(len(inputs.R) if by_round else 1, np.nan)
             if arguments is not None:
-                values = _fitting(name, function(*arguments), (len(inputs.R),) if by_round else ())
+                values = _require_shape(name, function(*arguments), (len(inputs.R),) if by_round else ())
             return 0.0 - values if error and unit in ("score", "relative change") else values  # never -0.0
 
         def evaluate(inputs: ScoreMatrix) -> float:
@@ -143,7 +143,7 @@ def matrix_metric(
     return define
 
 
-def _fitting(name: str, value: float | Array | None, shape: tuple[int, ...]) -> Array:
+def _require_shape(name: str, value: float | Array | None, shape: tuple[int, ...]) -> Array:
     """Return (T,) or (1,). Raises PluginError if a value does not have the metric's declared shape."""
     if value is None:
         raise PluginError(f"metric '{name}' returned None. Does the function lack a `return`?", code="invalid-result")
@@ -171,7 +171,7 @@ def _arguments(inputs: ScoreMatrix, takes: tuple[str, ...], square: bool) -> lis
                 1, len(R) + 1, dtype=np.int64
             )  # without a curve the rows of R are the curve, one point per round
             rows = Curve(samples=steps, begun=steps, ended=steps, scores=R)
-            arguments.append(rows if inputs.curve is None else _checked(inputs.curve, R.shape[1]))
+            arguments.append(rows if inputs.curve is None else _check_curve(inputs.curve, R.shape[1]))
             continue
         reference = getattr(inputs, name)
         if reference is None:
@@ -185,7 +185,7 @@ def _arguments(inputs: ScoreMatrix, takes: tuple[str, ...], square: bool) -> lis
     return arguments
 
 
-def _checked(curve: Curve, tests: int) -> Curve:
+def _check_curve(curve: Curve, tests: int) -> Curve:
     """Return the curve with arrays of the declared types. Raises ValueError if they don't fit each other."""
     samples, begun, ended = (np.asarray(part, np.int64) for part in (curve.samples, curve.begun, curve.ended))
     scores = np.asarray(curve.scores, dtype=np.float64)
@@ -202,7 +202,7 @@ def _checked(curve: Curve, tests: int) -> Curve:
     return Curve(samples, begun, ended, scores)
 
 
-def _negated(inputs: ScoreMatrix) -> ScoreMatrix:
+def _negate(inputs: ScoreMatrix) -> ScoreMatrix:
     """Return the same with negated errors, of which more is better."""
 
     def turned(scores: Array | None) -> Array | None:

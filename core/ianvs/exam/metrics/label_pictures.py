@@ -112,7 +112,7 @@ class PictureRows(LabelPictures):
 
 
 class PackedPictures(LabelPictures):
-    """Masks packed by `packed_pictures`, each unpacked on access."""
+    """Masks packed by `pack_masks`, each unpacked on access."""
 
     def __init__(self, stored: NDArray[np.uint8]) -> None:
         count, height, width = np.frombuffer(stored[:24].tobytes(), dtype="<i8").tolist()
@@ -126,17 +126,17 @@ class PackedPictures(LabelPictures):
         return np.frombuffer(bytearray(text), dtype=np.uint8).reshape(self.shape[1:])
 
 
-def compressed(picture: NDArray[np.uint8]) -> bytes:
-    """Compress one segmentation mask for `packed_pictures`."""
+def compress_mask(picture: NDArray[np.uint8]) -> bytes:
+    """Compress one segmentation mask for `pack_masks`."""
     return zlib.compress(np.ascontiguousarray(picture).tobytes(), _LEVEL)
 
 
-def packed_pictures(pictures: Sequence[bytes], shape: tuple[int, ...]) -> NDArray[np.uint8]:
+def pack_masks(pictures: Sequence[bytes], shape: tuple[int, ...]) -> NDArray[np.uint8]:
     """Pack compressed segmentation masks, each of `shape` (height, width), into bytes for the store."""
     head = np.array([len(pictures), *shape, *np.cumsum([len(part) for part in pictures])], dtype="<i8")
     return np.frombuffer(head.tobytes() + b"".join(pictures), dtype=np.uint8)
 
 
-def lacks_pictures(extras: Collection[str]) -> bool:
+def lacks_masks(extras: Collection[str]) -> bool:
     """Return whether only counts and the first predicted masks are stored. extras: names of the stored extras."""
     return FIRST in extras and EVERY not in extras

@@ -56,17 +56,17 @@ Case, hyphens, underscores and blanks make no difference in an alias. In the nam
 """
 
 
-def folded(name: str) -> str:
+def normalize(name: str) -> str:
     """Normalize `name`: remove what makes no difference in an alias."""
     return re.sub(r"[-_ ]", "", name.casefold())
 
 
-_TARGETS = {folded(alias): target for alias, (target, _) in ALIASES.items()}
+_TARGETS = {normalize(alias): target for alias, (target, _) in ALIASES.items()}
 
 
 def named_by_alias(name: str) -> str:
     """Return the metric of an alias in the table; "" if there is no such alias."""
-    return _TARGETS.get(folded(name), "")
+    return _TARGETS.get(normalize(name), "")
 
 
 def aliases_of(name: str) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ class Replies(LazyRows):
         """stored: the result of `packed`."""
         if stored[: len(_MARK)].tobytes() != _MARK:
             earlier = json.loads(stored.tobytes())
-            stored = packed(earlier["replies"], earlier["topics"])
+            stored = pack_replies(earlier["replies"], earlier["topics"])
         begin = int.from_bytes(stored[len(_MARK) : _HEAD].tobytes(), "little")
         head = json.loads(zlib.decompress(stored[_HEAD:begin].tobytes()))
         self._data, self._ends, self._first = stored[begin:], head["ends"], head["first"]
@@ -52,7 +52,7 @@ class Replies(LazyRows):
         return turns
 
 
-def packed(
+def pack_replies(
     replies: Iterable[Turns], topics: Sequence[str] | None = None, references: Iterable[Sequence[str]] = ()
 ) -> NDArray[np.uint8]:
     """Return lists of replies, topics and further correct replies as bytes for the store."""

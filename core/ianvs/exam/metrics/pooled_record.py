@@ -8,21 +8,21 @@ import numpy as np
 
 from ianvs.exam.metrics.metric import EvaluationRecord, PartialRecord, has_rows
 from ianvs.exam.metrics.packed_replies import Replies
-from ianvs.exam.metrics.ragged import Ragged, joined_ragged
+from ianvs.exam.metrics.ragged import Ragged, join_ragged
 
 
-def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
+def pool_records(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
     """Return the samples of all evaluated test sets as one record, each once; None if none was evaluated.
 
     Columns that only some test sets have are dropped.
     """
-    records = _each_once([record for record in row if record is not None])
+    records = _without_repeats([record for record in row if record is not None])
     if len(records) < 2:
         return records[0] if records else None
 
     def joined(columns: Sequence[Any]) -> Any:
         if all(isinstance(column, Ragged) for column in columns):
-            return joined_ragged(columns)
+            return join_ragged(columns)
         arrays = [np.asarray(column) for column in columns if isinstance(column, np.ndarray | Replies)]
         return np.concatenate(arrays) if len(arrays) == len(columns) else None
 
@@ -57,7 +57,7 @@ def _joined_columns(records: Sequence[EvaluationRecord], joined: Callable[[Seque
     }
 
 
-def _each_once(records: list[EvaluationRecord]) -> list[EvaluationRecord]:
+def _without_repeats(records: list[EvaluationRecord]) -> list[EvaluationRecord]:
     """Return the records without samples that an earlier record has."""
     positions = np.empty(0, np.int64)
     for j, record in enumerate(records):

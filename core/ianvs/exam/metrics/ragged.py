@@ -69,7 +69,7 @@ def packed_ragged(samples: Sequence[Mapping[str, Any]], fields: Mapping[str, NDA
     return np.frombuffer(b"".join([head, b"\0" * (-len(head) % _ALIGNED), *pieces]), dtype=np.uint8)
 
 
-def joined_ragged(parts: Sequence[Ragged]) -> Ragged:
+def join_ragged(parts: Sequence[Ragged]) -> Ragged:
     """Concatenate samples with the same names."""
     fields = {name: flat[:0] for name, (flat, _) in parts[0]._columns.items()}
     return Ragged(packed_ragged([sample for part in parts for sample in part], fields))

@@ -18,7 +18,7 @@ GROUP = "ianvs.metrics"
 _LEVELS = ("score", "matrix", "stream", "system")
 
 
-def _of_name(name: str) -> list[tuple[Metric, EntryPoint]]:
+def _all_named(name: str) -> list[tuple[Metric, EntryPoint]]:
     """Return all metrics of this name; several if packages define the same name."""
     all_metrics, _ = load_entry_points(GROUP, Metric)
     return [(metric, point) for metric, point in all_metrics if name in (metric.name, *metric.aliases)]
@@ -46,14 +46,16 @@ def find(name: str) -> Metric | None:
     Otherwise the table of names in papers is searched, then the columns of costs. Raises PluginError if two packages
     define the name.
     """
-    matches = _of_name(name)
+    matches = _all_named(name)
     base, _, shift = name.rpartition("@")
     if not matches and shift.isdecimal() and (ahead := find(base)) is not None and ahead.at_shift is not None:
         return ahead.at_shift(ahead, int(shift))
     if not matches and (target := named_by_alias(name)):
-        matches = _of_name(target)
+        matches = _all_named(target)
     if not matches:  # the title of its column in the leaderboard: Train_seconds
-        matches = [(metric, at) for metric, at in _of_name(f"{name[:1].lower()}{name[1:]}") if metric.level == "system"]
+        matches = [
+            (metric, at) for metric, at in _all_named(f"{name[:1].lower()}{name[1:]}") if metric.level == "system"
+        ]
     if len(matches) > 1:
         owners = " and by ".join(origin_text(point) for _, point in matches)
         raise PluginError(
@@ -65,7 +67,7 @@ def find(name: str) -> Metric | None:
 
 def foreign_module(name: str) -> str | None:
     """Return the module of the package that provides the metric `name`; None if ianvs provides it or it is unknown."""
-    return next((point.module for _, point in _of_name(name) if not is_ours(point)), None)
+    return next((point.module for _, point in _all_named(name) if not is_ours(point)), None)
 
 
 def suggest(name: str) -> str:

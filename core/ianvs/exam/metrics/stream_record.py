@@ -22,7 +22,7 @@ def running(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.cumsum(scores) / np.arange(1, len(scores) + 1))
 
 
-@former_names(said="answers")
+@former_names(said="answers", of_facts="revealed_facts")
 @dataclass(frozen=True)
 class StreamRecord:
     """N samples of a stream, in its order.
@@ -87,9 +87,9 @@ class StreamRecord:
         return [(int(self.topics[first]), first, end) for first, end in pairwise(bounds)]
 
     @cached_property
-    def of_facts(self) -> OfFacts | None:
+    def revealed_facts(self) -> RevealedFacts | None:
         """What was revealed of the fact of each sample; None: the data have no facts."""
-        return None if self.facts is None else _of_facts(self)
+        return None if self.facts is None else _revealed_facts(self)
 
     @cached_property
     def blind(self) -> float:
@@ -103,7 +103,7 @@ class StreamRecord:
 
 
 @dataclass(frozen=True)
-class OfFacts:
+class RevealedFacts:
     """What was revealed, before each sample, of the fact that it asks for, (N,) bool each.
 
     Attributes:
@@ -121,9 +121,9 @@ class OfFacts:
     knowable: NDArray[np.bool_]
 
 
-def _of_facts(record: StreamRecord) -> OfFacts:
+def _revealed_facts(record: StreamRecord) -> RevealedFacts:
     count = len(record.scores)
-    facts = OfFacts(*(np.zeros(count, bool) for _ in range(5)))
+    facts = RevealedFacts(*(np.zeros(count, bool) for _ in range(5)))
     visit = np.zeros(count, np.int64)
     for number, (_, first, end) in enumerate(record.visits):
         visit[first:end] = number

@@ -13,12 +13,12 @@ Rounds = Sequence[RoundResult]  # the rounds of a case, row 0 first
 _MEGA = 1e6
 
 
-def measured(name: str, rounds: Rounds) -> float | None:
+def system_value(name: str, rounds: Rounds) -> float | None:
     """Return the system metric `name` of a case with these rounds; None if it was not measured."""
     return _MEASURES[name](rounds)
 
 
-def measured_by_paradigm(name: str, measure: Measure, rounds: Rounds) -> float | None:
+def paradigm_value(name: str, measure: Measure, rounds: Rounds) -> float | None:
     """Return what the paradigm of a case measured under `name`; None if it never did."""
     values = [round_.measures[name] for round_ in rounds if name in round_.measures]
     if not values:

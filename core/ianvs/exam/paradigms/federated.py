@@ -109,7 +109,7 @@ class FederatedLearning(Paradigm):
         slowest = 0.0
         for k in range(options.clients):
             client = session.module("basemodel", f"client {k}")
-            learned = self._learned(step, session, client, k, weights)
+            learned = self._train_client(step, session, client, k, weights)
             if not learned:
                 continue  # it has no samples
             sent.append(session.call(client, "get_weights"))
@@ -129,7 +129,7 @@ class FederatedLearning(Paradigm):
         elif sent:
             session.call(server, "set_weights", weighted_mean(sent, samples))
 
-    def _learned(self, step: int, session: Session, client: Module, k: int, weights: object) -> int:
+    def _train_client(self, step: int, session: Session, client: Module, k: int, weights: object) -> int:
         """Train client `k` from the server's weights and return its number of samples."""
         options = session.options
         skew = options.concentration if options.partition == "non-iid" else None

@@ -42,7 +42,7 @@ class Memory(Protocol):
         """Return for each sample of `data` a list of (sample, label) from earlier feedback."""
 
 
-class _Asked(Paradigm):
+class _TestTimeParadigm(Paradigm):
     """Predicts by the base model, with the notes of a memory if there is one."""
 
     modules: ClassVar[Mapping[str, Any]] = {"basemodel": System, "memory": Memory | None}
@@ -60,7 +60,7 @@ class _Asked(Paradigm):
         return Predictions(session.call(session.module("basemodel"), method, data, **context))
 
 
-class TestTimeLearning(_Asked):
+class TestTimeLearning(_TestTimeParadigm):
     """Calls `answer`, then `feedback`. A `memory` stores the feedback, and is read before `answer`."""
 
     __test__: ClassVar[bool] = False  # the name is not an invitation to pytest
@@ -86,7 +86,7 @@ class TestTimeLearning(_Asked):
                 session.call(session.module("memory"), "write", feedback)
 
 
-class Stateless(_Asked):
+class Stateless(_TestTimeParadigm):
     """The reference `stateless`: the modules of an algorithm, reset before each sample of a stream.
 
     It gets no feedback. CL-Bench (arXiv 2606.05661) calls it `reset_between_instances`.

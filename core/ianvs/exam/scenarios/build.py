@@ -14,7 +14,7 @@ from ianvs.exam.data.dataset import Dataset
 from ianvs.exam.data.options import check_options
 from ianvs.exam.data.split import stratified_deal
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
-from ianvs.exam.scenarios.modifiers import Modifiers, apply_modifiers, modifiers_of
+from ianvs.exam.scenarios.modifiers import Modifiers, apply_modifiers, parse_modifiers
 from ianvs.exam.scenarios.per_seed_exam import drawn_by, seeds_of_case
 from ianvs.exam.scenarios.request import (
     Scenario,
@@ -22,10 +22,10 @@ from ianvs.exam.scenarios.request import (
     class_labels,
     classes_in,
     domain_tests,
-    everything_asked,
     named_rounds,
     natural_domains,
     refuse,
+    whole_test_set,
 )
 from ianvs.exam.scenarios.scenario_catalogue import is_authors, load_scenario
 from ianvs.plugins.loader import Loaded, cause
@@ -41,7 +41,7 @@ def check_scenario(
         return []
     try:
         drawn = drawn_by(spec, 0) if spec is not None and seeds_of_case(spec) else spec
-        _rounds(None if drawn is None else _open_scenario(drawn), incremental_rounds, using)
+        _number_of_rounds(None if drawn is None else _open_scenario(drawn), incremental_rounds, using)
     except ConfigError as error:
         return list(error.problems)
     return []
@@ -101,12 +101,12 @@ def build_exam(
         asks_first: The exam must be a stream with labels (prequential).
     """
     if as_one:
-        return _as_one(dataset, scenario, using, type_spec)
+        return _build_one_round(dataset, scenario, using, type_spec)
     opened = None if scenario is None else _open_scenario(scenario)
-    request = ScenarioRequest(dataset, scenario, using, _rounds(opened, incremental_rounds, using), type_spec)
+    request = ScenarioRequest(dataset, scenario, using, _number_of_rounds(opened, incremental_rounds, using), type_spec)
     if opened is not None:
-        exam = _deliverable(opened.build(request), request)
-        return _askable(exam, request) if asks_first else exam
+        exam = _require_chunks(opened.build(request), request)
+        return _require_prequential(exam, request) if asks_first else exam
     if asks_first:
         refuse(request, "`prequential` needs a stream. Set a `scenario` with `batch`.")
     if splitting_method not in SPLITTING_METHODS:
@@ -120,7 +120,7 @@ def build_exam(
 
 
 @dataclass(frozen=True)
-class _Opened:
+class _LoadedScenario:
     """A scenario with its options, the import context of its code, and its modifiers."""
 
     spec: ScenarioSpec
@@ -141,12 +141,12 @@ class _Opened:
         except Exception as error:
             where = None if self.spec.url is None else self.spec.url.resolve()
             refuse(request, f"{self.spec.name} can't build the exam: {cause(error, where)}")
-        if (why := _unsound(exam)) is not None:
+        if (why := _exam_error(exam)) is not None:
             refuse(request, f"what {self.spec.name} builds is no exam: {why}.")
         return exam
 
 
-def _unsound(exam: object) -> str | None:
+def _exam_error(exam: object) -> str | None:
     """Return what is wrong with an author's `exam`; None if it is valid."""
     if not isinstance(exam, Exam):
         return f"build() gives {type(exam).__name__}, not an ianvs.exam.scenarios.Exam"
@@ -160,7 +160,7 @@ def _unsound(exam: object) -> str | None:
     return None
 
 
-def _open_scenario(spec: ScenarioSpec) -> _Opened:
+def _open_scenario(spec: ScenarioSpec) -> _LoadedScenario:
     """Load a scenario. Raises ConfigError with all errors in its name, code and options."""
     try:
         around = load_scenario(spec)
@@ -178,14 +178,16 @@ def _open_scenario(spec: ScenarioSpec) -> _Opened:
             for option, message in scenario.option_errors()
         ]
         if scenario.modifiers is not None:
-            modifiers, modifier_problems = modifiers_of(scenario.modifiers, spec.places.get("modifiers", spec.place))
+            modifiers, modifier_problems = parse_modifiers(scenario.modifiers, spec.places.get("modifiers", spec.place))
             problems += modifier_problems
     if scenario is None or problems:
         raise ConfigError(problems)
-    return _Opened(spec, scenario, around, modifiers)
+    return _LoadedScenario(spec, scenario, around, modifiers)
 
 
-def _rounds(opened: _Opened | None, incremental_rounds: int | None, using: tuple[str, ...]) -> int | None:
+def _number_of_rounds(
+    opened: _LoadedScenario | None, incremental_rounds: int | None, using: tuple[str, ...]
+) -> int | None:
     """Return the number of rounds in the testenv. Raises ConfigError if several keys disagree."""
     if opened is None:
         spec, counts = None, [("using", len(using) or None)]
@@ -201,7 +203,7 @@ def _rounds(opened: _Opened | None, incremental_rounds: int | None, using: tuple
     return next(iter(counts_given.values()), None)
 
 
-def _deliverable(exam: Exam, request: ScenarioRequest) -> Exam:
+def _require_chunks(exam: Exam, request: ScenarioRequest) -> Exam:
     """Return `exam` if a chunk of its stream begins in each round.
 
     Otherwise a round could not be told from the one before.
@@ -215,7 +217,7 @@ def _deliverable(exam: Exam, request: ScenarioRequest) -> Exam:
     return exam
 
 
-def _askable(exam: Exam, request: ScenarioRequest) -> Exam:
+def _require_prequential(exam: Exam, request: ScenarioRequest) -> Exam:
     """Return `exam` if predictions can be requested before the labels are revealed (prequential)."""
     if exam.stream is None:
         refuse(request, f"`prequential` needs a stream: {exam.rules.scenario} serves whole rounds. Set its `batch`.")
@@ -237,7 +239,7 @@ def _split_rounds(request: ScenarioRequest, splitting_method: str) -> Exam:
     rules = Rules(f"ianvs-{splitting_method}", task_in_training=False, task_in_testing=False, output_space="all")
     named = named_rounds(request, parts)
     if not request.using:
-        return Exam(dataset, named, everything_asked(request), rules)
+        return Exam(dataset, named, whole_test_set(request), rules)
     # The test samples are cut into as many equal parts as there are rounds, in the order of the file.
     if len(dataset.test) < rounds:
         refuse(request, f"{len(dataset.test)} test samples can't be cut into {rounds} test sets, one a round.")
@@ -246,7 +248,7 @@ def _split_rounds(request: ScenarioRequest, splitting_method: str) -> Exam:
     return Exam(dataset, named, tuple(tests), rules)
 
 
-def _as_one(
+def _build_one_round(
     dataset: Dataset, scenario: ScenarioSpec | None, using: tuple[str, ...], type_spec: DataTypeSpec | None
 ) -> Exam:
     """Return an exam with all data of `scenario` in one round."""
@@ -255,18 +257,18 @@ def _as_one(
     everything = Round("all", positions, classes_in(dataset, dataset.train, positions))
     if scenario is not None:
         opened = _open_scenario(scenario)
-        exam = opened.build(replace(request, rounds=_rounds(opened, None, using)))
-        if (why := _separate(exam)) is not None:
+        exam = opened.build(replace(request, rounds=_number_of_rounds(opened, None, using)))
+        if (why := _merge_obstacle(exam)) is not None:
             message = "a paradigm that teaches all rounds as one can't take this exam"
             refuse(request, f"{message}: {why}. An algorithm with `sees_past_rounds`, such as joint, can be here.")
         everything = _merge_rounds(exam)
         request = replace(request, dataset=exam.dataset)  # a scenario may have changed the labels
-    tests = domain_tests(request, using) if using and dataset.test.domains is not None else everything_asked(request)
+    tests = domain_tests(request, using) if using and dataset.test.domains is not None else whole_test_set(request)
     rules = Rules("single-task", task_in_training=False, task_in_testing=False, output_space="all")
     return Exam(request.dataset, (everything,), tests, rules)
 
 
-def _separate(exam: Exam) -> str | None:
+def _merge_obstacle(exam: Exam) -> str | None:
     """Return why the rounds of `exam` can't be merged into one; None if they can."""
     if any(round_.transform is not None for round_ in exam.rounds):
         return "its rounds bring the same samples, each transformed in a way of its own"

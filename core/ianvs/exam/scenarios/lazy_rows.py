@@ -48,7 +48,7 @@ class LazyRows(Tensor):
 
     def decoded(self) -> Tensor:
         """Return all rows, in memory."""
-        return self._taken(np.arange(len(self)))
+        return self._read_rows(np.arange(len(self)))
 
     def numpy(self, *, force: bool = False) -> Any:
         """Return all rows as an array."""
@@ -72,13 +72,13 @@ class LazyRows(Tensor):
             return self.decoded().__reduce_ex__(protocol)  # type: ignore[no-untyped-call]
         return LazyRows, (self._column, self._order)
 
-    def _taken(self, places: Positions) -> Tensor:
+    def _read_rows(self, places: Positions) -> Tensor:
         """Return those rows, in memory."""
         return torch.from_numpy(self._column.gather(places)).permute(self._order)
 
     def _part(self, places: Positions) -> Tensor:
         if len(places) * self.nbytes <= _SMALL * max(1, len(self)):
-            return self._taken(places)
+            return self._read_rows(places)
         return LazyRows(self._column.take(places), self._order)
 
     @classmethod
@@ -108,18 +108,18 @@ class LazyRows(Tensor):
 
 
 def _index_select(x: LazyRows, dim: int, index: Tensor) -> Any:
-    return x._taken(index.numpy()) if dim == 0 and index.device.type == "cpu" else NotImplemented
+    return x._read_rows(index.numpy()) if dim == 0 and index.device.type == "cpu" else NotImplemented
 
 
 def _index(x: LazyRows, indices: Sequence[Tensor | None]) -> Any:
     if len(indices) != 1 or indices[0] is None or indices[0].ndim != 1:
         return NotImplemented
     chosen = indices[0].cpu()
-    return x._taken((chosen.nonzero()[:, 0] if chosen.dtype == torch.bool else chosen % len(x)).numpy())
+    return x._read_rows((chosen.nonzero()[:, 0] if chosen.dtype == torch.bool else chosen % len(x)).numpy())
 
 
 def _select(x: LazyRows, dim: int, index: int) -> Any:
-    return x._taken(np.array([range(len(x))[index]]))[0] if dim == 0 else NotImplemented
+    return x._read_rows(np.array([range(len(x))[index]]))[0] if dim == 0 else NotImplemented
 
 
 def _slice(x: LazyRows, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:

@@ -22,7 +22,7 @@ from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, class_labels
 Labels = NDArray[np.int64]
 
 
-class _Part(Options):
+class _Modifier(Options):
     """A modifier that can be given by its main option alone. main: that option, and its description."""
 
     main: ClassVar[tuple[str, str]]
@@ -36,7 +36,7 @@ class _Part(Options):
         return value
 
 
-class FewShot(_Part):
+class FewShot(_Modifier):
     """Fewer samples. shots: samples of each class in a round. first: whether the first round is reduced, too."""
 
     main = ("shots", "a number of samples")
@@ -45,7 +45,7 @@ class FewShot(_Part):
     first: bool = False
 
 
-class LabelNoise(_Part):
+class LabelNoise(_Modifier):
     """Wrong labels. rate: their share.
 
     Kind: symmetric: any other class of the round; pairflip: the round's next class.
@@ -74,10 +74,12 @@ class Modifiers(Options):
     seed: int = Field(0, ge=0)
 
 
-def modifiers_of(value: Mapping[str, object], place: Location | None) -> tuple[Modifiers | None, list[ValidationError]]:
+def parse_modifiers(
+    value: Mapping[str, object], place: Location | None
+) -> tuple[Modifiers | None, list[ValidationError]]:
     """Parse `modifiers`. Returns (modifiers, []), or (None, errors at `place`)."""
     given, mistakes = dict(value), []
-    parts: dict[str, type[_Part]] = {"few_shot": FewShot, "label_noise": LabelNoise}
+    parts: dict[str, type[_Modifier]] = {"few_shot": FewShot, "label_noise": LabelNoise}
     for name, part in parts.items():
         if (setting := value.get(name)) is not None:
             whole = setting if isinstance(setting, dict) else {part.main[0]: setting}
@@ -114,11 +116,11 @@ def apply_modifiers(exam: Exam, request: ScenarioRequest, scenario: Scenario, mo
             if len(classes) < 2 and modifiers.label_noise.rate:
                 message = f"the round of {round_.name} has one class, so no label can be wrong. Set fewer `rounds`"
                 refuse(request, f"{message}, or no `label_noise`.", "modifiers")
-            wrong = noisy(round_labels, classes, modifiers.label_noise, rng["noise"])
+            wrong = add_label_noise(round_labels, classes, modifiers.label_noise, rng["noise"])
             round_ = replace(round_, labels=wrong)
         if modifiers.labelled is not None:
             round_labels = labels[round_.train] if round_.labels is None else round_.labels
-            round_ = replace(round_, labels=partly_told(round_labels, modifiers.labelled, rng["withheld"]))
+            round_ = replace(round_, labels=hide_labels(round_labels, modifiers.labelled, rng["withheld"]))
         rounds[index] = round_
     return replace(exam, rounds=tuple(rounds))
 
@@ -145,7 +147,7 @@ def few_shot(labels: Labels, shots: int, rng: np.random.Generator) -> NDArray[np
     return stays
 
 
-def noisy(labels: Labels, classes: Sequence[int], noise: LabelNoise, rng: np.random.Generator) -> Labels:
+def add_label_noise(labels: Labels, classes: Sequence[int], noise: LabelNoise, rng: np.random.Generator) -> Labels:
     """Return (N,) labels of which round(rate * N) are wrong, each one of `classes`, which are all that occur."""
     noisy_labels = labels.astype(np.int64)
     chosen = rng.permutation(len(labels))[: int(len(labels) * noise.rate + 0.5)]
@@ -156,7 +158,7 @@ def noisy(labels: Labels, classes: Sequence[int], noise: LabelNoise, rng: np.ran
     return noisy_labels
 
 
-def partly_told(labels: Labels, share: float, rng: np.random.Generator) -> Labels:
+def hide_labels(labels: Labels, share: float, rng: np.random.Generator) -> Labels:
     """Return (N,) labels of which round((1 - share) * N) are -1, class by class.
 
     At least one of each class keeps its label.

@@ -119,7 +119,7 @@ def named_rounds(request: ScenarioRequest, parts: list[Positions]) -> tuple[Roun
     )
 
 
-def everything_asked(request: ScenarioRequest) -> tuple[TestSet, ...]:
+def whole_test_set(request: ScenarioRequest) -> tuple[TestSet, ...]:
     """Return the whole test part as the only test set."""
     dataset = request.dataset
     positions = np.arange(len(dataset.test))
@@ -155,16 +155,16 @@ def natural_domains(request: ScenarioRequest, rules: Rules, untaught: int = 0, a
         each = "one for each" if not untaught else "one for each but the last"
         message = f"{request.rounds} rounds, but there are {len(names)} domains ({one_line(names)}), {each}."
         refuse(request, message, "rounds")
-    rounds = tuple(Round(*_of_domain(request, dataset.train, name, "training")) for name in taught)
+    rounds = tuple(Round(*_domain_part(request, dataset.train, name, "training")) for name in taught)
     return Exam(dataset, rounds, domain_tests(request, (*names, *asked_only)), rules)
 
 
 def domain_tests(request: ScenarioRequest, names: tuple[str, ...]) -> tuple[TestSet, ...]:
     """Return one test set per domain."""
-    return tuple(TestSet(*_of_domain(request, request.dataset.test, name, "test")) for name in names)
+    return tuple(TestSet(*_domain_part(request, request.dataset.test, name, "test")) for name in names)
 
 
-def _of_domain(
+def _domain_part(
     request: ScenarioRequest, samples: Samples, domain: str, part: str
 ) -> tuple[str, Positions, tuple[int, ...]]:
     """Return (name, positions, classes) of a domain's round or test set.

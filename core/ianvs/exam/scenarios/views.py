@@ -86,7 +86,7 @@ class View:
         """Count a pass that reads `columns` whole; () is a loader."""
         self._require_open()
 
-    def _picked(self, rows: ArrayLike, names: tuple[str, ...]) -> dict[str, Column]:
+    def _select_columns(self, rows: ArrayLike, names: tuple[str, ...]) -> dict[str, Column]:
         """Return columns of the samples at `rows`: (n,) positions, or (N,) booleans."""
         self._require_open()
         rows = np.asarray(rows)
@@ -232,14 +232,14 @@ class TrainView(View):
 
     def part(self, rows: ArrayLike) -> TrainView:
         """Return the samples at `rows`, (n,) positions or (N,) booleans. A pass over them counts as one over all."""
-        columns = self._picked(rows, ("x", "y", "ids"))
+        columns = self._select_columns(rows, ("x", "y", "ids"))
         part = TrainView(columns, name=self._name, labelled=self._labelled, whole=self.whole)
         self.whole._parts.append(part)
         return part
 
     def unlabelled(self) -> TestView:
         """Return the samples without labels, for predictions. Reading them is no pass."""
-        view = TestView(self._picked(np.arange(len(self)), ("x",))["x"], name=self._name)
+        view = TestView(self._select_columns(np.arange(len(self)), ("x",))["x"], name=self._name)
         self.whole._parts.append(view)
         return view
 
@@ -346,7 +346,7 @@ class TestView(View):
 
     def part(self, rows: ArrayLike) -> TestView:
         """Return the samples at `rows`, (n,) positions or (N,) booleans."""
-        return TestView(self._picked(rows, ("x",))["x"], name=self._name)
+        return TestView(self._select_columns(rows, ("x",))["x"], name=self._name)
 
     def __iter__(self) -> Iterator[Any]:
         self._require_open()

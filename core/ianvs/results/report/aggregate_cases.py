@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ianvs.base.errors import shown_path
 from ianvs.base.types import CaseResult, Doubt, Failure, Measure, TestCase
 from ianvs.exam.metrics.metric_columns import whole_of
-from ianvs.exam.metrics.system import measured, measured_by_paradigm
+from ianvs.exam.metrics.system import paradigm_value, system_value
 from ianvs.results.report.leaderboard_row import COSTS, FailedCase, LeaderboardRow
 from ianvs.results.report.values import Value, shown_hyperparameters
 from ianvs.results.stats import Summary, summarise
@@ -135,8 +135,8 @@ def common_name(names: Iterable[str], kind: str, position: int) -> str:
 
 def case_costs(result: CaseResult) -> Mapping[str, float | None]:
     """Return the costs of one case, by key of COSTS or by name of its paradigm's measure; None is "not measured"."""
-    costs = {name: measured_by_paradigm(name, measure, result.rounds) for name, measure in result.measures.items()}
-    return costs | {key: measured(key, result.rounds) for key in COSTS}
+    costs = {name: paradigm_value(name, measure, result.rounds) for name, measure in result.measures.items()}
+    return costs | {key: system_value(key, result.rounds) for key in COSTS}
 
 
 def gate_passes(result: CaseResult) -> list[bool] | None:

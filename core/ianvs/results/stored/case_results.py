@@ -14,7 +14,7 @@ from ianvs.exam.data_types import LONGEST_ANSWER
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn, part_column
 from ianvs.exam.metrics.stream_record import StreamRecord
-from ianvs.exam.metrics.system import measured
+from ianvs.exam.metrics.system import system_value
 from ianvs.exam.scenarios.budget import over_budget, unmeasured_budget_text
 from ianvs.results.stored.stream_results import of_stream, read_stream
 from ianvs.store import CaseState, CaseStore, ExamRecord, as_record
@@ -149,7 +149,7 @@ def read_case(
         for column in (c for c in columns if not c.metric.mapping):  # several numbers: in `details`
             name, metric = column.name, column.metric
             if metric.level == "system":
-                numbers[name] = measured(metric.name, rounds)
+                numbers[name] = system_value(metric.name, rounds)
             elif metric.level == "stream":
                 numbers[name] = _of_stream(metric, stream)
             elif column.is_stored and metric.level == "matrix":

@@ -62,7 +62,7 @@ def of_stream(record: StreamRecord) -> Iterator[str]:
     """What the answers are to be held against, whoever gives them, in sentences."""
     yield f"Accuracy of the most frequent of the last labels, without looking at samples: {record.blind:.3f}."
     plain = replace(record, told_at=record.chunks + record.delay)  # however long a learner takes
-    if plain.of_facts is not None and (mask := plain.of_facts.knowable).any():
+    if plain.revealed_facts is not None and (mask := plain.revealed_facts.knowable).any():
         yield f"{np.mean(mask):.3f} of the stream asks for what had been told, with the answer that it has, by then."
 
 

@@ -28,7 +28,7 @@ _PROBLEMS = TypeAdapter(tuple[ValidationError, ...])
 
 
 class Needed(NamedTuple):
-    """A method that the base model needs since the testenv asks a question, by its name (ianvs.exam.questions)."""
+    """A method that the base model needs for an evaluation task of the testenv, by the task's name."""
 
     question: str
     method: str

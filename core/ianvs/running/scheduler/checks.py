@@ -24,7 +24,7 @@ from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.exam.metrics.registry import find, metric_header
-from ianvs.exam.questions import Question, question, questions_of
+from ianvs.exam.questions import EvaluationTask, evaluation_tasks_of, find_evaluation_task
 from ianvs.exam.scenarios import check_scenario
 from ianvs.processes.engines.engine import Engine
 from ianvs.running.inspector import Inspector
@@ -243,7 +243,7 @@ def link_problems(preflight: Preflight) -> Iterator[ValidationError]:
 def combined_model_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Find paradigms that combine models although a testenv evaluates more than predictions of the base model."""
     job = preflight.job
-    shown = [question.name for exam in job.testenvs for question in known_questions(exam) if question.shows_labels]
+    shown = [question.name for exam in job.testenvs for question in known_tasks(exam) if question.shows_labels]
     if not shown:
         return
     for algorithm, facts in zip(job.algorithms, preflight.inspector.paradigms(job.algorithms), strict=True):
@@ -256,11 +256,11 @@ def combined_model_problems(preflight: Preflight) -> Iterator[ValidationError]:
             )
 
 
-def question_problems(preflight: Preflight) -> Iterator[ValidationError]:
-    """Find unknown questions and data types."""
+def task_problems(preflight: Preflight) -> Iterator[ValidationError]:
+    """Find unknown evaluation tasks and data types."""
     for exam in preflight.job.testenvs:
         wanted: list[tuple[DataTypeSpec | QuestionSpec, Callable[..., object]]]
-        wanted = [(spec, partial(question, spec)) for spec in exam.questions]
+        wanted = [(spec, partial(find_evaluation_task, spec)) for spec in exam.questions]
         if (type_spec := exam.dataset.data_type) is not None:
             wanted.append((type_spec, partial(data_type, type_spec.name, type_spec)))
         for spec, find_it in wanted:
@@ -270,10 +270,10 @@ def question_problems(preflight: Preflight) -> Iterator[ValidationError]:
                 yield ValidationError.from_exception(error, spec.places.get("name", spec.place), "unknown-question")
 
 
-def known_questions(exam: TestEnvSpec) -> Sequence[Question]:
-    """Return the known questions of an exam; `question_problems` reports others."""
+def known_tasks(exam: TestEnvSpec) -> Sequence[EvaluationTask]:
+    """Return the known evaluation tasks of an exam; `task_problems` reports others."""
     try:
-        return questions_of(exam)
+        return evaluation_tasks_of(exam)
     except PluginError:
         return ()
 

@@ -12,7 +12,7 @@ from ianvs.exam import data
 from ianvs.exam.data.data_warnings import FOLDER as DOUBTS
 from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.registry import metric_header
-from ianvs.exam.questions import questions_of
+from ianvs.exam.questions import evaluation_tasks_of
 from ianvs.processes.engines.engine import Files, Task, run_alone
 from ianvs.processes.process_end import LogTail, describe_end
 from ianvs.running.job_notes import data_doubts
@@ -109,7 +109,7 @@ def _incompatibilities(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Validati
         yield ValidationError(message, spec.gate.place, code="unfit-exam")
     of_classes = data_type(exam.kind, spec.dataset.data_type).probes
     lacks, misfits = _unequal(exam), False
-    for question in questions_of(spec):
+    for question in evaluation_tasks_of(spec):
         message = ""
         if question.of_classes and not of_classes:
             message = f"{question.name} is about classes, one for each sample, and these are {exam.kind} data"

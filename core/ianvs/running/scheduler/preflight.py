@@ -186,7 +186,7 @@ def _subjects(
     needed = dict.fromkeys(
         Needed(question.name, question.method, question.wanted, question.shows_labels)
         for testenv in job.testenvs
-        for question in checks.known_questions(testenv)
+        for question in checks.known_tasks(testenv)
         if not question.may_lack
     )
     modules = algorithm.modules
@@ -270,7 +270,7 @@ FILES: tuple[Check, ...] = (
     Check(column_checks.published_problems, needs_error_free=True),
     Check(checks.quantity_problems, needs_error_free=True),
     Check(checks.reference_problems, needs_error_free=True),
-    Check(checks.question_problems),
+    Check(checks.task_problems),
     Check(checks.link_problems, needs_error_free=True),
     Check(checks.combined_model_problems, needs_error_free=True),
     Check(checks.protocol_problems, needs_error_free=True),

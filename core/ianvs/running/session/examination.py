@@ -19,7 +19,7 @@ from ianvs.config.spec import TestEnvSpec
 from ianvs.exam.data.parts import Part, columns_of
 from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.metric import EvaluationRecord
-from ianvs.exam.questions import About, Question, questions_of
+from ianvs.exam.questions import EvaluationTask, TaskContext, evaluation_tasks_of
 from ianvs.exam.scenarios.exam import Exam, TestSet
 from ianvs.running.loop import Model
 from ianvs.running.session.case_learner import CaseLearner, Query
@@ -28,7 +28,7 @@ from ianvs.running.session.known_replies import Replies
 from ianvs.running.session.measure import NOTHING_SPENT, Spent, spent_so_far
 from ianvs.running.session.validate_predictions import select_rows
 
-_MAX_PROBE_SAMPLES = 20_000  # limit of training samples of a question that fits a probe, such as the linear probe
+_MAX_PROBE_SAMPLES = 20_000  # limit of training samples of a task that fits a probe, such as the linear probe
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class _Call:
     order: NDArray[np.int64] | None = None
     adapted: TestSet | None = None  # adapted to its data before it predicts
     round: tuple[int, tuple[int, ...], tuple[int, ...]] | None = None  # of a held-out part: number, seen, new
-    question: Question | None = None
+    question: EvaluationTask | None = None
 
 
 _TRY_SAMPLES = 16  # samples of a trial call
@@ -70,7 +70,7 @@ class Examination:
         self._exam, self._testenv, self._feed, self._learner = exam, testenv, feed, learner
         self._seed, self._replies = seed, replies
         self._kind = data_type(exam.dataset.kind, testenv.dataset.data_type)
-        self._questions = questions_of(testenv)
+        self._questions = evaluation_tasks_of(testenv)
         self._secret = _secret(exam)
         self.spent: Spent = NOTHING_SPENT
 
@@ -99,7 +99,7 @@ class Examination:
         tests = {j: self._exam.evaluation_batches[j].union for j in chosen}
         parts = {j: (Part(self._exam.dataset.test, test.test, test.transform),) for j, test in tests.items()}
         labels = self._call_plan(parts, f"{taught} {samples}")
-        steps: list[tuple[Question | None, _CallPlan]] = [(None, labels)]
+        steps: list[tuple[EvaluationTask | None, _CallPlan]] = [(None, labels)]
         if samples is None:
             steps += [(question, self._calls_of(question, labels, parts, taught)) for question in self._questions]
         calls = [call for _, arranged in steps for _, call in arranged]
@@ -115,7 +115,7 @@ class Examination:
                     continue
                 values = _split(call, answer.labels)
                 for number, j in enumerate(which):
-                    about = About(tests[j].classes, self._classes)
+                    about = TaskContext(tests[j].classes, self._classes)
                     if question.fits:
                         fitted = call.parts[2 * number]
                         about = replace(about, fitted=next(values), labels=fitted.samples.y[fitted.positions])
@@ -185,7 +185,7 @@ class Examination:
     # --- questions ----------------------------------------------------------------------------------------------
 
     def _call_plan(
-        self, parts: Mapping[int, tuple[Part, ...]], when: str, question: Question | None = None
+        self, parts: Mapping[int, tuple[Part, ...]], when: str, question: EvaluationTask | None = None
     ) -> _CallPlan:
         """Return (test sets, call): one call for all if the task is hidden, else one each. parts: by test set."""
         tests = [batch.union for batch in self._exam.evaluation_batches]
@@ -204,7 +204,7 @@ class Examination:
         return calls
 
     def _calls_of(
-        self, question: Question, labels: _CallPlan, parts: Mapping[int, tuple[Part, ...]], taught: int
+        self, question: EvaluationTask, labels: _CallPlan, parts: Mapping[int, tuple[Part, ...]], taught: int
     ) -> _CallPlan:
         """Return calls of a question with the same samples in the same order, plus training samples if it fits a probe.
 
@@ -228,7 +228,7 @@ class Examination:
         """Evaluations that are skipped because the learner may lack the method, and why."""
         return self._learner.state.skipped_evaluations
 
-    def _probe_parts(self, question: Question, batches: Sequence[int]) -> dict[int, Part]:
+    def _probe_parts(self, question: EvaluationTask, batches: Sequence[int]) -> dict[int, Part]:
         """Return, by test set j, the training samples that are predicted with it."""
         if len(self._exam.evaluation_batches) != len(self._exam.rounds) or not self._kind.probes:
             raise PluginError(
@@ -321,7 +321,7 @@ class Examination:
 
 
 def _concatenated(pieces: Sequence[Predictions]) -> Predictions:
-    """Concatenate the predictions of a question. Raises PluginError if some have other extras."""
+    """Concatenate the predictions of an evaluation task. Raises PluginError if some have other extras."""
     if any(piece.extras.keys() != pieces[0].extras.keys() for piece in pieces):
         raise PluginError(
             "predict() returned extras with some of its answers, and not with others", code="invalid-result"

@@ -18,7 +18,7 @@ from ianvs.base.errors import IanvsError, PluginError, ReplyServerError
 from ianvs.exam.data.parts import Column, as_served
 from ianvs.exam.data_types import data_type
 from ianvs.exam.paradigms import Paradigm, Predictions, find_paradigm
-from ianvs.exam.questions import questions_of
+from ianvs.exam.questions import evaluation_tasks_of
 from ianvs.exam.scenarios.views import TestView, TrainView
 from ianvs.running.inspector.plugin_check import NO_CUDA
 from ianvs.running.loop import Model
@@ -48,7 +48,7 @@ class LocalLearner:
     def __init__(self, request: CaseRequest, brief: ExamInfo, memory: MemoryMeter) -> None:
         self._request, self._brief, self.memory = request, brief, memory
         self._kind = data_type(brief.kind, request.testenv.dataset.data_type)
-        self._questions = {question.name: question for question in questions_of(request.testenv)}
+        self._questions = {question.name: question for question in evaluation_tasks_of(request.testenv)}
         self._meter = Meter()
         self.spent = self.built = self.saved = NOTHING_SPENT
         self.changed = ""

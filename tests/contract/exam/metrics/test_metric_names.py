@@ -6,7 +6,7 @@ import pytest
 
 from ianvs.base.errors import Location
 from ianvs.config.spec import MetricSpec
-from ianvs.exam.metrics.metric_names import ALIASES, folded
+from ianvs.exam.metrics.metric_names import ALIASES, normalize
 from ianvs.exam.metrics.registry import find, metrics, names, resolve, suggest
 from ianvs.exam.metrics.table import describe, legend
 from tests.errors import errors_of
@@ -57,7 +57,7 @@ def test_other_names_of_a_definition_find_it(alias, name):
 def test_names_of_papers_find_one_metric_each():
     own = {name for metric in metrics() for name in (metric.name, *metric.aliases)}
     assert not own & set(ALIASES)
-    assert len({folded(alias) for alias in ALIASES}) == len(ALIASES)
+    assert len({normalize(alias) for alias in ALIASES}) == len(ALIASES)
     for alias, (target, source) in ALIASES.items():
         assert find(alias).name == find(alias.upper().replace("_", " ")).name == target
         assert source

@@ -15,7 +15,7 @@ from ianvs.exam.data.conversation_forms import Forms
 from ianvs.exam.data.conversations import conversation_of, samples_of
 from ianvs.exam.data.parts import Part, columns_of
 from ianvs.exam.data_types import LONGEST_ANSWER
-from ianvs.exam.metrics.packed_replies import Replies, packed
+from ianvs.exam.metrics.packed_replies import Replies, pack_replies
 from ianvs.exam.scenarios.views import TrainView
 from ianvs.store import CaseStore
 from ianvs.testenv.data_types.dialogues import checked_replies
@@ -198,7 +198,7 @@ def test_an_object_array_of_lists_will_do():
 @given(st.lists(st.lists(st.none() | st.text(st.characters(codec=None), max_size=6), max_size=3), max_size=4))
 def test_what_is_stored_is_what_was_replied(replies):
     kept = checked_replies(replies, [len(said) for said in replies], "P")
-    assert list(Replies(packed(kept))) == kept
+    assert list(Replies(pack_replies(kept))) == kept
     for said, stored in zip(replies, kept, strict=True):
         for text, found in zip(said, stored, strict=True):
             assert text is None or found == text or any("\ud800" <= letter <= "\udfff" for letter in text)

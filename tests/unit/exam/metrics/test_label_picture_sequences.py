@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from ianvs.exam.metrics.label_pictures import PackedPictures, PictureRows, compressed, packed_pictures
+from ianvs.exam.metrics.label_pictures import PackedPictures, PictureRows, compress_mask, pack_masks
 
 PICTURES = np.random.default_rng(0).choice(np.array([0, 3, 255], np.uint8), (5, 4, 6))
 KINDS = [
     PictureRows(PICTURES),
-    PackedPictures(packed_pictures([compressed(picture) for picture in PICTURES], (4, 6))),
+    PackedPictures(pack_masks([compress_mask(picture) for picture in PICTURES], (4, 6))),
     PictureRows(np.repeat(PICTURES, 2, axis=0), np.arange(0, 10, 2)),
 ]
 
@@ -33,4 +33,4 @@ def test_what_is_given_is_the_callers_own(seen):
 
 
 def test_no_picture_at_all_can_be_packed():
-    assert np.asarray(PackedPictures(packed_pictures([], (4, 6)))).shape == (0, 4, 6)
+    assert np.asarray(PackedPictures(pack_masks([], (4, 6)))).shape == (0, 4, 6)

@@ -81,10 +81,12 @@ def test_facts(case):
         told_at=np.array([StreamOrder(case["delay"], case["cost"]).revealed_at(t, len(episodes)) for t in range(12)]),
     )
     assert of.told_at.tolist() == case["told_at"]
-    assert of.of_facts is not None
-    assert [int(of.of_facts.retained.sum()), int(of.of_facts.updated.sum()), int(of.of_facts.changed.sum())] == case[
-        "counts"
-    ]
+    assert of.revealed_facts is not None
+    assert [
+        int(of.revealed_facts.retained.sum()),
+        int(of.revealed_facts.updated.sum()),
+        int(of.revealed_facts.changed.sum()),
+    ] == case["counts"]
     for name in ("retained", "updated", "stale_rate", "gain", "gain_norm", "gain_area", "forward_gain", "return_gain"):
         fits(value(name, of), case[name])
 

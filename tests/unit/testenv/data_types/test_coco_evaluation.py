@@ -17,7 +17,7 @@ from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics import find
 from ianvs.exam.metrics.definition import mean
 from ianvs.exam.metrics.metric import EvaluationRecord, PartialRecord
-from ianvs.running.scoring import _drawn, _part_scores, pooled
+from ianvs.running.scoring import _drawn, _part_scores, pool_records
 from ianvs.testenv.data_types.detection import box_overlaps, coco_evaluation
 from ianvs.testenv.data_types.detection.box_matches import BoxMatches
 from ianvs.testenv.data_types.detection.coco_evaluation import coco_matches, coco_precision, coco_recall
@@ -100,7 +100,7 @@ def arrivals(k: int, kept: list[list[int]] | None = None) -> list[EvaluationReco
 
 
 def test_the_worked_scores_of_all_classes_seen_of_old_ones_and_of_new_ones() -> None:
-    whole = [pooled(arrivals(k)) for k in (1, 2, 3)]
+    whole = [pool_records(arrivals(k)) for k in (1, 2, 3)]
     seen = [score("AP_seen", one) for one in whole if one is not None]
     np.testing.assert_allclose(seen, ARRIVAL["AP_of_all_seen"], rtol=0, atol=1e-9)
     assert score("AP_old", whole[-1]) == pytest.approx(ARRIVAL["AP_old"], rel=0, abs=1e-9)  # type: ignore[arg-type]
@@ -132,7 +132,7 @@ def test_pictures_of_several_test_sets_are_pooled_once_and_matched_once_for_all_
     def alone(rows: list[int]) -> Any:
         return score("AP", record([truths[i] for i in rows], [answers[i] for i in rows], 6))
 
-    assert score("AP_seen", pooled(row)) == pytest.approx(alone(union), rel=0, abs=1e-12)  # type: ignore[arg-type]
+    assert score("AP_seen", pool_records(row)) == pytest.approx(alone(union), rel=0, abs=1e-12)  # type: ignore[arg-type]
     calls.clear()
     parts = _part_scores((MetricSpec("AP_seen"), "key", metric), row, 5)
     assert len(calls) == 1
@@ -144,7 +144,7 @@ def test_pictures_of_several_test_sets_are_pooled_once_and_matched_once_for_all_
 def test_test_sets_of_other_pictures_are_pooled_one_after_the_other() -> None:
     truths, answers = ARRIVAL["truth"], ARRIVAL["answers_after_round"][2]
     parts = [record(truths[cut], answers[cut], 6) for cut in (slice(0, 7), slice(7, None))]
-    whole = pooled(parts)
+    whole = pool_records(parts)
     assert whole is not None
     assert score("AP_seen", whole) == score("AP", record(truths, answers, 6))  # no classes arrive: all are seen
     assert np.isnan(score("AP_old", whole)) and np.isnan(score("AP_new", whole))

@@ -19,7 +19,7 @@ from sklearn import metrics as sk
 
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
-from ianvs.running.scoring import pooled
+from ianvs.running.scoring import pool_records
 from ianvs.testenv.data_types.multilabel import average_precision as ranking
 from ianvs.testenv.data_types.multilabel.multilabel_metrics import MULTILABEL
 from tests.errors import errors_of
@@ -240,7 +240,7 @@ def test_samples_of_several_test_sets_are_pooled_once() -> None:
     scores = np.array([[0.1, 0.9], [0.5, 0.1], [0.9, 0.5]])
     both = [np.array([0, 2]), np.array([1, 2])]
     row = [EvaluationRecord(("a", "b"), truth[at], scores[at], labels=(j,), positions=at) for j, at in enumerate(both)]
-    found = pooled(row)
+    found = pool_records(row)
     assert found is not None
     assert (np.asarray(found.y_true).tolist(), np.asarray(found.y_pred).tolist()) == (truth.tolist(), scores.tolist())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ianvs.exam.metrics.metric import EvaluationRecord
-from ianvs.exam.metrics.packed_replies import Replies, packed
+from ianvs.exam.metrics.packed_replies import Replies, pack_replies
 
 __all__ = ["record", "objects"]
 
@@ -21,7 +21,7 @@ def record(references, replies, topics=None, further=None):
     """further: of each conversation the right replies to its last turn beside the one in `references`."""
     return EvaluationRecord(
         (),
-        y_true=objects(references) if further is None else Replies(packed(references, topics, further)),
+        y_true=objects(references) if further is None else Replies(pack_replies(references, topics, further)),
         y_pred=objects(replies),
         columns={} if topics is None else {"topics": np.array(topics, dtype=str)},
     )

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ianvs.config.models.class_tree import ClassTree
 from ianvs.exam.metrics import EvaluationRecord, find
-from ianvs.running.scoring import pooled, without_groups
+from ianvs.running.scoring import pool_records, without_groups
 from tests.errors import errors_of
 
 GOLDEN = json.loads((Path(__file__).parents[3] / "golden" / "hierarchy.json").read_text())
@@ -140,7 +140,7 @@ def test_severity_is_undefined_without_mistakes_and_everything_without_samples()
 def test_parts_and_test_sets_put_together_keep_the_tree() -> None:
     parents = {"a": "x", "b": "x", "x": "root", "c": "root"}
     record = record_of(parents, ["a", "b", "c", "c"], ["b", "b", "a", "c"])
-    whole = pooled([record, record])
+    whole = pool_records([record, record])
     assert whole is not None
     assert score("lca_height", whole) == score("lca_height", record) == pytest.approx(3 / 4)
     assert {score("lca_height", part) for [part] in without_groups([record], 4) if part} == {2 / 3, 1.0, 1 / 3}

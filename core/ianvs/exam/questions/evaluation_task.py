@@ -17,13 +17,13 @@ ENTRY_POINTS = "ianvs.questions"
 
 
 @dataclass(frozen=True)
-class About:
-    """What the answers to a question are about.
+class TaskContext:
+    """What the results of an evaluation task belong to.
 
     Attributes:
         classes: Classes of the test set.
         count: Number of classes of the exam.
-        fitted: The answers for training samples of the test set's round, if the question `fits`.
+        fitted: The results for training samples of the test set's round, if the task `fits`.
         labels: The true labels of these samples.
     """
 
@@ -34,7 +34,7 @@ class About:
 
 
 @former_names(kept="stored_answers")
-class Question:
+class EvaluationTask:
     """A method of the base model that is called for all test samples at the end of a round, besides predict().
 
     Attributes:
@@ -42,7 +42,7 @@ class Question:
         method: The name of the method; it is called as method(data, **context).
         extras: Names under which its answers are stored (EvaluationRecord.extras).
         wanted: What the method must return, for messages.
-        shows_labels: Whether `data.y` has the true labels. The question then comes last, and is skipped for a learner
+        shows_labels: Whether `data.y` has the true labels. The task then comes last, and is skipped for a learner
             that adapts in testing.
         fits: Whether the method is also called for training samples of each test set's round.
         may_lack: What the leaderboard calls the answers of a learner without the method; "": every learner needs it.
@@ -85,7 +85,7 @@ class Question:
             )
         return array
 
-    def stored_answers(self, answers: NDArray[Any], about: About) -> dict[str, NDArray[Any]]:
+    def stored_answers(self, answers: NDArray[Any], about: TaskContext) -> dict[str, NDArray[Any]]:
         """Return what is stored of the answers for a test set, (N, ...) for each name in `extras`."""
         return {self.extras[0]: answers}
 
@@ -95,8 +95,8 @@ def on_host(values: Any) -> Any:
     return values.detach().cpu().numpy() if hasattr(values, "detach") else values
 
 
-def question(spec: QuestionSpec) -> Question:
-    """Return the question that a testenv names.
+def find_evaluation_task(spec: QuestionSpec) -> EvaluationTask:
+    """Return the evaluation task that a testenv names.
 
     Raises:
         PluginError: There is none, or it can't be loaded.
@@ -108,15 +108,15 @@ def question(spec: QuestionSpec) -> Question:
         if spec.name not in names:
             hint = f"{closest(spec.name, names)} There are: {one_line([*names])}."
             raise PluginError(
-                f"there is no question '{spec.name}'.{hint} One of your own needs the `url` of its file.",
+                f"there is no evaluation task '{spec.name}'.{hint} One of your own needs the `url` of its file.",
                 code="unknown-question",
             )
         target = names[spec.name].load()
-    if isinstance(target, type) and issubclass(target, Question):
+    if isinstance(target, type) and issubclass(target, EvaluationTask):
         return target()
-    raise PluginError(f"'{spec.name}' is no subclass of ianvs.exam.questions.Question.", code="broken-contract")
+    raise PluginError(f"'{spec.name}' is no subclass of ianvs.exam.questions.EvaluationTask.", code="broken-contract")
 
 
-def questions_of(testenv: TestEnvSpec) -> Sequence[Question]:
-    """Return the questions of a testenv in their order: those that show labels come last."""
-    return sorted(map(question, testenv.all_questions), key=lambda each: each.fits + 2 * each.shows_labels)
+def evaluation_tasks_of(testenv: TestEnvSpec) -> Sequence[EvaluationTask]:
+    """Return the evaluation tasks of a testenv in their order: those that show labels come last."""
+    return sorted(map(find_evaluation_task, testenv.all_questions), key=lambda each: each.fits + 2 * each.shows_labels)
