@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
-PARENT_DEATH_SIGNAL, DUMPABLE, CHILD_SUBREAPER, NO_NEW_PRIVS = 1, 4, 36, 38  # PR_SET_... of prctl(2)
+PARENT_DEATH_SIGNAL, CHILD_SUBREAPER = 1, 36  # PR_SET_... of prctl(2)
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_... of mallopt(3)
 _COLLAPSE = 25  # MADV_COLLAPSE of Linux's <asm-generic/mman-common.h>
 _HUGE = 2 << 20

@@ -20,6 +20,7 @@ from ianvs.exam.data_types import data_type
 from ianvs.exam.paradigms import Paradigm, Predictions, find_paradigm
 from ianvs.exam.questions import evaluation_tasks_of
 from ianvs.exam.scenarios.views import TestView, TrainView
+from ianvs.processes.engines.forked import keep_freed_memory
 from ianvs.running.inspector.plugin_check import NO_CUDA
 from ianvs.running.loop import Model
 from ianvs.running.planning.case_request import CaseRequest
@@ -318,7 +319,8 @@ class LocalLearner:
 
 
 def _prepare_process(request: CaseRequest) -> str:
-    """Set options that affect the last bits of results. Returns the device of the case."""
+    """Set options for speed, and those that affect the last bits of results. Returns the device of the case."""
+    keep_freed_memory()
     torch = sys.modules.get("torch")
     if torch is None:
         return "cpu"
