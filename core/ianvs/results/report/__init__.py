@@ -1,1 +1,1 @@
-"""Results of cases -> a ranked leaderboard -> terminal, csv, markdown, images, frames."""
+"""Builds a ranked leaderboard from the results of cases, and writes it as text, csv, markdown, images and frames."""

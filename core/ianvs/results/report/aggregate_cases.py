@@ -1,4 +1,4 @@
-"""Reads a stream of results once, keeps of each case only the few numbers that a leaderboard needs, and makes rows."""
+"""Reads a stream of results once, keeps only the few numbers of each case that a leaderboard needs, and makes rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,14 +17,14 @@ from ianvs.results.report.values import Value, shown_hyperparameters
 from ianvs.results.stats import Summary, summarise
 
 _SHORT = 100  # characters of an error message in the Status column
-_LONGEST_MESSAGE = 500  # characters; the whole of it is in the log
+_LONGEST_MESSAGE = 500  # characters; the log has all of it
 
 
 @dataclass
 class RowCases:
     """Accumulates the cases of one row while results are read one by one."""
 
-    case: TestCase  # the first of them: all but id and seed are the same
+    case: TestCase  # the first case: all others differ only in id and seed
     dataset: str
     rounds: int = 0
     bound: bool = False
@@ -33,22 +33,22 @@ class RowCases:
     metrics: dict[str, list[float | None]] = field(default_factory=dict)
     parts: dict[str, dict[int, dict[str, float | None]]] = field(default_factory=dict)  # by score and case: by column
     samples: dict[str, list[NDArray[np.float64] | None]] = field(default_factory=dict)  # CaseResult.samples
-    test_samples: int = 0  # asked after the last round
+    test_samples: int = 0  # test sets evaluated after the last round
     texts: dict[str, dict[str, None]] = field(default_factory=dict)  # values of metrics that are not numbers
     costs: dict[str, list[float | None]] = field(default_factory=dict)
     measures: dict[str, Measure] = field(default_factory=dict)  # measures of its paradigm
     first_score: str = ""
-    # Of it by position of the test set, of each seed: name, just after its round (None where it has none), at the end.
+    # By position of the test set, for each seed: name, score just after its round (None without one), score at the end.
     tests: dict[int, list[tuple[str, float | None, float]]] = field(default_factory=dict)
     failures: list[FailedCase] = field(default_factory=list)
     latest: datetime | None = None
-    over_budget: dict[str, None] = field(default_factory=dict)  # in words, each once
-    warnings: dict[str, None] = field(default_factory=dict)  # on how it was examined, each once
+    over_budget: dict[str, None] = field(default_factory=dict)  # as text, each once
+    warnings: dict[str, None] = field(default_factory=dict)  # on its evaluation, each once
     doubt: Doubt = ""
     notes: tuple[str, ...] = ()  # on the data
     remarks: dict[int, str] = field(default_factory=dict)  # by seed
-    waiting: dict[str, None] = field(default_factory=dict)  # metrics whose reference run has still to come
-    damaged: dict[str, None] = field(default_factory=dict)  # files that can't be believed
+    waiting: dict[str, None] = field(default_factory=dict)  # metrics whose reference run has not finished
+    damaged: dict[str, None] = field(default_factory=dict)  # damaged files
     basemodel: str = ""
     passes: list[bool] = field(default_factory=list)  # for rounds with a gate: whether the new model was adopted
 
@@ -56,7 +56,7 @@ class RowCases:
         if result.case.id in self.seen:
             raise ValueError(f"case {result.case.id} comes twice in the results")
         self.seen.add(result.case.id)
-        self.dataset = self.dataset or result.dataset  # a case that never began knows neither
+        self.dataset = self.dataset or result.dataset  # a case that never began has neither
         self.rounds = max(self.rounds, len(result.round_names))
         self.bound = self.bound or result.bound
         self.notes = self.notes or result.notes
@@ -112,8 +112,9 @@ class RowCases:
 
 
 def gather(results: Iterable[CaseResult], metrics: Sequence[str], root: Path | None) -> list[RowCases]:
-    """Return the rows in order of first appearance. Two algorithms of the same content and different name are
-    two rows.
+    """Return the rows in order of first appearance.
+
+    Algorithms of the same content but different names are separate rows.
     """
     metrics = tuple(dict.fromkeys(metrics))
     rows: dict[tuple[str, str], RowCases] = {}
@@ -128,7 +129,7 @@ def gather(results: Iterable[CaseResult], metrics: Sequence[str], root: Path | N
 
 
 def common_name(names: Iterable[str], kind: str, position: int) -> str:
-    """Return common names of rounds or test sets of several seeds: their name if it is equal, else "round 2"."""
+    """Return the common name of rounds or test sets of several seeds: their name if it is equal, else "round 2"."""
     different = set(names)
     return different.pop() if len(different) == 1 else f"{kind} {position + 1}"
 
@@ -146,8 +147,9 @@ def gate_passes(result: CaseResult) -> list[bool] | None:
 
 
 def case_facts(result: CaseResult) -> dict[str, Value]:
-    """What a case is and how it stands: modules as `module.<type>`, hyperparameters as `hp.<name>`, so
-    that no name of an author meets one of ours.
+    """Return the identity and status of a case: modules as `module.<type>`, hyperparameters as `hp.<name>`.
+
+    The prefixes keep an author's names apart from ours.
     """
     case, adopted = result.case, gate_passes(result)
     return {
@@ -171,14 +173,14 @@ def case_facts(result: CaseResult) -> dict[str, Value]:
 
 
 def failure_facts(result: CaseResult) -> dict[str, str | None]:
-    """Its error and message; None each where there is no failure."""
+    """Return error and message of a case; None each without a failure."""
     if result.failure is None:
         return {"error": None, "message": None}
     return {"error": describe_failure(result.failure), "message": result.failure.message}
 
 
 def describe_failure(failure: Failure) -> str:
-    """ "RuntimeError", "killed by SIGKILL", "timeout": what to put before the message."""
+    """Return "RuntimeError", "killed by SIGKILL" or "timeout", to precede the message."""
     if failure.kind == "exception":
         return failure.error or "exception"
     if failure.kind == "killed":
@@ -187,7 +189,7 @@ def describe_failure(failure: Failure) -> str:
 
 
 def shown_log(log: Path | None, root: Path | None) -> str | None:
-    """`log` relative to `root` when it lies below it, else as a user would type it."""
+    """Return `log` relative to `root` if it is below it, else as a user would type it."""
     if log is None:
         return None
     if root is not None and log.is_relative_to(root):
@@ -196,7 +198,7 @@ def shown_log(log: Path | None, root: Path | None) -> str | None:
 
 
 def utc(moment: str) -> datetime:
-    """Return an ISO 8601 time in UTC; one without an offset is taken to be in UTC."""
+    """Return an ISO 8601 time in UTC; without an offset it is taken as UTC."""
     time = datetime.fromisoformat(moment)
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
@@ -209,7 +211,7 @@ def _failed(result: CaseResult, root: Path | None) -> FailedCase:
 
 
 def row_of(group: RowCases, seeds: int) -> LeaderboardRow:
-    """seeds: how many cases belong to a row."""
+    """Make a row. seeds: number of cases that belong to it."""
     expected = max(seeds, len(group.seen))
     complete = len(group.seeds) == expected
     order = np.argsort(group.seeds).tolist()

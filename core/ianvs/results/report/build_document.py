@@ -1,4 +1,4 @@
-"""A leaderboard -> what a report says of it, and its files: csv, markdown, LaTeX, images."""
+"""Builds a document from a leaderboard, and writes its files: csv, markdown, LaTeX, images."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -27,9 +27,14 @@ def document_of(
     pictures: Sequence[str] = (),
     provenance: Mapping[str, object] | None = None,
 ) -> Document:
-    """command: what a reader types to get the report. pictures: paths of files, relative to the report.
+    """Build the document of a leaderboard.
 
-    provenance: as ianvs.results.stored.provenance.collect gives it; versions, machine and commit are shown.
+    Args:
+        leaderboard: The leaderboard.
+        title: The title.
+        command: The command that produces the report.
+        pictures: Paths of image files, relative to the report.
+        provenance: From ianvs.results.stored.provenance.collect; versions, machine and commit are shown.
     """
     return Document(
         title,
@@ -53,13 +58,14 @@ def write_reports(
     command: str | None = None,
     provenance: Mapping[str, object] | None = None,
 ) -> tuple[Path, ...]:
-    """Write `directory`/rank/ (or what `report_folder` says): all_rank.csv, selected_rank.csv, statistics.csv,
-    notes.csv, leaderboard.md and .tex, images/; trials.csv of a search.
+    """Write the files of a report to `directory`/rank/, or to the result of `report_folder`, and return their paths.
 
-    Returns what now is there.
-    results: the cases behind the leaderboard; read only when images are asked for, by `save_mode` or by the
-    visualization method, or tables in another `style`. selected_rank.csv and the leaderboards show what `rank` selects,
-    all_rank.csv everything; `save_mode: selected_only` leaves all_rank.csv out.
+    They are all_rank.csv, selected_rank.csv, statistics.csv, notes.csv, leaderboard.md and .tex, images/, and
+    trials.csv of a search. selected_rank.csv and the leaderboards show what `rank` selects, all_rank.csv everything;
+    `save_mode: selected_only` leaves all_rank.csv out.
+
+    results: the cases of the leaderboard, read only for images (requested by `save_mode` or the visualization method)
+    or tables in another `style`.
     """
     folder = report_folder(directory)
     selected = leaderboard.select(rank)

@@ -1,6 +1,6 @@
-"""What the columns of a leaderboard are, and the cells of those with published numbers.
+"""The columns of a leaderboard, and the cells of those with published numbers.
 
-Each carries its meaning, so that nobody has to guess it from its title.
+Each column carries its meaning.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,8 +28,9 @@ Kind = Literal["rank", "rank_low", "rank_high", "tier", _NamedByUser, _About, _L
 class Column:
     """One column. `key` names what it shows: a metric's column, a module type, a hyperparameter or a cost.
 
-    full: of a hyperparameter its name with the type of its module, as in "basemodel-lr".
-    csv_alone: all_rank.csv shows it, and no other report.
+    Attributes:
+        full: The name of a hyperparameter with the type of its module, as in "basemodel-lr".
+        csv_alone: Whether only all_rank.csv shows it.
     """
 
     title: str
@@ -73,18 +74,25 @@ _PARETO = (
 
 
 def title_of(name: str) -> str:
-    """`name` with its first letter in upper case: learning_rate -> Learning_rate; but epochs -> Epoch, as in Ianvs."""
+    """Return `name` with its first letter in upper case: learning_rate -> Learning_rate.
+
+    But epochs -> Epoch, as in Ianvs.
+    """
     return "Epoch" if name == "epochs" else name[:1].upper() + name[1:]
 
 
 def make_columns(
     metrics: Sequence[tuple[str, Metric]], cases: Sequence[RowCases], rows: Sequence[LeaderboardRow], *, chosen: bool
 ) -> Iterator[Column]:
-    """Yield the columns of a leaderboard, in order; `with_distinct_titles` tells them apart.
+    """Yield the columns of a leaderboard, in order; `with_distinct_titles` makes their titles unique.
 
-    A cost that the testenv asks for has no second column: it stands among the metrics, under the title of the cost.
-    metrics: (column name, metric) in the testenv's order. cases: those of `rows`, in the order of the plan.
-    chosen: whether rows were chosen from several configurations.
+    A cost that the testenv lists has no second column: it is among the metrics, under the title of the cost.
+
+    Args:
+        metrics: (column name, metric) in the testenv's order.
+        cases: Those of `rows`, in the order of the plan.
+        rows: The rows.
+        chosen: Whether rows were selected from several configurations.
     """
     yield Column("Rank", "rank", meaning=_RANK)
     if any(row.standing for row in rows):
@@ -139,8 +147,9 @@ def make_columns(
 
 
 def table_columns(columns: Iterable[Column], contract: str) -> tuple[Column, ...]:
-    """Return the columns of all_rank.csv, as the contract of the plugins has them; as ours where it is not
-    installed.
+    """Return the columns of all_rank.csv in the order of the plugins' contract.
+
+    The native ones if it is not installed.
     """
     columns = [*columns, Column("url", "url", meaning="folder of the case, below the workspace")]
     installed = {each.name: each for each in contracts()}
@@ -150,11 +159,10 @@ def table_columns(columns: Iterable[Column], contract: str) -> tuple[Column, ...
 
 
 def with_distinct_titles(columns: Iterable[Column]) -> tuple[Column, ...]:
-    """All different, whatever the case of letters.
+    """Make titles unique, ignoring case.
 
-    A hyperparameter named `time` must not be mistaken for the column Time: fixed columns keep their titles.
-
-    Nor may titles differ in case alone (the score `acc` and `ACC` over its matrix): many a reader takes them for one.
+    Fixed columns keep their titles: a hyperparameter `time` must not be mistaken for the column Time, nor the score
+    `acc` for `ACC` over its matrix.
     """
     columns = list(columns)
     named_by_user = get_args(_NamedByUser)
@@ -172,12 +180,12 @@ def with_distinct_titles(columns: Iterable[Column]) -> tuple[Column, ...]:
 
 
 def published_summary(spec: PublishedSpec | None) -> Summary | None:
-    """In the unit of our column; n is 0 where it is not known."""
+    """Return the published mean in the unit of our column; n is 0 if it is unknown."""
     return None if spec is None else Summary(*spec.in_our_unit()[:2], spec.n or 0)
 
 
 def agreement(ours: Summary | None, spec: PublishedSpec | None) -> str | None:
-    """ "equal (+0.002, -0.005 to 0.009)" or "can't tell (+0.038, -0.029 to 0.105; 31 seeds could)"."""
+    """Return "equal (+0.002, -0.005 to 0.009)" or "can't tell (+0.038, -0.029 to 0.105; 31 seeds could)"."""
     theirs = published_summary(spec)
     if ours is None or ours.mean is None or spec is None or theirs is None:
         return None
@@ -192,7 +200,7 @@ def agreement(ours: Summary | None, spec: PublishedSpec | None) -> str | None:
 
 
 def agreement_words(result: Agreement) -> tuple[str, str]:
-    """Return the verdict, and what a reader must know of it besides."""
+    """Return the verdict and its qualification."""
     if result.verdict != "can't tell":
         return result.verdict or "no verdict", result.missing
     return result.verdict, "theirs are too few" if result.seeds is None else f"{result.seeds} seeds could"

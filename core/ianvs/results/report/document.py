@@ -1,6 +1,6 @@
-"""What a report says, apart from how it looks: built once of a leaderboard, written by four views.
+"""The content of a report, independent of its format: built once from a leaderboard, written by four views.
 
-The views are the terminal, markdown, LaTeX and html. Each takes what it shows by kind; none computes anything.
+The views are the terminal, markdown, LaTeX and html. Each selects what it shows by kind; none computes anything.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,10 +21,10 @@ ToKnow = Literal[
 ]  # fmt: skip
 NoteKind = HowToRead | ToKnow
 FIRST: tuple[NoteKind, ...] = ("settings", "version", "partial")
-"""Notes without which a ranking is misread: they stand above it."""
+"""Notes that prevent misreading a ranking: they are shown above it."""
 
 BELOW: tuple[NoteKind, ...] = ("parts", "ranked by", "statement", "limit", "bound", "gate", "row", "data", "metric")
-"""Those that stand below it as they are."""
+"""Notes shown below the ranking."""
 
 TO_KNOW: tuple[NoteKind, ...] = get_args(ToKnow)
 
@@ -33,8 +33,14 @@ RowMark = Literal["", "best", "bound", "over", "changed", "unsaved", "untrained"
 
 @dataclass(frozen=True)
 class Cell:
-    """value: typed; None is blank. text: as it is shown. best: the best of its column, among rows of an exam that
-    compete. ranks: (lowest, highest, rank, of how many) where the cell is a rank that is not sure."""
+    """A cell.
+
+    Attributes:
+        value: Typed; None is blank.
+        text: As shown.
+        best: Whether it is the best of its column, among rows of an exam that compete.
+        ranks: (lowest, highest, rank, number of rows) of an uncertain rank.
+    """
 
     value: Value
     text: str
@@ -44,10 +50,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column with its cells in the order of the rows. align: "" leaves the alignment to the view.
+    """A column with its cells in the order of the rows.
 
-    source: what of a leaderboard it shows. about: what it means, in sentences. sort_order: its place among the metrics
-    that rows are ranked by. distinctive: a hyperparameter that tells rows of one algorithm apart.
+    Attributes:
+        align: "" leaves the alignment to the view.
+        source: The column of the leaderboard that it shows.
+        about: Its meaning, in sentences.
+        sort_order: Its position among the metrics that rows are ranked by.
+        distinctive: Whether it is a hyperparameter that distinguishes rows of one algorithm.
     """
 
     title: str
@@ -64,7 +74,7 @@ class TableColumn:
 
     @property
     def kind(self) -> str:
-        """The location of its source, "" without one."""
+        """The kind of its source, "" without one."""
         return self.source.kind if self.source else ""
 
     @property
@@ -77,15 +87,18 @@ class TableColumn:
 
     @property
     def constant(self) -> bool:
-        """Every row says the same."""
+        """Whether all cells are equal."""
         return len({cell.text for cell in self.cells}) <= 1
 
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row of a ranking. settings: hyperparameters that distinguish rows of one algorithm, as "rate=0.1".
+    """A row of a ranking.
 
-    name: what it is called, in all tables and charts. id: of the row in charts.
+    Attributes:
+        settings: Hyperparameters that distinguish rows of one algorithm, as "rate=0.1".
+        name: Its name in all tables and charts.
+        id: Its id in charts.
     """
 
     mark: RowMark
@@ -97,7 +110,14 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Table:
-    """above, below: sentences. exam: that it is of, "" where a job has one. rows: of a ranking."""
+    """A table.
+
+    Attributes:
+        above: Sentences above it.
+        below: Sentences below it.
+        exam: The exam that it belongs to, "" if a job has one.
+        rows: The rows of a ranking.
+    """
 
     kind: TableKind
     columns: tuple[TableColumn, ...]
@@ -113,7 +133,7 @@ class Table:
 
     @property
     def lines(self) -> list[list[str]]:
-        """The texts of each row, without the blanks at its end that nobody wrote."""
+        """The texts of each row, without trailing blank cells."""
         lines = []
         for row in zip(*(column.cells for column in self.columns), strict=True):
             end = max((n for n, cell in enumerate(row, 1) if cell.value is not None), default=0)
@@ -131,7 +151,7 @@ def text_table(
     above: str = "",
     below: str = "",
 ) -> Table:
-    """Return a table of texts. What a short line lacks is blank."""
+    """Return a table of strings. Short lines are filled with blanks."""
     padded = [[*(Cell(text, text) for text in line), *[Cell(None, "")] * (len(heads) - len(line))] for line in lines]
     columns = (TableColumn(head, tuple(line[place] for line in padded)) for place, head in enumerate(heads))
     return Table(kind, tuple(columns), title, exam, above, below)
@@ -139,9 +159,11 @@ def text_table(
 
 @dataclass(frozen=True)
 class Note:
-    """Something that a reader has to know beside the numbers: a sentence, and what can be done about it in another.
+    """Something that a reader must know: a sentence, and a remedy in another.
 
-    about: what it concerns. subject: which of them, where that is not all or one.
+    Attributes:
+        about: The topic.
+        subject: What it applies to, if not to all or a single one.
     """
 
     kind: NoteKind
@@ -156,10 +178,13 @@ class Note:
 
 @dataclass(frozen=True)
 class Picture:
-    """name: of its file, without a suffix. drawing: an svg element, or the bytes of a PNG.
+    """A chart or image.
 
-    legend: its lines, each with "id", "label", "sample" (an svg element) and whether it is "on" at first. numbers: what
-    it is drawn of.
+    Attributes:
+        name: Of its file, without a suffix.
+        drawing: An svg element, or the bytes of a PNG.
+        legend: Its lines, each with "id", "label", "sample" (an svg element) and whether it is "on" at first.
+        numbers: The numbers that it shows.
     """
 
     name: str
@@ -176,7 +201,10 @@ class Picture:
 
 @dataclass(frozen=True)
 class FailureGroup:
-    """Cases that failed for the same reason. which: they, in words. first: the first of them that has a log."""
+    """Cases that failed for the same reason. which: a description of the cases.
+
+    First: the first of them that has a log.
+    """
 
     which: str
     reason: str
@@ -190,15 +218,19 @@ class FailureGroup:
 
 @dataclass(frozen=True)
 class Document:
-    """command: what makes the report. pictures: paths of files beside the report. origin: versions, machine, commit.
+    """A report.
 
-    seeds: of each row.
+    Attributes:
+        command: The command that creates the report.
+        pictures: Paths of files beside the report.
+        origin: Versions, machine, commit.
+        seeds: Number of seeds of each row.
     """
 
     title: str
     command: str | None
     seeds: int
-    tables: tuple[Table, ...]  # the ranking of all rows is the first
+    tables: tuple[Table, ...]  # the first one is the ranking of all rows
     notes: tuple[Note, ...]
     failures: tuple[FailureGroup, ...] = ()
     pictures: tuple[str, ...] = ()
@@ -213,7 +245,7 @@ class Document:
 
     @property
     def to_know(self) -> list[Note]:
-        """The notes on what was run, as opposed to how the numbers are to be read."""
+        """Notes on what was run, as opposed to how the numbers are to be read."""
         return [note for note in self.notes if note.kind in TO_KNOW]
 
     def texts(self, *kinds: NoteKind) -> list[str]:

@@ -1,4 +1,4 @@
-"""An exam in words: what each round brings, what each test set asks, and what a learner may see."""
+"""Describes an exam as text: the content of each round and test set, and what a learner may see."""
 
 from ianvs.base.errors import one_line
 from ianvs.exam.scenarios.exam import Exam, Round, TestSet
@@ -7,7 +7,7 @@ _CLASSES = 10  # limit of class names in a list
 
 
 def exam_text(name: str, exam: Exam) -> str:
-    """Plain text with a table of rounds, one of test sets, and the rules."""
+    """Return plain text with a table of rounds, one of test sets, and the rules."""
     from tabulate import tabulate
 
     dataset = exam.dataset

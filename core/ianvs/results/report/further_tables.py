@@ -1,4 +1,4 @@
-"""The tables below a ranking: how sure it is, searches, several exams, test sets."""
+"""The tables below a ranking: certainty, searches, several exams, test sets."""
 
 from collections.abc import Callable, Iterator
 from itertools import combinations
@@ -25,7 +25,7 @@ def further_tables(leaderboard: Leaderboard) -> Iterator[Table]:
 
 
 def _how_sure(leaderboard: Leaderboard) -> Table:
-    """Intervals and differences of the metric that exams are ranked by."""
+    """Return intervals and differences of the metric that exams are ranked by."""
     metric, differing = leaderboard.significance[0].metric, varied(leaderboard)
     rows = [row for row in leaderboard.rows if metric in row.metrics and row.metrics[metric].std is not None]
     columns: list[tuple[str, Callable[[LeaderboardRow], str]]] = [
@@ -59,7 +59,7 @@ def _number(value: float | None, digits: int) -> str:
 
 
 def _over_exams(methods: MethodsOverExams) -> Table:
-    """Methods over several exams, and below what the tests over exams can say."""
+    """Return methods over several exams, with the results of tests over exams below."""
     short = short_names(methods.names)
     order = sorted(
         range(len(methods.names)),
@@ -106,7 +106,7 @@ def _tests(comparison: MethodsOverExams, names: tuple[str, ...]) -> str:
 
 
 def short_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Without hyperparameters where an algorithm comes once."""
+    """Return names without hyperparameters if an algorithm occurs once."""
     plain = [name.partition(" (")[0] for name in names]
     return tuple(name if plain.count(short) > 1 else short for name, short in zip(names, plain, strict=True))
 
@@ -117,7 +117,7 @@ def _with_interval(value: float, interval: tuple[float, float] | None, decimals:
 
 
 def _test_sets(leaderboard: Leaderboard, exam: str) -> Iterator[Table]:
-    """Return the scores of each test set just after its round and after the last one, if there are several."""
+    """Yield the scores of each test set just after its round and after the last one, if there are several."""
     rows = [row for row in leaderboard.rows if row.testenv == exam and len(row.tests) > 1]
     if not rows:
         return

@@ -1,4 +1,4 @@
-r"""The ranking of a document as a LaTeX table, to be read into a paper with `\input`."""
+r"""The ranking of a document as a LaTeX table, to be included in a paper with `\input`."""
 
 import re
 import unicodedata
@@ -18,17 +18,17 @@ _SPECIAL = {
     "→": r"$\rightarrow$",
     "°": r"$^{\circ}$",
 }
-# Greek letters have commands by their names, but for those that look like Latin ones.
+# Greek letters have commands by their names, except those that look like Latin ones.
 _GREEK = re.compile(r"GREEK (SMALL|CAPITAL) LETTER (\w+)$")
 _LOOK_ALIKE = dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΧο", "ABEZHIKMNOPTXo", strict=True))
 
 
 def latex(document: Document) -> str:
-    r"""Return a `table` with booktabs' rules: rank, tier, algorithm, what tells its rows apart, metrics as mean $\pm$
+    r"""Return a `table` with booktabs' rules: rank, tier, algorithm, distinguishing settings, metrics as mean $\pm$
     std.
 
-    The best mean of each metric in each exam, among those that play by the rules, is bold; so is one that reads the
-    same. A job with several exams has a part for each.
+    The best mean of each metric in each exam, among rows that compete, is bold; so is one that reads the same. A job
+    with several exams has a part for each.
     """
     table = document.ranking
     firsts = _first_columns(table)
@@ -82,9 +82,9 @@ def _arrow(column: TableColumn) -> str:
 
 
 def escaped(text: str) -> str:
-    """`text` in one line, set by LaTeX as it stands: no command, comment or formula of whoever chose a name."""
+    """Return `text` in one line, escaped for LaTeX: names can contain no command, comment or formula."""
     plain = "".join(map(_character, visible(" ".join(text.split()))))
-    return plain if "--" not in text else re.sub("-(?=-)", "-{}", plain)  # else two hyphens are set as a dash
+    return plain if "--" not in text else re.sub("-(?=-)", "-{}", plain)  # LaTeX would set two hyphens as a dash
 
 
 def _character(character: str) -> str:
@@ -100,11 +100,11 @@ def _character(character: str) -> str:
 
 
 def _comments(command: str | None, lines: Iterable[str]) -> Iterator[str]:
-    r"""Yield how it was made and what it needs; a command may have several lines."""
+    """Yield the command that created the table, which may have several lines, and the packages that it needs."""
     for line in (command or "").splitlines():
         yield f"% Made by: {line}"
     yield r"% Needs \usepackage{booktabs}"
-    # Beyond the letters of Latin that pdfLaTeX knows.
+    # Beyond the Latin letters that pdfLaTeX knows.
     if any(ord(character) > 0x17F for line in lines for character in line):
         yield "% Names have letters that pdflatex does not know: use lualatex or xelatex, with a font that has them."
 
@@ -119,7 +119,7 @@ def _caption(document: Document) -> str:
 
 
 def _below(document: Document) -> Iterator[str]:
-    """Return the notes in small print, as wide as the text."""
+    """Yield the notes in small print, as wide as the text."""
     if notes := document.to_know:
         yield r"\par\smallskip"
         yield r"\begin{minipage}{\linewidth}\footnotesize"
@@ -132,7 +132,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _number(cell: Cell) -> str:
-    r""" "0.912 ± 0.004" as $0.912 \pm 0.004$, the mean in bold if it is the best."""
+    r"""Return "0.912 ± 0.004" as $0.912 \pm 0.004$, with a bold mean if it is the best."""
     if not cell.text:
         return ""
     mean, _, spread = cell.text.partition(" ± ")

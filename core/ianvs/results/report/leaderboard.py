@@ -1,4 +1,4 @@
-"""Results of cases -> a ranked leaderboard: one row per algorithm and hyperparameters."""
+"""Builds a ranked leaderboard from results of cases: one row per algorithm and hyperparameters."""
 
 from __future__ import annotations
 
@@ -34,12 +34,14 @@ from ianvs.store import Study
 
 @dataclass(frozen=True)
 class Chosen:
-    """Configurations that were chosen on other results than those that a leaderboard reports.
+    """Configurations that were selected on other results than those that a leaderboard reports.
 
-    results: of the chosen configurations, as they are reported; seeds: how many belong to a row.
-
-    tried: by (testenv, algorithm), how many configurations there were. texts: how it was chosen, in sentences.
-    marks: by (testenv, algorithm), what a reader must know of a row's choice, in a few words.
+    Attributes:
+        results: The reported results of the selected configurations.
+        seeds: Number of cases of a row.
+        tried: Number of configurations by (testenv, algorithm).
+        texts: Sentences on how they were selected.
+        marks: Short qualification of a row's selection by (testenv, algorithm).
     """
 
     results: Iterable[CaseResult]
@@ -51,10 +53,10 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Rows in ranked order, and the meaning of every column. Bounds stand where they belong but take no rank.
+    """Rows in ranked order, and the meaning of every column. Bounds are in the order, but take no rank.
 
-    Where a job has several exams, each has its own ranking, one below the other. references: rows of reference runs,
-    which are not shown; a failure of one is.
+    If a job has several exams, each has its own ranking, one below the other. references: rows of reference runs, which
+    are only shown if they failed.
     """
 
     columns: tuple[Column, ...]
@@ -67,7 +69,7 @@ class Leaderboard:
     over_exams: MethodsOverExams | None = None  # if the job has several exams
     statements: tuple[str, ...] = ()  # how sure the ranking is, in sentences
     baseline: str | None = None  # the algorithm that `to_baseline` compares with
-    studies: tuple[Study, ...] = ()  # searches, as far as they have come
+    studies: tuple[Study, ...] = ()  # searches with their progress
     contract: str = NATIVE  # of the plugins (ianvs.config.contracts)
 
     @cached_property
@@ -77,7 +79,7 @@ class Leaderboard:
 
     @property
     def failures(self) -> tuple[tuple[LeaderboardRow, FailedCase], ...]:
-        """Every failed case with its row, those of reference runs too."""
+        """Every failed case with its row, reference runs included."""
         return tuple((row, failure) for row in (*self.rows, *self.references) for failure in row.failures)
 
     def cell(self, row: LeaderboardRow, column: Column) -> Value:
@@ -85,7 +87,7 @@ class Leaderboard:
         return _CELLS[column.kind](row, column.key)
 
     def select(self, spec: RankSpec) -> Leaderboard:
-        """Return the part that `selected_dataitem` asks for: rows by paradigm, columns by module type, hyperparameter,
+        """Return the part that `selected_dataitem` names: rows by paradigm, columns by module type, hyperparameter,
         metric.
 
         Ranks stay those of the whole leaderboard.
@@ -110,7 +112,7 @@ class Leaderboard:
             )
         ]
         for kinds in (_OF_METRICS, ("module",), ("hyperparameter",)):
-            if "all" not in (order := list(wanted[kinds[0]])):  # columns stand in the order in which they are asked for
+            if "all" not in (order := list(wanted[kinds[0]])):  # columns are in the order of the request
                 some = [column for column in columns if column.kind in kinds]
                 some.sort(key=lambda c, order=order: order.index(c.key if c.key in order else c.full))  # type: ignore[misc]
                 columns = [some.pop(0) if column.kind in kinds else column for column in columns]
@@ -166,23 +168,29 @@ def build_leaderboard(
     chosen: Chosen | None = None,
     contract: str = NATIVE,
 ) -> Leaderboard:
-    """Return the leaderboard of `results`, which are read once and not kept: memory grows with rows, not with score
-    matrices.
+    """Return the leaderboard of `results`, which are read once and not kept: memory grows with rows, not with matrices.
 
-    results: in the order of the plan, which fixes the order of columns and of rows that tie.
-    metrics, metric_columns: the testenv's metrics in order, and the name of each one's column. A metric that yields
-    several numbers (per class) has a column for each, in place of its own. seeds: how many cases belong to a row.
-    root: paths of logs are shown relative to it, so that a report reads the same wherever it is written from.
-    published: what others published, by algorithm and metric. overlaps: what its weights had seen of its exam, by row.
-    chosen: what `results` were chosen from.
-    contract: of the plugins.
-    Raises ValueError when `rank.sort_by` names no metric column, or when a case comes twice.
+    Args:
+        results: In the order of the plan, which fixes the order of columns and of tied rows.
+        rank: What to rank by.
+        metrics: The testenv's metrics in order. A metric with several numbers (per class) has a column for each
+            instead.
+        metric_columns: The name of each one's column.
+        seeds: Number of cases of a row.
+        root: Paths of logs are shown relative to it, so that a report does not depend on where it is written.
+        published: Published numbers by algorithm and metric.
+        overlaps: Overlap of pretraining data with the exam, by row.
+        chosen: The selection that `results` come from.
+        contract: Of the plugins.
+
+    Raises:
+        ValueError: If `rank.sort_by` names no metric column, or a case occurs twice.
     """
     everything = gather(results, metric_columns, root)
     shown, parts = with_part_columns(list(zip(metric_columns, metrics, strict=True)), everything)
     sort_by = _sort_keys(rank, shown, parts, metric_columns)
     names = [name for name, _ in shown]
-    # Where a metric does not say which is better, who sorts by it does; in Ianvs any word but ascend is descend.
+    # If a metric's direction is unknown, sort_by determines it; in Ianvs any word but ascend means descend.
     given = dict(sort_by) if contract == NATIVE else {}
     for place, (name, metric) in enumerate(shown):
         if metric.direction is None and name in given:
@@ -235,15 +243,15 @@ def _as_chosen(row: LeaderboardRow, chosen: Chosen) -> LeaderboardRow:
 def _sort_keys(
     spec: RankSpec, metrics: Sequence[tuple[str, Metric]], parts: Mapping[str, Sequence[str]], scores: Sequence[str]
 ) -> tuple[tuple[str, bool], ...]:
-    """Return the columns to rank by. A score of several numbers is none; nor is a part that no case has.
+    """Return the columns to rank by, without scores of several numbers and parts that no case has.
 
-    scores: the columns of all metrics, those of several numbers too.
+    scores: the columns of all metrics, also of several numbers.
     """
     names = [name for name, _ in metrics]
     keys: list[tuple[str, bool]] = []
     for name, falls in spec.sort_by:
         if name not in names and (name in parts or whole_of(name) in scores):
-            continue  # `part_notes` says so
+            continue  # `part_notes` reports it
         keys += [(column, falls) for column in columns_named(name, names)]
         if not columns_named(name, names):
             listed = ", ".join(names) or "none"

@@ -1,4 +1,4 @@
-"""One row of a leaderboard: an algorithm with one choice of hyperparameters, over its seeds."""
+"""A row of a leaderboard: an algorithm with one choice of hyperparameters, over its seeds."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -48,7 +48,7 @@ class FailedCase:
 class LeaderboardRow:
     """One algorithm with one choice of hyperparameters; its cases are repetitions with different seeds.
 
-    A row that lacks a case has neither a rank nor a mean: what happens to be finished is not comparable.
+    A row that lacks a case has neither a rank nor a mean, since a mean of the finished ones would not be comparable.
     """
 
     id: str
@@ -59,13 +59,15 @@ class LeaderboardRow:
     modules: Mapping[str, str]
     hyperparameters: Mapping[str, Value]  # secrets are hidden already
     seeds: tuple[int, ...]  # seeds of finished cases
-    expected: int  # how many cases belong to the row
+    expected: int  # number of cases that belong to the row
     metrics: Mapping[str, Summary]  # by column name; empty when a case is missing
-    by_seed: Mapping[str, tuple[float | None, ...]]  # the same of each seed, in the order of `seeds`
+    by_seed: Mapping[str, tuple[float | None, ...]]  # the values of each seed, in the order of `seeds`
     costs: Mapping[str, Summary]  # by key of COSTS; empty when a case is missing
-    tests: Mapping[str, tuple[str, Summary, Summary]]  # by test set: (score, when just learned, at the end)
+    tests: Mapping[
+        str, tuple[str, Summary, Summary]
+    ]  # by test set: (score, value just after its round, value at the end)
     bound: bool  # a reference: it was given earlier rounds, or all of them at once
-    doubt: Doubt  # why its answers may not be those of the model that it trained and saved; "": nothing speaks for that
+    doubt: Doubt  # why its predictions may not be those of the trained and saved model; "": no indication
     failures: tuple[FailedCase, ...]
     status: str
     time: str  # "YYYY-MM-DD HH:MM:SS" UTC, "" when no case has ended
@@ -76,16 +78,16 @@ class LeaderboardRow:
     texts: Mapping[str, str] = field(default_factory=dict)  # by column name, values of metrics that are not numbers
     remarks: Mapping[int, str] = field(default_factory=dict)  # messages of its plugin about the training, by seed
     published: Mapping[str, PublishedSpec] = field(default_factory=dict)  # by column name
-    rank: int | None = None  # None: no competitor, a case is missing, or there is nothing to rank it by
-    # By column name, (seeds, G): what each group of test samples says of a score; CaseResult.samples.
+    rank: int | None = None  # None: it does not compete, a case is missing, or its metric has no value
+    # By column name, (seeds, G): pseudo-values of groups of test samples; CaseResult.samples.
     samples: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, compare=False, repr=False)
-    test_samples: int = 0  # asked after the last round
-    standing: RankInterval | None = None  # None: no competitor, or there is nothing to tell a spread from
-    standing_here: RankInterval | None = None  # on this test set; None: `standing` is, or there is none
-    to_best: Difference | None = None  # its score minus that of the best; None for that one, and without a spread
+    test_samples: int = 0  # test sets evaluated after the last round
+    standing: RankInterval | None = None  # None: it does not compete, or the spread is unknown
+    standing_here: RankInterval | None = None  # on this test set; None: `standing` is already, or there is none
+    to_best: Difference | None = None  # its score minus the best; None for the best, and without a spread
     to_baseline: Difference | None = None  # the same for `rank.baseline`
-    tried: int | None = None  # configurations that it was chosen from; None: nothing was chosen
-    overlap: str = ""  # overlap of its pretraining data with the exam, in words
+    tried: int | None = None  # number of configurations that it was selected from; None: no selection
+    overlap: str = ""  # overlap of its pretraining data with the exam, as text
     pareto: bool = False  # see ranking.with_pareto
 
     @property
@@ -97,43 +99,43 @@ class LeaderboardRow:
         return self.metrics[metric].mean if metric in self.metrics else None
 
     def errors(self, metric: str) -> tuple[float | None, float | None]:
-        """Standard errors of its mean: over other seeds, and over other test samples; None where that is not known."""
+        """Return standard errors of its mean: over other seeds, and over other test samples; None if unknown."""
         summary, groups = self.metrics[metric], self.samples.get(metric)
         seeds = None if summary.std is None else summary.std / sqrt(summary.n)
         return seeds, None if groups is None else float(groups.mean(axis=0).std(ddof=1)) / sqrt(groups.shape[1])
 
     def cost(self, name: str) -> float | None:
-        """Mean of a cost, by key of COSTS or by name of its paradigm's measure."""
+        """Return the mean of a cost, by key of COSTS or by name of its paradigm's measure."""
         return self.costs[name].mean if name in self.costs else None
 
     def settings(self, names: Iterable[str] | None = None) -> str:
-        """ "strength=100, epochs=20": those of its hyperparameters that are in `names`, or all."""
+        """Return "strength=100, epochs=20": those of its hyperparameters that are in `names`, or all."""
         wanted = self.hyperparameters if names is None else [name for name in names if name in self.hyperparameters]
         return ", ".join(f"{name}={cell_text(self.hyperparameters[name])}" for name in wanted)
 
     def named(self, names: Iterable[str] | None = None) -> str:
-        """ "ewc (strength=100)", with `settings` if there are any."""
+        """Return "ewc (strength=100)", with `settings` if there are any."""
         settings = self.settings(names)
         return f"{self.algorithm} ({settings})" if settings else self.algorithm
 
     @property
     def waiting(self) -> int:
-        """Cases that have not run, or have not come to an end."""
+        """Number of cases that have not ended."""
         return self.expected - len(self.seeds) - len(self.failures)
 
     @property
     def place(self) -> int | str:
-        """The rank, or why there is none."""
+        """The rank, or the reason for having none."""
         if not self.complete:
             return "-"
         return self.out_of_rank or ("-" if self.rank is None else self.rank)
 
     @property
     def competes(self) -> bool:
-        """Whether it played by the rules that the others kept."""
+        """Whether it is ranked with the others."""
         return not self.out_of_rank
 
     @property
     def out_of_rank(self) -> Literal["", "bound", "over", "changed", "unsaved", "untrained"]:
-        """Why it takes no rank beside the others; "": it does."""
+        """Why it takes no rank; "": it does."""
         return "bound" if self.bound else "over" if self.over_budget else self.doubt

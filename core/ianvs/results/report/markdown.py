@@ -1,4 +1,4 @@
-"""A document as a markdown page that can be read without anything else."""
+"""A document as a self-contained markdown page."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -8,7 +8,7 @@ from ianvs.base.visible_text import visible
 from ianvs.results.report.document import BELOW, FIRST, Document, FailureGroup, Table, TableColumn
 from ianvs.results.report.ranking_table import constants_note, without_constants
 
-# What github makes a link of without any brackets too; an underscore marks nothing within a word.
+# Includes what GitHub links without brackets; an underscore within a word is no markup.
 _MARKUP = re.compile(r"[]|*<`\\[~&$]|(?<![^\W_])_|_(?![^\W_])|^[#>]|^[+-](?= )|:(?=//)|(?<=\bwww)\.|@")
 
 
@@ -43,7 +43,7 @@ def aligned(
     escape: Callable[[str], str] = str,
     widths: Sequence[int | None] | None = None,
 ) -> str:
-    """Aligned text; `style` is a table format of tabulate. widths: of columns whose longer texts are folded."""
+    """Return aligned text; `style` is a table format of tabulate. widths: of columns whose longer texts are folded."""
     from tabulate import tabulate
 
     rows = [list(map(escape, line)) for line in zip(*(column.texts for column in columns), strict=True)]
@@ -85,7 +85,7 @@ def _failed(group: FailureGroup) -> str:
 
 
 def _escape(text: str) -> str:
-    """`text` in one line, read by markdown as it stands: no image, link or html of whoever chose a name."""
+    """Return `text` in one line, escaped for markdown: names can contain no image, link or html."""
     return _MARKUP.sub(r"\\\g<0>", visible(" ".join(text.split())))
 
 

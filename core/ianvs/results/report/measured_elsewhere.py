@@ -19,8 +19,9 @@ MARK = "measured by Ianvs"
 
 
 def with_measured(board: Leaderboard, folder: Path) -> Leaderboard:
-    """Return the leaderboard with the rows that another program wrote into rank/ of the job's `folder`; they take no
-    rank.
+    """Return the leaderboard with the rows that another program wrote into rank/ of the job's `folder`.
+
+    They take no rank.
     """
     if not (tables := foreign_tables(folder)):
         return board
@@ -35,7 +36,7 @@ def with_measured(board: Leaderboard, folder: Path) -> Leaderboard:
 
 
 def _row(id_: str, cells: Mapping[str, str], titles: Mapping[str, Column]) -> LeaderboardRow:
-    """Cells of columns that the leaderboard has, too."""
+    """Return a row from the cells of columns that the leaderboard has, too."""
     filled = {title.casefold(): text for title, text in cells.items() if text}
 
     def cells_of(kind: str) -> Iterator[tuple[str, str]]:

@@ -46,7 +46,7 @@ def _notes(leaderboard: Leaderboard) -> Iterator[Note]:
     yield from _bounds(leaderboard)
     if stuck := [_full_name(row) for row in leaderboard.rows if row.adopted is not None and not row.adopted[0]]:
         yield Note("gate", f"Scores of the untrained model, since model_eval adopted no other: {'; '.join(stuck)}.")
-    # Complete, and yet there is more to say: a metric that some of its seeds do not have.
+    # Complete rows may still lack a metric for some seeds.
     odd = [row for row in leaderboard.rows if row.complete and row.status != "finished"]
     yield from (Note("row", f"{row.status}.", _full_name(row), "row") for row in odd)
     for row in leaderboard.rows:
@@ -64,7 +64,7 @@ def _notes(leaderboard: Leaderboard) -> Iterator[Note]:
 
 
 def _partial(leaderboard: Leaderboard) -> Iterator[Note]:
-    """Yield how many rows lack cases, those of reference runs too."""
+    """Yield the number of rows that lack cases, reference runs included."""
     rows = [*leaderboard.rows, *leaderboard.references]
     if lacking := [row for row in rows if not row.complete]:
         counts = {
@@ -179,7 +179,7 @@ def _full_name(row: LeaderboardRow) -> str:
 
 
 def _published(leaderboard: Leaderboard) -> list[str]:
-    """Yield a line for each published number with its source, without duplicates."""
+    """Return a line for each published number with its source, without duplicates."""
     shown = [column.key for column in leaderboard.columns if column.kind == "published"]
     lines: dict[str, None] = {}
     for row in leaderboard.rows:
@@ -193,7 +193,7 @@ def _published(leaderboard: Leaderboard) -> list[str]:
 
 
 def _remarks(leaderboard: Leaderboard) -> Iterator[Note]:
-    """Return the notes on the training of a row's cases."""
+    """Yield the notes on the training of a row's cases."""
     differing = varied(leaderboard)
     for row in leaderboard.rows:
         which = ", ".join(filter(None, (row.testenv, row.settings(differing))))
@@ -211,7 +211,7 @@ def _seeds(seeds: Sequence[int]) -> str:
 
 
 def _definitions(leaderboard: Leaderboard) -> Iterator[Note]:
-    """Return the definition of each metric column, and notes on published numbers."""
+    """Yield the definition of each metric column, and notes on published numbers."""
     from ianvs.exam.metrics.table import legend
 
     metrics = [
@@ -225,7 +225,7 @@ def _definitions(leaderboard: Leaderboard) -> Iterator[Note]:
 
 
 def failures_of(leaderboard: Leaderboard) -> Iterator[FailureGroup]:
-    """Return distinct reasons in the order of the rows."""
+    """Yield distinct reasons in the order of the rows."""
     by_reason: dict[str, list[tuple[LeaderboardRow, FailedCase]]] = {}
     for row, failure in leaderboard.failures:
         by_reason.setdefault(failure.text(200), []).append((row, failure))
@@ -235,7 +235,7 @@ def failures_of(leaderboard: Leaderboard) -> Iterator[FailureGroup]:
 
 
 def _which(cases: Sequence[tuple[LeaderboardRow, FailedCase]]) -> str:
-    """ "ewc (strength=100; seeds 0, 1)", or "8 cases of ewc, lwf" where they are of several rows."""
+    """Return "ewc (strength=100; seeds 0, 1)", or "8 cases of ewc, lwf" if they belong to several rows."""
     rows = list({row.id: row for row, _ in cases}.values())
     names = list(dict.fromkeys(method_name(row.algorithm, row.testenv) for row, _ in cases))
     if len(rows) > 1:

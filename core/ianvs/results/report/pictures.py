@@ -1,4 +1,4 @@
-"""The images of a report as files: the charts of report.html as SVG, and sheets of segmentation masks as PNG."""
+"""The images of a report as files: the charts of report.html as SVG, and images with segmentation masks as PNG."""
 
 import re
 import textwrap
@@ -32,7 +32,7 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_pictures(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
-    """Return the paths of all. A file is written only when it changes."""
+    """Write the images and return their paths. A file is written only if it changes."""
     paths = []
     for picture in pictures(leaderboard, results):
         paths.append(folder / picture.file)
@@ -42,7 +42,7 @@ def write_pictures(leaderboard: Leaderboard, results: Iterable[CaseResult], fold
 
 
 def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterator[Picture]:
-    """Return the charts of report.html, for all complete rows. results: iterated once."""
+    """Yield the charts of report.html, for all complete rows. results: iterated once."""
     rows, names = complete_rows(leaderboard), leaderboard.row_names
     means, parts, streams = MatrixMeans(leaderboard.seeds), ClassScores(), StreamCurves(rows)
     training = TrainingCurves()
@@ -74,7 +74,7 @@ def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterato
 
 
 def _named(exam: str, pictures: Iterable[Picture]) -> Iterator[Picture]:
-    """With the exam in their titles: a file stands alone."""
+    """Yield the images with the exam in their titles, since a file has no context."""
     return (replace(picture, title=f"{picture.title}: {exam}") if exam else picture for picture in pictures)
 
 
@@ -119,8 +119,11 @@ def _file_of_row(row: LeaderboardRow, name: str) -> str:
 
 
 def standalone(picture: Picture) -> str:
-    """Return an SVG document with title, note and legend in it, and plain colours: programs that make PDF or PNG of it
-    know no variables in style sheets. Every row is shown.
+    """Return an SVG document with title, note and legend, and plain colours instead of CSS variables.
+
+    Every row is shown.
+
+    Programs that convert it to PDF or PNG know no variables in style sheets.
     """
     drawing = Markup(picture.drawing)
     wide, tall = _size(drawing)
@@ -152,7 +155,7 @@ def standalone(picture: Picture) -> str:
 
 
 def _legend(lines: Sequence[Mapping[str, object]], width: float) -> tuple[Markup, float]:
-    """Return samples with their labels, as many beside each other as there is room for; and how tall they are."""
+    """Return samples with their labels, in as many columns as fit, and their height."""
     if not lines:
         return Markup(""), 0
     samples = [Markup(line["sample"]) for line in lines]
@@ -168,7 +171,7 @@ def _legend(lines: Sequence[Mapping[str, object]], width: float) -> tuple[Markup
 
 
 def grid(panels: Sequence[tuple[str, Markup]], most: int) -> Markup:
-    """Return (label, svg) beside each other, at most so many in a line, each under its label."""
+    """Return (label, svg) in rows of at most `most`, each under its label."""
     sizes = [_size(svg) for _, svg in panels]
     wide, tall = max(w for w, _ in sizes) + _GAP, max(h for _, h in sizes) + 24
     placed = [

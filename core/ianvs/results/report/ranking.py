@@ -1,5 +1,6 @@
-"""The order of rows and how sure it is: ranks, standings, differences to the best and to a baseline; several exams; and
-rows that no other beats in score, training time and memory by more than noise."""
+"""The order of rows and its certainty: ranks, standings, differences to the best and to a baseline, several exams,
+and the Pareto front of score, training time and memory.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,21 +15,25 @@ from ianvs.results.stats import Difference, OverExams, Pairs, RankInterval, Stan
 from ianvs.results.stats.standing import outlier_seeds, pareto_front
 from ianvs.results.stats.summary import Array
 
-_TIME = ("train_cpu_seconds", "train_seconds")  # the first that is known
+_TIME = ("train_cpu_seconds", "train_seconds")  # the first known one
 _MEMORY = "peak_memory_mb"
 SAME_COST = MappingProxyType({**dict.fromkeys(_TIME, 0.1), _MEMORY: 0.02})
 """Relative tolerance by cost, if repetitions have not measured the machine's noise."""
-_SMALL_MEMORY = 50.0  # MB; below, the allocator and not the method makes the difference
+_SMALL_MEMORY = 50.0  # MB; smaller differences come from the allocator, not from the method
 
 
 @dataclass(frozen=True)
 class ExamSignificance:
     """The ranking of one exam by its first metric.
 
-    rows: names of the methods that are compared, in ranked order; keys: their ids and algorithms. scores: (seeds, rows)
-    as they are, nan where a method lacks a seed. pairs: of the rows, a higher score being better, by the chance of
-    seeds and, unless groups is 0, by that of `samples` test samples in so many groups; fixed_pairs: on this test set.
-    outliers: of a row, the seeds with a score that is no draw of a normal distribution.
+    Attributes:
+        rows: Names of the compared methods, in ranked order.
+        keys: Their ids and algorithms.
+        scores: (seeds, rows), nan if a method lacks a seed.
+        pairs: Comparisons of the rows, a higher score being better, over the variance of seeds and, unless groups is 0,
+            of `samples` test samples in so many groups.
+        fixed_pairs: The same on this test set.
+        outliers: For a row, the seeds whose score is no draw of a normal distribution.
     """
 
     testenv: str
@@ -44,7 +49,7 @@ class ExamSignificance:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """The fewest and the most seeds that a method has."""
+        """The lowest and highest number of seeds of a method."""
         n = (~np.isnan(self.scores)).sum(axis=0)
         return int(n.min()), int(n.max())
 
@@ -55,7 +60,7 @@ def ranked_by_testenv(
     baseline: str | None,
     tolerance: Mapping[str, float] = SAME_COST,
 ) -> tuple[tuple[LeaderboardRow, ...], tuple[ExamSignificance, ...]]:
-    """Return the ranking of each exam, in the order of the exams, and how sure it is. tolerance: see cost_tolerance."""
+    """Return the ranking of each exam, in the order of the exams, and its certainty. tolerance: see cost_tolerance."""
     ordered: list[LeaderboardRow] = []
     significance = []
     for exam in dict.fromkeys(row.testenv for row in rows):
@@ -68,16 +73,16 @@ def ranked_by_testenv(
 
 
 def _bounded(rows: list[LeaderboardRow]) -> list[LeaderboardRow]:
-    """A row that learned in one round what others of its exam learn in several is a bound; among its like it is not.
+    """Mark rows that learned in one round what others of their exam learn in several as upper bounds.
 
-    One of which nothing has finished tells nothing by its rounds: its cases may have ended in the first of them.
+    A row without finished cases is not judged by its rounds: its cases may have ended in the first of them.
     """
     several = any(row.rounds > 1 for row in rows)
     return [replace(row, bound=row.bound or (several and row.rounds == 1 and bool(row.seeds))) for row in rows]
 
 
 def _ranked(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> tuple[LeaderboardRow, ...]:
-    """Complete rows by `sort_by`, then those with nothing to rank them by, then those that lack a case."""
+    """Return complete rows by `sort_by`, then those without a value to rank by, then those that lack a case."""
     descending = [falls for _, falls in sort_by]
 
     def keys(row: LeaderboardRow) -> list[float | None]:
@@ -98,11 +103,11 @@ def _ranked(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> 
 def _with_significance(
     rows: Sequence[LeaderboardRow], metric: str, higher: bool, baseline: str | None, tolerance: Mapping[str, float]
 ) -> tuple[list[LeaderboardRow], ExamSignificance | None]:
-    """Return the rows of one exam, in ranked order, with what is known of their standing.
+    """Return the rows of one exam, in ranked order, with their standing.
 
-    Only rows that compete have one, where two of them or more have two seeds in common. A bound and a row over the
-    budget have a difference, by the intervals of a family with them in it. baseline: an algorithm of the job; the best
-    of its rows counts.
+    Only rows that compete have one, if at least two of them have two seeds in common. A bound and a row over the budget
+    have a difference, by the intervals of a family that includes them. baseline: an algorithm of the job; its best row
+    is used.
     """
     able = [i for i, row in enumerate(rows) if _values(row, metric)]
     compared = [i for i in able if rows[i].competes]
@@ -143,7 +148,7 @@ def _with_significance(
 
 
 def _standings(rows: Sequence[LeaderboardRow], metric: str, higher: bool) -> tuple[Standings, list[Array]]:
-    """With what the groups of test samples say of each row, if that is known of all."""
+    """Return the standings of rows, with the groups of test samples if all rows have them."""
     sign = 1.0 if higher else -1.0
     parts = _parts(rows, metric, sign)
     return standings(sign * _scores(rows, metric), parts), parts
@@ -166,7 +171,7 @@ def _scores(rows: Sequence[LeaderboardRow], metric: str) -> Array:
 
 
 def _parts(rows: Sequence[LeaderboardRow], metric: str, sign: float) -> list[Array]:
-    """[(seeds, rows, G)], nan where a row lacks a seed; [] where not all rows have groups that fit each other."""
+    """Return [(seeds, rows, G)], nan if a row lacks a seed; [] if not all rows have compatible groups."""
     samples = [row.samples.get(metric) for row in rows]
     fewest = min((0 if groups is None else groups.shape[1] for groups in samples), default=0)
     seeds = sorted({seed for row in rows for seed in row.seeds})
@@ -180,7 +185,7 @@ def _parts(rows: Sequence[LeaderboardRow], metric: str, sign: float) -> list[Arr
 
 
 def _values(row: LeaderboardRow, metric: str) -> tuple[float, ...]:
-    """Return values by seed; {} if one is missing."""
+    """Return values by seed; () if one is missing."""
     by_seed = row.by_seed.get(metric, ())
     values = tuple(value for value in by_seed if value is not None and np.isfinite(value))
     return values if row.complete and len(values) == len(by_seed) else ()
@@ -188,9 +193,13 @@ def _values(row: LeaderboardRow, metric: str) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class MethodsOverExams:
-    """names: of the methods, one for each algorithm and choice of hyperparameters. scores: (exams, methods) means over
-    seeds, nan where one is missing or did not compete. standing: by the mean over exams, of methods that have them all;
-    samples: with the chance of their test samples, else of the seeds alone.
+    """Methods over several exams.
+
+    Attributes:
+        names: Of the methods, one for each algorithm and choice of hyperparameters.
+        scores: (exams, methods) means over seeds, nan if one is missing or did not compete.
+        standing: By the mean over exams, for methods that have all exams.
+        samples: Whether it includes the variance of test samples; otherwise only that of seeds.
     """
 
     metric: str
@@ -204,11 +213,11 @@ class MethodsOverExams:
 
 
 def methods_over_exams(rows: Sequence[LeaderboardRow], metric: str, higher: bool) -> MethodsOverExams | None:
-    """None for a job with one exam, or where fewer than two methods have them all."""
+    """Compare methods over exams; None for a job with one exam, or if fewer than two methods have all exams."""
     exams = tuple(dict.fromkeys(row.testenv for row in rows))
     if len(exams) < 2:
         return None
-    # The same method in another exam has the same name: what rows differ in is in their hyperparameters.
+    # A method has the same name in all exams: rows differ in their hyperparameters.
     competing = {(row.testenv, row.named()): row for row in rows if row.competes}
     names = tuple(dict.fromkeys(name for _, name in competing))
     table = [[competing.get((exam, name)) for name in names] for exam in exams]
@@ -264,7 +273,10 @@ def with_pareto(
     compared: Sequence[int],
     tolerance: Mapping[str, float],
 ) -> list[LeaderboardRow]:
-    """A score is better where the two are apart; where nothing tells a spread, by any difference."""
+    """Mark rows on the Pareto front.
+
+    A score is better if the two are separated; without a spread, by any difference.
+    """
     marked = list(rows)
     ranked = [i for i, row in enumerate(rows) if row.competes and row.mean(metric) is not None]
     if len(ranked) < 2:
@@ -284,6 +296,6 @@ def with_pareto(
 
 
 def _costs(row: LeaderboardRow) -> list[float]:
-    """Less is better; what is not known counts the same for all."""
+    """Return costs, of which less is better; an unknown one counts the same for all."""
     time = next((mean for name in _TIME if (mean := row.cost(name)) is not None), 0.0)
     return [time, max(row.cost(_MEMORY) or 0.0, _SMALL_MEMORY)]

@@ -1,4 +1,6 @@
-"""The ranking as a table of a document: mean and spread in one cell, and what each row and column is to a view."""
+"""The ranking as a table of a document: mean and spread in one cell, with the meaning of each row and column for
+views.
+"""
 
 import math
 from collections import Counter
@@ -13,10 +15,10 @@ from ianvs.results.report.values import Value, cell_text, decimals_for, shown_nu
 from ianvs.results.stats import Summary
 
 _RIGHT = ("rank", "metric", "published", "round", "seeds", "cost")
-# They stand beside what they belong to, and the last in a table of its own.
+# These are next to the columns that they belong to, and the last in a separate table.
 _ELSEWHERE = ("metric_std", "published_std", "rank_low", "rank_high")
 
-# Who it is and how well it did stays, whatever the other rows say; and what a clock says, where all the same is chance.
+# Identity and scores stay even if all rows are equal; so do times, which are equal only by chance.
 TOLD_ONCE = (*("paradigm", "round", "dataset", "module", "hyperparameter", "adopted", "seeds", "cost", "status"), "url")
 _MEASURED = (
     "train_seconds",
@@ -29,7 +31,7 @@ _MEASURED = (
 
 
 def ranking_tables(leaderboard: Leaderboard) -> Iterator[Table]:
-    """Yield all rows; and, where there are several exams, those of each, whose numbers have decimals of their own."""
+    """Yield the table of all rows; and, if there are several exams, one for each, with its own number of decimals."""
     yield ranking_table(leaderboard)
     exams = dict.fromkeys(row.testenv for row in leaderboard.rows)
     differing, names = varied(leaderboard), leaderboard.row_names
@@ -41,7 +43,10 @@ def ranking_tables(leaderboard: Leaderboard) -> Iterator[Table]:
 def ranking_table(
     leaderboard: Leaderboard, differing: Sequence[str] | None = None, names: Mapping[RowKey, str] | None = None
 ) -> Table:
-    """differing: hyperparameters that tell rows apart. names: of all rows of the job. None: those of these rows."""
+    """Return the table. differing: hyperparameters that distinguish rows.
+
+    Names: of all rows of the job; None: of these rows.
+    """
     differing = varied(leaderboard) if differing is None else differing
     names = leaderboard.row_names if names is None else names
     sorting = [name for name, _ in leaderboard.sort_by]
@@ -86,13 +91,16 @@ def _cells(leaderboard: Leaderboard, column: Column) -> tuple[Cell, ...]:
         ranked = Counter(row.testenv for row in rows if row.rank is not None)
         both = zip(rows, values, strict=True)
         return tuple(Cell(value, shown_rank(row, value), ranks=_ranks(row, ranked[row.testenv])) for row, value in both)
-    if column.kind == "status":  # "2 of 3 failed"; why stands below, where there is room for it
+    if column.kind == "status":  # "2 of 3 failed"; the reason is below, where there is room for it
         return tuple(Cell(row.status, row.status.partition(":")[0]) for row in rows)
     return tuple(Cell(value, cell_text(value)) for value in values)
 
 
 def _best(rows: Sequence[LeaderboardRow], column: Column, texts: Sequence[str]) -> set[int]:
-    """Places of the best means of a metric in each exam, among rows that compete; so is one that reads the same."""
+    """Return positions of the best means of a metric in each exam, among rows that compete.
+
+    Equal texts count as best, too.
+    """
     best: set[int] = set()
     for exam in {row.testenv for row in rows} if column.higher_is_better is not None else ():
         competing = [n for n, row in enumerate(rows) if row.testenv == exam and row.competes]
@@ -112,7 +120,7 @@ def _ranks(row: LeaderboardRow, ranked: int) -> tuple[int, int, int, int] | None
 
 
 def _mark(row: LeaderboardRow, decided: bool) -> RowMark:
-    """decided: no row of the exam waits for cases that may take the first place yet."""
+    """Return the mark of a row. decided: no row of the exam waits for cases that may still take the first place."""
     if row.failures:
         return "failed"
     if not row.complete:
@@ -133,7 +141,7 @@ def _about(column: Column) -> Iterator[str]:
 
 
 def shown_rank(row: LeaderboardRow, rank: Value) -> str:
-    """ "2 (1-4)": the rank and its interval, where that is known and wider."""
+    """Return "2 (1-4)": the rank and its interval, if that is known and wider."""
     where = row.standing
     if where is None or where.low == where.high:
         return cell_text(rank)
@@ -141,7 +149,7 @@ def shown_rank(row: LeaderboardRow, rank: Value) -> str:
 
 
 def varied(leaderboard: Leaderboard) -> list[str]:
-    """Hyperparameters that tell rows of one algorithm apart."""
+    """Return hyperparameters that distinguish rows of one algorithm."""
     seen: dict[tuple[str, str], set[str]] = {}
     for row in leaderboard.rows:
         for name, value in row.hyperparameters.items():
@@ -150,9 +158,9 @@ def varied(leaderboard: Leaderboard) -> list[str]:
 
 
 def without_constants(columns: Sequence[TableColumn]) -> tuple[list[TableColumn], list[TableColumn]]:
-    """Return (columns to show, those that say the same in every row), both in order. Of a single row all are shown.
+    """Return (columns to show, columns whose cells are all equal), both in order. Of a single row all are shown.
 
-    The status is left out only where every row says "finished".
+    The status is left out only if every row has "finished".
     """
     constant = [column for column in columns if _is_told_once(column)]
     return [column for column in columns if column not in constant], constant
@@ -181,8 +189,9 @@ def _summary(row: LeaderboardRow, column: Column) -> Summary | None:
 
 
 def _decimals(summaries: Sequence[Summary | None], precise: int) -> int:
-    """One number of decimals for a column, so that its numbers stand under each other: fewer where they are large, and
-    those alone that the smallest standard error leaves."""
+    """Return one number of decimals for a column: fewer for large numbers, and only those that the smallest error
+    supports.
+    """
     defined = [s for s in summaries if s is not None and s.mean is not None]
     largest = max((abs(s.mean or 0.0) for s in defined), default=0.0)
     errors = [s.std / math.sqrt(s.n) for s in defined if s.std and s.n]
@@ -194,7 +203,7 @@ def _decimals(summaries: Sequence[Summary | None], precise: int) -> int:
 
 
 def mean_and_spread(summary: Summary | None, decimals: int, spread: bool = True) -> str:
-    """ "0.912 ± 0.004"; "" where there is no mean."""
+    """Return "0.912 ± 0.004"; "" without a mean."""
     if summary is None or summary.mean is None:
         return ""
     mean = shown_number(summary.mean, decimals)

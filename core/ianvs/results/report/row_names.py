@@ -9,10 +9,11 @@ _LONGEST = 24  # characters of a setting
 
 
 def row_names(rows: Iterable[LeaderboardRow]) -> dict[RowKey, str]:
-    """ "threshold .6", "ewc strength 10, epochs 5": the algorithm, with the fewest settings that tell rows of an exam
-    apart. One number stands alone. Where settings say nothing, the beginning of the row's id does.
+    """Return names such as "threshold .6" or "ewc strength 10, epochs 5": the algorithm with the fewest distinguishing
+    settings.
 
-    Names are the keys of the page's selection, and so of no two rows of an exam.
+    A single number is written alone. If settings do not distinguish rows, the beginning of the row's id does. Names are
+    the keys of the page's selection, so no two rows of an exam share one.
     """
     alike: dict[str, list[LeaderboardRow]] = {}
     every = list(rows)
@@ -39,8 +40,9 @@ def _settings(row: LeaderboardRow) -> dict[str, Value]:
 
 
 def _fewest(rows: Sequence[tuple[str, Mapping[str, Value]]]) -> list[str]:
-    """Return names of settings without which rows of an exam would read alike; the first ones stay. rows: exam,
-    settings.
+    """Return names of settings without which rows of an exam would read alike; the first ones stay.
+
+    Rows: exam, settings.
     """
 
     def apart(names: Sequence[str]) -> int:
@@ -63,7 +65,7 @@ def _name(row: LeaderboardRow, differing: Sequence[str]) -> str:
 
 
 def _short(value: Value) -> str:
-    """Return numbers without what they can do without: .6 for 0.6."""
+    """Return a number without its leading zero: .6 for 0.6."""
     text = cell_text(value).removesuffix(".0") if isinstance(value, float) else cell_text(value)
     if isinstance(value, float) and abs(value) < 1:
         text = text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text

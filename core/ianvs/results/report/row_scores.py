@@ -18,19 +18,19 @@ from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
 from ianvs.results.report.training_curves import TrainingCurves
 
-BY_PART = "by part: "  # before the name of a score in `MatrixMeans`, whose matrix has a column for each part
-_BROKEN_DOWN = ("topic ", "turn_")  # how names of parts begin that scores of texts break a score down to
+BY_PART = "by part: "  # prefix of a score in `MatrixMeans` whose matrix has a column for each part
+_BROKEN_DOWN = ("topic ", "turn_")  # prefixes of the parts of scores of texts
 
 
 def complete_rows(leaderboard: Leaderboard) -> dict[RowKey, LeaderboardRow]:
-    """Return the rows that images are made of: those that lack no case."""
+    """Return the rows with all cases, which charts show."""
     return {(row.id, row.algorithm): row for row in leaderboard.rows if row.complete}
 
 
 def finished(
     rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseResult]
 ) -> Iterator[tuple[RowKey, CaseResult]]:
-    """Yield the results that `rows` report, each with the key of its row: not of seeds that only chose a
+    """Yield the results that `rows` report, each with the key of its row, without seeds that only selected a
     configuration.
     """
     for result in results:
@@ -43,8 +43,11 @@ def finished(
 class RowScore:
     """A score of a row over its seeds.
 
-    values: (T + 1, J) mean score matrix; row 0 is the untrained model. nan: not evaluated, or not finite, in some seed.
-    learned, spread: (T,) mean and sample standard deviation over seeds of `taught_means`; spread is 0 for one seed.
+    Attributes:
+        values: (T + 1, J) mean score matrix; row 0 is the untrained model. nan: not evaluated, or not finite, for some
+            seed.
+        learned: (T,) mean over seeds of `taught_means`.
+        spread: (T,) its sample standard deviation; 0 for one seed.
     """
 
     score: str
@@ -69,7 +72,7 @@ class RowScore:
     def lost(self) -> float:
         """The decrease of scores on earlier test sets from the end of their round to the end of the last one.
 
-        It is -BWT (Lopez-Paz & Ranzato 2017) of a score of which higher is better.
+        It equals -BWT (Lopez-Paz & Ranzato 2017) for a score of which higher is better.
         """
         if not self.per_round or len(self.tests) < 2:
             return float("nan")
@@ -78,10 +81,12 @@ class RowScore:
 
 
 def taught_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (T,) after each round the mean score over the test sets of the rounds so far; over all asked ones where
-    test sets belong to no round, or where none of the rounds so far is ever asked. nan where nothing was asked.
+    """Return (T,) the mean score after each round over the test sets of the rounds so far.
 
-    values: (T + 1, J), row 0 is the untrained model.
+    Nan where none was evaluated.
+
+    It is the mean over all evaluated test sets if they belong to no round, or if those of the rounds so far are never
+    evaluated. values: (T + 1, J), row 0 is the untrained model.
     """
     rounds = len(values) - 1
     evaluated = values[1:].copy()
@@ -94,14 +99,14 @@ def taught_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def _means_of_known(rows: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Return the mean of each row, ignoring nan; nan if a row has only nan."""
     finite = (row[~np.isnan(row)] for row in rows)
-    # As mean() does, without what that looks at before.
+    # The same as mean(), without its argument checks.
     return np.array([np.add.reduce(row) / row.size if row.size else np.nan for row in finite], dtype=np.float64)
 
 
 class MatrixMeans:
-    """Takes results one after the other; keeps a row's matrices only until its last seed has come.
+    """Accumulates results one after the other; keeps a row's matrices only until its last seed.
 
-    seeds: how many cases belong to a row.
+    seeds: number of cases of a row.
     """
 
     def __init__(self, seeds: int) -> None:
@@ -128,7 +133,9 @@ class MatrixMeans:
 
 
 def _by_part(result: CaseResult) -> dict[str, ScoreMatrix]:
-    """Of scores of several parts, such as classes, each of which one test set has alone: a column for each part."""
+    """Return matrices with a column for each part of scores with several parts (classes) that one test set has
+    alone.
+    """
     matrices = {}
     for score, details in result.details.items():
         whole = result.matrices.get(score)
@@ -140,11 +147,11 @@ def _by_part(result: CaseResult) -> dict[str, ScoreMatrix]:
 
 
 def _mean(matrices: list[ScoreMatrix]) -> RowScore | None:
-    # What grew without bounds can't be drawn: it is as unknown as what was not evaluated.
+    # Infinite values can't be drawn: they are treated like missing ones.
     seeds = [np.where(np.isfinite(matrix.values), matrix.values, np.nan) for matrix in matrices]
     values = np.mean(seeds, axis=0)
     if np.isnan(values).all():
-        return None  # a score of several parts: its bars say more
+        return None  # a score of several parts, which bars show better
     curves = np.array([taught_means(matrix) for matrix in seeds])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # nan - nan
@@ -165,10 +172,10 @@ def _common(kind: str, of_seeds: list[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 class ClassScores:
-    """Keeps what scores of several parts, such as one for each class, say of them after the last round."""
+    """Keeps scores of several parts, such as one for each class, after the last round."""
 
     def __init__(self) -> None:
-        # By row, score and place of the test set: its names, and the parts of each seed.
+        # By row, score and position of the test set: its names, and the parts of each seed.
         self._parts: dict[tuple[RowKey, str, int], tuple[set[str], list[Mapping[str, float | None]]]] = {}
 
     def add(self, key: RowKey, result: CaseResult) -> None:
@@ -194,15 +201,13 @@ class ClassScores:
 
 
 def _of_one_scale(score: str, parts: Mapping[str, float | None]) -> Mapping[str, float | None]:
-    """Return the parts that are the score itself on a part of the samples, such as a topic; without counts
-    beside them.
-    """
+    """Return the parts that are the score on a subset of the samples, such as a topic, without counts beside them."""
     comparable = {name: value for name, value in parts.items() if name == score or name.startswith(_BROKEN_DOWN)}
     return comparable if score in parts else parts
 
 
 def _part_means(of_seeds: Sequence[Mapping[str, float | None]]) -> dict[str, float]:
-    """Mean over seeds of each part that all of them have."""
+    """Return the mean over seeds of each part that all of them have."""
     means = {}
     for part in of_seeds[0]:
         values = [parts.get(part) for parts in of_seeds]
@@ -215,8 +220,10 @@ def _part_means(of_seeds: Sequence[Mapping[str, float | None]]) -> dict[str, flo
 class PassedScores:
     """Collects scores of rows for charts while the leaderboard iterates over results, so that these are read once.
 
-    seeds: how many cases belong to a row. examples: of each exam a finished result's folder.
-    training: what learners told of themselves.
+    Attributes:
+        seeds: Number of cases of a row.
+        examples: The folder of a finished result for each exam.
+        training: Quantities that learners reported.
     """
 
     def __init__(self, seeds: int) -> None:
@@ -224,9 +231,7 @@ class PassedScores:
         self.examples: dict[str, Path] = {}
 
     def watch(self, results: Iterable[CaseResult]) -> Iterator[CaseResult]:
-        """Yield the same results. Each case that has finished counts: rows that lack one, or are not shown, ask for
-        none.
-        """
+        """Yield the same results, collecting scores of finished cases."""
         for result in results:
             case = result.case
             if result.status == "finished" and not case.role:
@@ -239,7 +244,9 @@ class PassedScores:
 
 @dataclass(frozen=True)
 class StreamLine:
-    """How a row does on what has begun to arrive: (E,) training samples so far, mean over seeds, standard deviation."""
+    """The score of a row on what has begun to arrive: (E,) training samples so far, mean over seeds, standard
+    deviation.
+    """
 
     samples: NDArray[np.int64] | NDArray[np.float64]
     mean: NDArray[np.float64]
@@ -261,7 +268,7 @@ class StreamCurves:
             return
         self.score, curve = first.metric, first.curve
         self._curves.setdefault(key, []).append((curve.samples, curve_means(curve)))
-        if not self._rows[key].bound:  # a bound goes over earlier rounds again
+        if not self._rows[key].bound:  # an upper bound repeats earlier rounds
             ends = curve.samples[np.flatnonzero(np.diff(curve.ended, prepend=0))]
             self._ends.setdefault(self._rows[key].testenv, ends)
 
@@ -270,9 +277,11 @@ class StreamCurves:
         return self._ends.get(exam, np.empty(0, dtype=np.int64))
 
     def lines(self, exam: str) -> dict[RowKey, StreamLine]:
-        """Of an exam's rows, in the order of the leaderboard; not of one whose seeds were examined at other places.
+        """Return the curves of an exam's rows in the order of the leaderboard.
 
-        A bound's samples count again and again: it is drawn where the others' rounds end.
+        Not of rows whose seeds differ in evaluation points.
+
+        The samples of an upper bound are counted repeatedly, so it is drawn at the ends of the others' rounds.
         """
         lines, ends = {}, self.ends(exam)
         for key in (key for key, row in self._rows.items() if row.testenv == exam and key in self._curves):
@@ -287,8 +296,9 @@ class StreamCurves:
 
 
 def curve_means(curve: Curve) -> NDArray[np.float64]:
-    """Return (E,) mean score over the test sets of rounds begun by then; over all asked ones where they
-    belong to none.
+    """Return (E,) mean score over the test sets of rounds begun by then.
+
+    Over all evaluated ones if they belong to none.
     """
     rounds = int(curve.ended.max(initial=0))
     both = zip(curve.scores, curve.begun, strict=True)

@@ -1,4 +1,4 @@
-"""Leaderboard and results as tables to compute with: pandas frames for the Python API, and csv."""
+"""Leaderboard and results as tables for computing: pandas frames for the Python API, and csv."""
 
 from __future__ import annotations
 
@@ -77,10 +77,11 @@ def rounds_frame(results: Iterable[CaseResult]) -> pd.DataFrame:
 
 
 def csv_text(leaderboard: Leaderboard, titles: Sequence[str] = ()) -> str:
-    """Comma-separated, one header line, numbers in the shortest form that reads back as the same number.
+    """Return comma-separated text with one header line and numbers in the shortest form that reads back as the same
+    number.
 
-    Which columns there are, and under which names, is for the contract of the plugins to say. titles: of those to
-    write behind the rank and before the seeds, in this order; (): all. By the seeds a table of ours is known.
+    The contract of the plugins determines the columns and their names. titles: of those to write between the rank and
+    the seeds, in this order; (): all. The column of seeds identifies one of our tables.
     """
     columns = table_columns(leaderboard.columns, leaderboard.contract)
     if titles:
@@ -96,9 +97,7 @@ _PROPOSAL = ("rank", "algorithm", "metric", "paradigm", "round", "dataset", "mod
 
 
 def proposal_report(leaderboard: Leaderboard) -> str:
-    """Return the test report that the MDIL-SS proposal prints: scores as `mIoU_Overall`, BWT, FWT, the basemodel's
-    grid.
-    """
+    """Return the test report of the MDIL-SS proposal: scores as `mIoU_Overall`, BWT, FWT, the basemodel's grid."""
     columns = []
     for column in leaderboard.columns:
         if column.kind == "metric" and ((metric := find(column.key)) is None or metric.level != "matrix"):
@@ -118,9 +117,9 @@ def _csv_of_columns(leaderboard: Leaderboard, columns: Sequence[Column]) -> str:
 
 
 def csv_of(lines: Iterable[Sequence[Value]], texts_alone: bool = False) -> str:
-    """A text that a spreadsheet would take for a formula has a ' before it.
+    """Return csv text. A string that a spreadsheet would take for a formula gets a leading '.
 
-    texts_alone: whether one that reads as a number, or is "-", is a text, too, which nobody computes with.
+    texts_alone: treat strings that read as a number, or are "-", as text, too.
     """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
@@ -146,8 +145,9 @@ def _is_number(text: str) -> bool:
 
 
 def statistics_records(leaderboard: Leaderboard) -> Iterator[Sequence[Value]]:
-    """Yield a header, then a line for each row and metric; ranks and differences are of the one that exams are ranked
-    by.
+    """Yield a header, then a line for each row and metric.
+
+    Ranks and differences are by the metric that exams are ranked by.
     """
     yield _HEADER
     ranked_by = leaderboard.sort_by[0][0] if leaderboard.sort_by else None

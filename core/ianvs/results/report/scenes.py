@@ -1,4 +1,4 @@
-"""Pictures of segmentation and detection: what is seen, what is true, and what is predicted after each round."""
+"""Images of segmentation and detection: the input, the truth, and the prediction after each round."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,11 +28,12 @@ _COLOURS = (
 
 @dataclass(frozen=True)
 class SceneSheet:
-    """The first image of each test set through the rounds of a case.
+    """The first image of each test set through the rounds of a case; of boxes the first few, if test sets share them.
 
-    lines: name of the test set, and (H, W, 3) the input, the truth and what was predicted after each round, under their
-    heads. Pixels that are ignored, and predictions of nothing, are black. legend: classes that occur, colours.
-    Of boxes the first few images, where all test sets share them.
+    Attributes:
+        lines: Name of the test set, and (H, W, 3) input, truth and the prediction after each round, by their titles.
+            Ignored pixels, and predictions of no class, are black.
+        legend: Classes that occur, with their colours.
     """
 
     lines: tuple[tuple[str, Mapping[str, NDArray[np.uint8]]], ...]
@@ -91,8 +92,9 @@ def _of_boxes(
     palette: NDArray[np.uint8],
     used: set[int],
 ) -> Iterator[tuple[str, dict[str, NDArray[np.uint8]]]]:
-    """Yield a line for the first image of each sheet, or for some of the only one. used: classes that occur
-    are added.
+    """Yield a line for the first image of each test set, or for several of a shared one.
+
+    Used: receives classes that occur.
     """
     for j, seen in enumerate(pictures):
         for n, x in enumerate(seen[: 1 if len(pictures) > 1 else None] if predicted[j] else ()):
@@ -115,7 +117,7 @@ def _photo(x: NDArray[np.integer]) -> NDArray[np.uint8]:
 
 
 def sheet_png(sheet: SceneSheet, title: str, note: str) -> bytes:
-    """Return a line for each test set."""
+    """Return the scenes as a PNG with a line for each test set."""
     from PIL import Image, ImageDraw, ImageFont
 
     legend, first = sheet.legend, sheet.lines[0][1]["truth"]
@@ -149,9 +151,7 @@ def sheet_png(sheet: SceneSheet, title: str, note: str) -> bytes:
 
 
 def colours(classes: int) -> NDArray[np.uint8]:
-    """Return (256, 3) a colour for each class index, as far apart as a table of 40 gets them; what is no class is
-    black.
-    """
+    """Return (256, 3) a colour for each class index from a table of 40 distinct ones; "no class" is black."""
     table = np.array([list(bytes.fromhex(colour)) for colour in _COLOURS.split()], np.uint8)
     palette = np.zeros((256, 3), np.uint8)
     palette[:classes] = table[np.arange(classes) % len(table)]

@@ -1,5 +1,4 @@
-"""What may be said of a ranking, in sentences: whose chance is counted, who is separated from whom, what would help;
-and how much is noise of the machine."""
+"""Sentences on the certainty of a ranking: sources of variance, separated rows, remedies, and the machine's noise."""
 
 from collections.abc import Iterable, Sequence
 
@@ -88,7 +87,9 @@ def _remedy(exam: ExamSignificance) -> str:
 
 
 def _choice(rows: Sequence[LeaderboardRow], metric: str) -> list[str]:
-    """The best of several configurations, chosen on the score that is reported, looks better than it is."""
+    """Warn about selection bias: the best of several configurations, selected on the reported score, looks better
+    than it is.
+    """
     alike: dict[tuple[str, str], list[LeaderboardRow]] = {}
     for row in rows:
         if row.competes and row.complete:

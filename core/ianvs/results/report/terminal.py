@@ -1,4 +1,4 @@
-"""A document on a terminal, fitted to its width; a plain table where there is none."""
+"""A document on a terminal, fitted to its width; a plain table without a terminal."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _GAP = 2  # blanks between two columns
 _MOST_FAILURES = 20
 _MOST_LINES = 2  # lines of a kind
 _PADDING = 2  # blanks that tabulate adds to titles
-_PIPE = 120  # characters of a line where nobody says how wide it may be
+_PIPE = 120  # width of a line if it is not known
 _IMPORTANCE = (
     *("metric", "agrees", "published", "tried", "pareto", "cost", "module", "dataset", "round", "paradigm", "time"),
     "hyperparameter",
-)  # the last goes first
+)  # in reverse order of removal
 _EXPLAINED = ("metric", "hyperparameter")  # explained by a definition or by their name
 _OUT_OF_RANK = ("bound", "over", "changed", "unsaved", "untrained")
 _STYLES = {"failed": "red", "unfinished": "yellow", **dict.fromkeys(_OUT_OF_RANK, "dim")}
@@ -39,12 +39,18 @@ _STYLES = {"failed": "red", "unfinished": "yellow", **dict.fromkeys(_OUT_OF_RANK
 
 
 def render(leaderboard: Leaderboard, console: Console | None = None, *, explain: bool = False) -> None:
-    """Print the leaderboard and what must not be missed; explain: also how sure it is and what each metric means."""
+    """Print the leaderboard and its most important notes.
+
+    Explain: also its certainty and the meaning of each metric.
+    """
     show(document_of(leaderboard), console, explain=explain)
 
 
 def show(document: Document, console: Console | None = None, *, explain: bool = False) -> None:
-    """Columns that don't fit are left to the csv, those that tell rows apart and are ranked by last."""
+    """Print a document.
+
+    Columns that don't fit are left to the csv; distinguishing and ranking columns are dropped last.
+    """
     from rich.console import Console
     from rich.text import Text
 
@@ -90,7 +96,7 @@ def show(document: Document, console: Console | None = None, *, explain: bool = 
 
 
 def _leaders(document: Document) -> list[str]:
-    """Yield the leading row of each exam; only names if there are many exams."""
+    """Return the leading row of each exam; only names if there are many exams."""
     leaders = [note for note in document.notes if note.kind == "leader"]
     if len(leaders) <= _MOST_LINES:
         return [str(note) for note in leaders]
@@ -101,16 +107,16 @@ def _leaders(document: Document) -> list[str]:
 
 
 def _weighty(document: Document) -> list[str]:
-    """Yield warnings on the ranking, in a line or two."""
+    """Return warnings on the ranking, in a line or two."""
     lines = list(document.texts("data", "gate", "row"))
     more = len(lines) - _MOST_LINES
     return lines if more <= 0 else [*lines[:_MOST_LINES], f"... and {more} notes more."]
 
 
 def _without_repetition(ranking: Table) -> list[TableColumn]:
-    """Leave out what stands elsewhere: seeds and status in the notes.
+    """Leave out columns that are shown elsewhere: seeds and status in the notes.
 
-    A row that lacks a case has no metrics; what it lacks stands in place of the first.
+    A row that lacks a case has no metrics; the first shows what is missing.
     """
     if not any(column.kind == "metric" for column in ranking.columns):
         return list(ranking.columns)
@@ -148,7 +154,7 @@ def _drawn(ranking: Table, columns: Sequence[TableColumn]) -> RichTable:
         style = _STYLES.get(row.mark, "")
         first = "bold green" if row.mark == "best" else style
         cells = (Text(c.texts[n], style=first if c.kind in ("rank", "algorithm") else style) for c in columns)
-        # Each exam's ranking stands by itself.
+        # Each exam has its own ranking.
         last = n + 1 < len(ranking.rows) and ranking.rows[n + 1].exam != row.exam
         table.add_row(*cells, end_section=last)
     return table
@@ -162,11 +168,11 @@ def _fit(
     def wide(column: TableColumn) -> int:
         return _width(column, padding)
 
-    settings = [c for c in columns if c.distinctive]  # the others say nothing that the algorithm's name does not
+    settings = [c for c in columns if c.distinctive]  # the others repeat the algorithm's name
     must = [c for c in columns if c.kind in ("rank", "tier", "algorithm", "testenv", "adopted", "overlap", "status")]
     must += [c for c in columns if c.sort_order is not None]
     optional = [c for c in columns if c not in must and c not in settings and c.kind in _IMPORTANCE]
-    optional.sort(key=lambda c: _IMPORTANCE.index(c.kind))  # stable: the table's order within a kind
+    optional.sort(key=lambda c: _IMPORTANCE.index(c.kind))  # stable sort: keeps the table's order within a kind
 
     free = width - sum(map(wide, must))
     chosen = list(settings)
@@ -176,7 +182,7 @@ def _fit(
     else:
         free -= sum(map(wide, settings))
     for column in optional:
-        if column.kind == "agrees" and wide(column) > free:  # the verdict alone, rather than none
+        if column.kind == "agrees" and wide(column) > free:  # at least the verdict
             column = replace(column, cells=tuple(Cell(c.value, c.text.split(" (")[0]) for c in column.cells))
         if wide(column) <= free:
             chosen.append(column)
@@ -204,7 +210,7 @@ def _width(column: TableColumn, padding: int = 0) -> int:
 
 
 def _failures(groups: Sequence[FailureGroup], most: int) -> list[str]:
-    """Yield distinct reasons of failures with their cases and the first log; a limited number."""
+    """Return distinct reasons of failures with their cases and the first log; a limited number."""
     lines = []
     for group in groups:
         log = group.first and group.first.log

@@ -1,5 +1,4 @@
-"""What learners told of themselves while they were trained, such as their loss, and how a stream that was answered
-before it was told went: lines over the rounds, of each row."""
+"""Curves of quantities that learners report during training, such as their loss, and of prequential scores, by row."""
 
 from collections.abc import Iterator
 
@@ -16,7 +15,10 @@ Array = NDArray[np.float64]
 
 
 class TrainingCurves:
-    """Takes results one after the other and keeps sums. Seeds that told at other places than the first are left out."""
+    """Accumulates results one after the other as sums.
+
+    Seeds that reported at other points than the first are left out.
+    """
 
     def __init__(self) -> None:
         self._sums: dict[str, dict[RowKey, tuple[Array, int, Array, Array]]] = {}

@@ -1,4 +1,4 @@
-"""Searches in reports: what was tried, what became of it, and which hyperparameters mattered."""
+"""Searches in reports: the trials, their outcomes, and which hyperparameters mattered."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,16 +7,16 @@ from ianvs.results.report.document import Table, text_table
 from ianvs.results.report.values import Value, method_name
 from ianvs.store import Study, Trial
 
-_SHOWN = 10  # trials in the text; all of them are in trials.csv
+_SHOWN = 10  # trials in the text; trials.csv has all of them
 
 
 def drawn_text(trial: Trial) -> str:
-    """ "learning_rate=0.1, strength=5", without secrets."""
+    """Return "learning_rate=0.1, strength=5", without secrets."""
     return ", ".join(f"{name}={value}" for name, value in without_secrets(trial.drawn).items())
 
 
 def study_text(study: Study) -> str:
-    """Return how it went, in sentences."""
+    """Return the course of a search, in sentences."""
     how, count = study.how, len(study.trials)
     sampler = f" ({how['sampler']})" if how.get("sampler") else ""
     summary = f"{how['name']}{sampler}: {count} trials by {study.metric} {study.seen}."
@@ -52,7 +52,7 @@ def became(study: Study, trial: Trial) -> str:
 
 
 def search_table(study: Study) -> Table:
-    """Return how it went, and its best trials."""
+    """Return the course of a search, and its best trials."""
     names = [axis.name for axis in study.axes]
     shown = _ranked(study)[:_SHOWN]
     heads = ["Trial", *names, *(f"after round {rung}" for rung in study.rungs), ""]
@@ -85,7 +85,7 @@ def trials_records(studies: Sequence[Study]) -> Iterator[list[Value]]:
 
 
 def _ranked(study: Study) -> list[Trial]:
-    """Return a sort key: trials with more rounds first, then better ones."""
+    """Return the trials: those with more rounds first, then better ones."""
     sign = 1 if study.higher_is_better else -1
 
     def order(trial: Trial) -> tuple[bool, int, float, int]:

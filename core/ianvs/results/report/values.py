@@ -1,4 +1,4 @@
-"""How values, and what is known of where a job ran, may be shown: typed, and compact."""
+"""Formats values and facts about where a job ran, for reports."""
 
 import json
 import re
@@ -14,7 +14,7 @@ Value = int | float | str | bool | None
 
 
 def shown_hyperparameters(hyperparameters: Mapping[str, object]) -> dict[str, Value]:
-    """Numbers, truth values and texts as they are, lists and mappings as compact JSON."""
+    """Return numbers, booleans and strings unchanged, lists and mappings as compact JSON."""
     return {
         name: value
         if isinstance(value, bool | int | float | str)
@@ -29,18 +29,18 @@ def cell_text(value: Value) -> str:
 
 
 def method_name(algorithm: str, testenv: str, settings: str = "") -> str:
-    """ "ewc (strength=100) in online"; "" of an exam or of settings leaves its part out."""
+    """Return "ewc (strength=100) in online"; an empty exam or empty settings are left out."""
     return f"{algorithm}{f' ({settings})' if settings else ''}{f' in {testenv}' if testenv else ''}"
 
 
 def differing_settings(choices: Sequence[Mapping[str, object]]) -> set[str]:
-    """Hyperparameters in which these choices differ; one that some of them lack is among them."""
+    """Return hyperparameters in which these choices differ, including those that some of them lack."""
     names = {name for choice in choices for name in choice}
     return {name for name in names if len({str(choice.get(name)) for choice in choices}) > 1}
 
 
 def shown_number(value: float, decimals: int) -> str:
-    """`value` with so many decimals; without a fraction when it is huge, and never "-0.00"."""
+    """Return `value` with so many decimals; without a fraction if it is large, and never "-0.00"."""
     if abs(value) >= 1e15:
         return f"{value:.3g}"
     text = f"{value:.{decimals}f}"
@@ -53,12 +53,14 @@ def signed_number(value: float, decimals: int) -> str:
 
 
 def decimals_for(error: float) -> int:
-    """So many that two digits of an error can be read: further ones of a number with it say nothing."""
+    """Return the number of decimals that shows two digits of an error; further ones are meaningless."""
     return max(0, 1 - floor(log10(error))) if error > 0 else 4
 
 
 def difference_text(difference: Difference | None) -> str:
-    """ "+0.055 ± 0.032", with the digits that the margin leaves, and more where these would hide which is larger."""
+    """Return "+0.055 ± 0.032", with the digits that the margin supports, and more if these would hide which is
+    larger.
+    """
     if difference is None:
         return ""
     if difference.low is None or difference.high is None:
@@ -72,19 +74,19 @@ def difference_text(difference: Difference | None) -> str:
 
 
 def fit(text: str, longest: int) -> str:
-    """`text` in at most `longest` characters."""
+    """Return `text` shortened to at most `longest` characters."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def slug(name: str) -> str:
-    """`name` with only what every file system takes."""
+    """Return `name` with only characters that every file system accepts."""
     return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")[:60] or "unnamed"
 
 
 def provenance_facts(provenance: Mapping[str, Any]) -> dict[str, str]:
     """Return versions, machine and commit, by name.
 
-    provenance: as ianvs.results.stored.provenance.collect gives it; of merged jobs what each of its "parts" says, once.
+    provenance: from ianvs.results.stored.provenance.collect; of merged jobs the facts of all "parts", each once.
     """
     parts = [_facts(part) for part in provenance.get("parts", [provenance])]
     merged = {name: dict.fromkeys(filter(None, (part.get(name) for part in parts))) for name in parts[0]}
@@ -92,7 +94,7 @@ def provenance_facts(provenance: Mapping[str, Any]) -> dict[str, str]:
 
 
 def commit_text(provenance: Mapping[str, Any]) -> str:
-    """ "0123456789ab with local changes"; "" where none is known."""
+    """Return "0123456789ab with local changes"; "" if unknown."""
     git = provenance.get("git") or {}
     commit = str(git.get("commit", ""))[:12]
     return f"{commit} with local changes" if commit and git.get("dirty") else commit

@@ -1,4 +1,4 @@
-"""Means, spreads, ranks and how sure they are; equivalence with what others found. Arrays in, dataclasses out."""
+"""Means, spreads, ranks and their certainty; equivalence with published results. Arrays in, dataclasses out."""
 
 from ianvs.results.stats.agreement import Agreement, compare, unpaired_difference
 from ianvs.results.stats.over_exams import ENOUGH_EXAMS, OverExams, exams_needed, over_exams

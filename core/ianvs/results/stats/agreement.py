@@ -57,7 +57,7 @@ def compare(ours: Summary, theirs: Summary, margin: float, level: float = 0.95) 
     if delta.low is None or delta.high is None:
         if ours.std is None:
             return Agreement(delta.mean, None, None, None, _missing(ours, theirs))
-        from scipy.special import stdtrit  # takes a while to import
+        from scipy.special import stdtrit  # slow to import
 
         half = float(stdtrit(ours.n - 1.0, 0.5 + level / 2)) * ours.std / sqrt(ours.n)
         return Agreement(delta.mean, delta.mean - half, delta.mean + half, None, _missing(ours, theirs))

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from ianvs.results.stats.summary import Array
 
-Family = Literal["all", "best"]  # of all pairs, or of those with the best method
+Family = Literal["all", "best"]  # for all pairs, or those with the best method
 
 MOST_COMPARED = 50
-"""Up to so many methods all pairs are compared; of more, each with the best alone."""
+"""Up to this many methods all pairs are compared; with more, each method is compared with the best."""
 
 # [family][part][methods][draws]
 _TABLES = json.loads((files(__package__) / "critical_values.json").read_text(encoding="utf-8"))

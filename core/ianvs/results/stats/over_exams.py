@@ -10,7 +10,7 @@ from ianvs.results.stats.pairs import DRAWS
 from ianvs.results.stats.summary import Array
 
 ENOUGH_EXAMS = 4
-"""From so many exams on there is an interquartile mean, and a bootstrap over exams."""
+"""The number of exams from which there are an interquartile mean and a bootstrap over exams."""
 _SEED = 20_240_904
 
 
@@ -105,7 +105,7 @@ def holm(p: Array) -> Array:
 
 
 def _beaten(scores: Array) -> Array:
-    """Return (E, m) how many others each method beats in each exam, a tie counting half."""
+    """Return (E, m), the number of other methods that each method beats in each exam; a tie counts half."""
     ahead = (scores[:, :, None] > scores[:, None, :]).sum(axis=2)
     level = (scores[:, :, None] == scores[:, None, :]).sum(axis=2) - 1
     return np.asarray(ahead + level / 2)

@@ -11,14 +11,14 @@ from ianvs.results.stats.critical_values import MOST_COMPARED, Family, critical_
 from ianvs.results.stats.summary import Array
 
 ENOUGH_FOR_BOOTSTRAP = 20
-"""From so many seeds on the studentised bootstrap has to agree before two methods are apart."""
+"""The number of seeds from which the studentised bootstrap has to agree before two methods are separated."""
 
-DRAWS = 10_000  # of the bootstrap
-_SEED = 20_240_901  # the same table twice is the same table
-_AT_ONCE = 4_000_000  # numbers of one kind in memory
-_ROUNDING = 1e-12  # of the largest score
-_MOST_BARS = 20  # methods: of more an image shows no overlap that anybody could see
-_GAP = 1e-3  # of the largest difference, between bars that must not touch
+DRAWS = 10_000  # number of resamples of the bootstrap
+_SEED = 20_240_901  # fixed: equal tables give equal results
+_AT_ONCE = 4_000_000  # limit of numbers of an array in memory
+_ROUNDING = 1e-12  # relative to the largest score
+_MOST_BARS = 20  # maximum number of methods: with more, no overlap would be visible
+_GAP = 1e-3  # minimum gap between bars that must not touch, relative to the largest difference
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def moved_half_way(s2: Array, n: NDArray[np.int64], counted: NDArray[np.bool_]) 
 
 
 def _twins(scores: Array, parts: Sequence[Array]) -> NDArray[np.int64]:
-    """Return (m,) the first method whose scores, of all seeds and groups, are the same but for rounding."""
+    """Return (m,) the first method with the same scores, of all seeds and groups, up to rounding."""
     scale = np.nanmax(np.abs(scores), initial=0.0) or 1.0
     every = np.concatenate([scores, *(np.moveaxis(part, 1, 2).reshape(-1, scores.shape[1]) for part in parts)])
     first_index: dict[bytes, int] = {}
@@ -167,7 +167,7 @@ def _with_best(scores: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _moments(draws: Array, rounding: float) -> tuple[NDArray[np.int64], Array, Array]:
-    """Return (k,) number, mean (nan of none) and variance (0 of one) of what is known of (n, k) draws."""
+    """Return (k,) number, mean (nan of none) and variance (0 of one) of (n, k) draws, ignoring nan."""
     present = ~np.isnan(draws)
     n = present.sum(axis=0)
     mean = np.divide(np.where(present, draws, 0.0).sum(axis=0), n, out=np.full(len(n), np.nan), where=n > 0)
@@ -177,11 +177,11 @@ def _moments(draws: Array, rounding: float) -> tuple[NDArray[np.int64], Array, A
 
 
 def _of_groups(part: Array, i: NDArray[np.int64], j: NDArray[np.int64]) -> Array:
-    """Return (P,) variance of the mean of (seeds, m, G) groups' differences, over the seeds that both have."""
+    """Return (P,) variance of the mean of the groups' differences (seeds, m, G), over the seeds that both have."""
     whole = not np.isnan(part).any()
     groups = part.mean(axis=0, keepdims=True) if whole else part
     variances = np.empty(len(i))
-    for at in range(0, len(i), 1024):  # some at a time: there may be a thousand pairs, of a hundred groups
+    for at in range(0, len(i), 1024):  # in batches: there may be a thousand pairs with a hundred groups
         pair = groups[:, i[at : at + 1024]] - groups[:, j[at : at + 1024]]
         present = ~np.isnan(pair)
         mean = np.where(present, pair, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
@@ -190,7 +190,7 @@ def _of_groups(part: Array, i: NDArray[np.int64], j: NDArray[np.int64]) -> Array
 
 
 def _bootstrap_agrees(scores: Array, parts: Sequence[Array], index: NDArray[np.int64], t: Array) -> NDArray[np.bool_]:
-    """Return (P,) by the seeds that all methods have; True where they are too few."""
+    """Return (P,) whether the bootstrap over the seeds that all methods have agrees; True if there are too few."""
     whole = scores[~np.isnan(scores).any(axis=1)]
     if len(whole) < ENOUGH_FOR_BOOTSTRAP:
         return np.ones(len(t), dtype=bool)
@@ -205,7 +205,7 @@ def _stepdown(sources: Sequence[Array], index: NDArray[np.int64], t: Array) -> A
     deviation of the sum of means is divided by the resample's own standard error; the k-th largest t is held against
     the largest of these among the pairs that are not larger than it (Romano & Wolf 2005, algorithm 4.2).
     """
-    order = np.argsort(t, kind="stable")  # ascending: the largest over what is left is a running maximum
+    order = np.argsort(t, kind="stable")  # ascending: the largest of the remaining ones is a running maximum
     exceeded = np.zeros(len(t))
     done = 0
     for deviation, variance in _batches(sources, index[order]):
@@ -219,7 +219,7 @@ def _stepdown(sources: Sequence[Array], index: NDArray[np.int64], t: Array) -> A
 
 
 def _batches(sources: Sequence[Array], index: NDArray[np.int64]) -> Iterator[tuple[Array, Array]]:
-    """Yield (deviations, variances), (B, P) each, of DRAWS resamples, some at a time."""
+    """Yield (deviations, variances), (B, P) each, of DRAWS resamples in batches."""
     generator = np.random.default_rng(_SEED)
     paired = []
     for source in sources:
@@ -269,7 +269,7 @@ def comparison_bars(pairs: Pairs) -> Array | None:
         (m,) half-lengths h, with h_i + h_j as near as possible to the margin; None if no lengths agree with all pairs,
         or there are many.
     """
-    from scipy.optimize import linprog  # takes a while to import
+    from scipy.optimize import linprog  # slow to import
 
     m, count = pairs.methods, len(pairs.first)
     twins = pairs.difference == 0

@@ -13,10 +13,10 @@ from ianvs.results.stats.critical_values import Family, critical_value
 from ianvs.results.stats.pairs import Pairs, compare_all
 from ianvs.results.stats.summary import Array
 
-_MOST = 1_000  # seeds that anybody would run
+_MOST = 1_000  # maximum number of seeds that are suggested
 _POWER = 0.84  # standard errors: the 80 % quantile of the normal distribution
 _OUTLIER = 10.0
-_UNSTEADY, _UNSTEADY_ALONE = 0.1, 0.25  # of the largest score
+_UNSTEADY, _UNSTEADY_ALONE = 0.1, 0.25  # relative to the largest score
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,10 @@ def standings(scores: Array, parts: Sequence[Array] = (), *, fixed_test_set: boo
 
 
 def _tiers(scores: Array, pairs: Pairs) -> dict[int, str]:
-    """By method. From the best down, a new tier begins where a method is separated from any of the present one."""
+    """Return tiers by method.
+
+    From the best down, a new tier begins where a method is separated from any of the present one.
+    """
     judged = {*pairs.first[pairs.seeds > 1].tolist(), *pairs.second[pairs.seeds > 1].tolist()}
     apart = defaultdict[int, set[int]](set)
     for method, other in zip(pairs.first[pairs.apart].tolist(), pairs.second[pairs.apart].tolist(), strict=True):
@@ -185,7 +188,7 @@ def pareto_front(scores: Array, better: NDArray[np.bool_], costs: Array, toleran
     """
     room = 1 + np.array(tolerance or [0.0] * costs.shape[1])
     front, count = np.empty(len(scores), dtype=np.intp), 0
-    spent, allowed = np.empty((2, *costs.shape))  # of those that are kept
+    spent, allowed = np.empty((2, *costs.shape))  # rows of the result so far
     for j in np.lexsort([*costs.T[::-1], -scores]).tolist():
         no_worse = (spent[:count] <= costs[j] * room).all(axis=1)
         able = front[:count][no_worse]

@@ -23,7 +23,7 @@ class Summary:
 
     mean: float | None  # None: a value is missing, or there is none at all
     std: float | None  # None as `mean`, and for a single value
-    n: int  # how many values were there
+    n: int  # number of values
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Charts as SVG: what a page shows, and what is saved as the images of a report."""
+"""Charts as SVG, for the page and for image files."""

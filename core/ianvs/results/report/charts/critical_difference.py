@@ -1,4 +1,4 @@
-"""Mean ranks over exams on a line; bars join methods that the tests don't tell apart (Demsar 2006, section 3.2)."""
+"""Mean ranks over exams on a line; bars join methods that the tests do not separate (Demsar 2006, section 3.2)."""
 
 from collections.abc import Sequence
 
@@ -11,12 +11,12 @@ from ianvs.results.report.further_tables import short_names
 from ianvs.results.report.ranking import MethodsOverExams
 from ianvs.results.report.values import fit
 
-_APART = 0.05  # p up to which two methods are
+_APART = 0.05  # two methods are separated up to this p
 _SIDE, _WIDTH, _ROW, _BAR = 190, 420, 19, 9
 
 
 def critical_difference(key: str, comparison: MethodsOverExams | None) -> Markup:
-    """ "" where exams are too few for the tests to say anything, which the text beside the table says."""
+    """Return the chart; "" if there are too few exams for the tests, which the text beside the table states."""
     if comparison is None or comparison.together.pairs is None:
         return Markup("")
     names = short_names(comparison.names)
@@ -55,13 +55,13 @@ def critical_difference(key: str, comparison: MethodsOverExams | None) -> Markup
 
 
 def groups_not_apart(order: Sequence[int], apart: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return the longest runs of methods, as (first, last) places in `order`, of which no two are told apart.
+    """Return the longest runs of methods, as (first, last) positions in `order`, of which no two are separated.
 
     order: indices of methods, the best first. apart: (m, m).
     """
     groups: list[tuple[int, int]] = []
     ordered = apart[np.ix_(order, order)]
-    # By place, where a run may begin at the earliest that has it in it.
+    # By position: the earliest start of a run that contains it.
     begins = [int(np.flatnonzero(ordered[:place, place]).max(initial=-1)) + 1 for place in range(len(order))]
     last = 0
     for first in range(len(order)):

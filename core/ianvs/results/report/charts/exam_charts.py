@@ -24,7 +24,7 @@ from ianvs.results.stats.pairs import comparison_bars
 
 _MOST_INTERVALS = 40
 _MOST_PANELS = 12
-_PLACES = 50  # test sets of a panel
+_PLACES = 50  # test sets in a panel
 _MOST_NUMBERS = 1_500  # cells of a table beside an image
 _WIDE = ("how sure", "learning", "training")  # kinds that need room
 _COSTS = (("train_cpu_seconds", "processor seconds of training"), ("peak_memory_mb", "peak memory, MB"))
@@ -34,15 +34,20 @@ Scores = Mapping[RowKey, RowScore]
 
 
 def file_part(exam: str) -> str:
-    """What names of files say of an exam, before other parts."""
+    """Return the part of file names that identifies an exam."""
     return f"{slug(exam)}-" if exam else ""
 
 
 @dataclass(frozen=True)
 class ExamCharts:
-    """first: the most telling, none where that are the score matrices. wide: the others, but for those that show rows
-    as points, which are narrow. panels: what became of each test set, (id, label, svg) of the first rows, with the
-    numbers of all. matrices: whether score matrices are wanted, and whether first."""
+    """The charts of an exam.
+
+    Attributes:
+        first: The most informative one; none if that is the score matrices.
+        wide: The others, except narrow ones that show rows as points.
+        panels: The scores of each test set over time, (id, label, svg) for the first rows, with the numbers of all.
+        matrices: Whether score matrices are wanted, and whether first.
+    """
 
     first: list[Picture]
     wide: list[Picture]
@@ -61,9 +66,10 @@ def exam_charts(
     scores: Mapping[str, Scores],
     training: TrainingCurves,
 ) -> ExamCharts:
-    """Return the kinds that the paradigm of the exam's rows names (`Paradigm.pictures`), in its order.
+    """Return the charts that the paradigm of the exam's rows lists (`Paradigm.pictures`), in its order.
 
-    key: of the exam, which makes ids unique in a page. scores: by name; the first is what points and panels show."""
+    key: of the exam, which makes ids unique in a page. scores: by name; points and panels show the first.
+    """
     first = next(iter(scores.values()), {})
     whole = (by_row for name, by_row in scores.items() if not name.startswith(BY_PART))
 
@@ -115,7 +121,7 @@ def learning_curves(key: str, exam: str, rows: Sequence[ShownRow], scores: Score
 
 
 def _training_charts(key: str, exam: str, rows: Sequence[ShownRow], training: TrainingCurves) -> Iterator[Picture]:
-    """Yield a chart for each quantity that learners told of while they were trained."""
+    """Yield a chart for each quantity that learners reported during training."""
     for n, (name, by_row) in enumerate(training.lines()):
         lines = {row.key: StreamLine(*by_row[row.key]) for row in rows if row.key in by_row}
         label, ours = name.replace("_", " "), name in OF_STREAM.values()
@@ -131,7 +137,10 @@ def _training_charts(key: str, exam: str, rows: Sequence[ShownRow], training: Tr
 
 
 def _how_sure(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow]) -> Iterator[Picture]:
-    """Differences to the best and to the baseline, whose intervals exclude 0 exactly where two are apart; and means."""
+    """Yield differences to the best row and to the baseline, whose intervals exclude 0 exactly if rows are separated.
+
+    And means.
+    """
     if not leaderboard.sort_by or len(rows) < 2:
         return
     column, falls = leaderboard.sort_by[0]
@@ -168,7 +177,7 @@ def _how_sure(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[Show
 def _overlaps(
     significance: ExamSignificance | None, rows: Sequence[ShownRow], allowed: str
 ) -> tuple[dict[str, float], list[tuple[str, str]], str]:
-    """Half-lengths of bars by id, or ids of rows that lines join; and what they mean."""
+    """Return half-lengths of bars by id, or ids of rows that lines join; and their meaning."""
     if significance is None or significance.pairs.family == "best":
         return {}, [], ""
     shown = {row.key: row.id for row in rows}
@@ -188,7 +197,7 @@ def _overlaps(
 
 
 def _stability(key: str, exam: str, rows: Sequence[ShownRow], scores: Scores) -> Iterator[Picture]:
-    """A row that learned everything at once has nothing to forget, and is no point."""
+    """Yield stability against plasticity. A row that learned everything at once can't forget and is no point."""
     scored = [(row, scores[row.key]) for row in rows if row.key in scores]
     points = [Point(row, score.just_learned, score.lost) for row, score in scored]
     points = [point for point in points if not math.isnan(point.x + point.y)]
@@ -220,7 +229,7 @@ def _costs(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRo
 
 
 def _against(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow], metric: str) -> Iterator[Picture]:
-    """Yield the score that rows are ranked by against another metric of theirs, where the testenv has it."""
+    """Yield the score that rows are ranked by against another metric, if the testenv has it."""
     column, falls = leaderboard.sort_by[0] if leaderboard.sort_by else ("", True)
     other = next((c for c in leaderboard.columns if c.kind == "metric" and c.key == metric), None)
     if not column or other is None or metric == column:
@@ -264,7 +273,7 @@ def _panels(
 def class_bars(
     key: str, exam: str, rows: Sequence[ShownRow], parts: Parts, most: tuple[int | None, int | None] = (None, None)
 ) -> Iterator[Picture]:
-    """One chart for each score of several parts (classes) and test set; of at most so many rows and parts."""
+    """Yield a chart for each score of several parts (classes) and test set, with limited numbers of rows and parts."""
     for place, (score, test) in enumerate((score, test) for part_exam, score, test in parts if part_exam == exam):
         by_row = parts[exam, score, test]
         bars = {row.id: by_row[row.key] for row in rows if row.key in by_row}
@@ -280,7 +289,7 @@ def class_bars(
 
 
 def _numbers(heads: Sequence[str], lines: Sequence[tuple[str, Sequence[str]]]) -> Table:
-    """heads: of the columns after the first."""
+    """Return a table. heads: of the columns after the first."""
     room = max(1, _MOST_NUMBERS // (1 + len(heads)))
     below = f"{len(lines) - room} rows are left out." if len(lines) > room else ""
     return text_table("numbers", ["Row", *heads], [[name, *cells] for name, cells in lines[:room]], below=below)
@@ -299,7 +308,10 @@ def _short(value: float) -> str:
 def _class_bars(
     key: str, shown: Sequence[ShownRow], bars: Mapping[str, Mapping[str, float]], title: str, most: int | None = None
 ) -> Markup:
-    """Parts (classes) across, in each a bar for each row. bars: by id of the shown row, by part. most: parts shown."""
+    """Return a bar for each row in each part (class). bars: by id of the shown row, by part.
+
+    Most: maximum number of parts.
+    """
     names = list(dict.fromkeys(part for row in shown for part in bars[row.id]))[:most]
     values = [value for row in shown for part, value in bars[row.id].items() if part in names]
     scale = nice_scale([0, *values], unit=True)
@@ -334,7 +346,9 @@ def _class_bars(
 
 
 def _forgetting_panel(key: str, row: ShownRow, score: RowScore, scale: Scale) -> Markup:
-    """For each test set a line from its score just after its round (an open circle) to that at the end (its marker)."""
+    """Return, for each test set, a line from its score just after its round (open circle) to that at the end
+    (marker).
+    """
     count = min(len(score.tests), _PLACES)
     frame = Frame(Scale(-0.5, count - 0.5, ()), scale, left=38, top=8, width=max(120, min(300, 26 * count)), height=110)
     foot = frame.top + frame.height

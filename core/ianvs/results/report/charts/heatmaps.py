@@ -1,6 +1,6 @@
-"""Score matrices as heatmaps: vectors with numbers where they are small, pixels without where they are large.
+"""Score matrices as heatmaps: small ones as vectors with numbers, large ones as pixels.
 
-Those of one score stand side by side, as they are and as differences to one row.
+The heatmaps of one score are side by side, as values and as differences to one row.
 """
 
 import base64
@@ -20,24 +20,27 @@ from ianvs.results.report.leaderboard_row import RowKey
 from ianvs.results.report.row_scores import RowScore
 from ianvs.results.report.values import fit
 
-_MOST_ROUNDS = 25  # rounds up to which cells hold their numbers
+_MOST_ROUNDS = 25  # limit of rounds for numbers in cells
 _CELL = (46, 25)  # pixels
-_LARGE = 300  # pixels, the longer side of a heatmap without numbers
+_LARGE = 300  # the longer side of a heatmap without numbers, in pixels
 _LABEL = 15  # characters
-_MOST_CELLS = 400_000  # of all heatmaps of a page: what a browser opens in a second or two
-_MOST_NUMBERED = 4_000  # of them that are drawn with their numbers, each some 250 characters
-_MOST_MAPS = 24  # of a page; a single score has at least ten
-_MOST_STORED = 1_500_000  # cells of score matrices that a page holds: some 6 MB
+_MOST_CELLS = 400_000  # limit for all heatmaps of a page, which a browser opens in a second or two
+_MOST_NUMBERED = 4_000  # limit of cells with numbers, some 250 characters each
+_MOST_MAPS = 24  # limit of a page; a single score has at least ten
+_MOST_STORED = 1_500_000  # cells of score matrices in a page: some 6 MB
 _ABOUT = "Rows: after each round, the untrained model first. Columns: test sets."
-_GREY = (0xE4, 0xE4, 0xE4)  # what was not evaluated
+_GREY = (0xE4, 0xE4, 0xE4)  # not evaluated
 
-# ColorBrewer's YlGnBu and PuOr (Brewer 2003), which are read alike with any kind of colour blindness.
+# ColorBrewer's YlGnBu and PuOr (Brewer 2003), which are safe for colour-blind readers.
 SEQUENTIAL = ("ffffd9", "edf8b1", "c7e9b4", "7fcdbb", "41b6c4", "1d91c0", "225ea8", "253494", "081d58")
 DIVERGING = ("b35806", "e08214", "fdb863", "fee0b6", "f7f7f7", "d8daeb", "b2abd2", "8073ac", "542788")
 
 
 def limits(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Range of the colours: 0 to 1 for scores, so that images compare; else from the lowest to the highest value."""
+    """Return the range of the colours: 0 to 1 for scores, so that images compare.
+
+    Else from the lowest to the highest value.
+    """
     finite = values[np.isfinite(values)]
     if finite.size == 0 or (finite.min() >= 0 and finite.max() <= 1):
         return 0.0, 1.0
@@ -46,10 +49,10 @@ def limits(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def colours_of(values: ArrayLike, low: float, high: float, stops: tuple[str, ...] = SEQUENTIAL) -> NDArray[np.uint8]:
-    """Return (..., 3) red, green and blue of `values`: linear between `stops`, which are evenly spaced from `low` to
+    """Return (..., 3) red, green and blue of `values`, linear between `stops`, which are evenly spaced from `low` to
     `high`.
 
-    What lies beyond has the colour of the end; nan is grey.
+    Values beyond have the colour of the end; nan is grey.
     """
     numbers = np.asarray(values, dtype=np.float64)
     table = np.array([[int(stop[n : n + 2], 16) for n in (0, 2, 4)] for stop in stops], dtype=np.float64)
@@ -69,9 +72,11 @@ def heatmap_svg(
     stops: tuple[str, ...] = SEQUENTIAL,
     numbered: bool = True,
 ) -> Markup:
-    """values: (T + 1, J). Row 0, the untrained model, stands apart; what a round has just taught is framed.
+    """Return a heatmap of values (T + 1, J).
 
-    numbered: cells hold their numbers, where there are no more than 25 rounds and test sets.
+    Row 0, the untrained model, is set apart; what a round has just taught is framed.
+
+    numbered: whether cells hold their numbers, if there are no more than 25 rounds and test sets.
     """
     if not numbered or max(values.shape[0] - 1, values.shape[1]) > _MOST_ROUNDS:
         return _pixels(key, values, scale, stops, title)
@@ -82,8 +87,8 @@ def heatmap_svg(
     wide, tall = _CELL
     aslant = any(len(name) > 7 for name in tests)
     foot = 16 + (4.3 * min(_LABEL, max(map(len, tests))) if aslant else 4)
-    gap = 4  # below the untrained model, which no round has taught
-    inks = np.where(_luminance(colours) > 0.179, "#000", "#fff")  # where both have the same contrast, 4.58 : 1
+    gap = 4  # after the row of the untrained model
+    inks = np.where(_luminance(colours) > 0.179, "#000", "#fff")  # here both have the same contrast, 4.58 : 1
     cells = zip(names, values.tolist(), colours.tolist(), inks.tolist(), strict=True)
     across = [(num(left + j * wide), num(left + j * wide + wide / 2 - 0.5)) for j in range(columns)]
     edge = num(left - 7)
@@ -92,7 +97,7 @@ def heatmap_svg(
         y = k * tall + (gap if k else 0)
         line = y + tall / 2 + 4
         top, base = num(y), num(line)
-        # Thousands of cells, and nothing in them to escape: each by `tag` would take ten times as long.
+        # Thousands of cells without anything to escape: `tag` would take ten times as long.
         parts.append(Markup(f'<text x="{edge}" y="{base}" text-anchor="end">{escape(visible(name))}</text>'))
         drawn = (
             f'<rect x="{x}" y="{top}" width="{wide - 1}" height="{tall - 1}" fill="#{bytes(fill).hex()}"/>'
@@ -114,7 +119,7 @@ def heatmap_svg(
 def _pixels(
     key: str, values: NDArray[np.float64], scale: tuple[float, float], stops: tuple[str, ...], title: str
 ) -> Markup:
-    """One pixel for each cell, enlarged without smoothing, whatever their number."""
+    """Return one pixel for each cell, enlarged without smoothing, for any number of cells."""
     count, columns = values.shape
     size = _LARGE / max(count, columns)
     width, height = size * columns, size * count
@@ -145,12 +150,12 @@ def _pixels(
 
 @lru_cache(maxsize=4)
 def _palette(scale: tuple[float, float], stops: tuple[str, ...]) -> NDArray[np.uint8]:
-    """Return (256, 3) evenly over the scale; the last is of nan."""
+    """Return (256, 3) colours evenly over the scale; the last is that of nan."""
     return colours_of([*np.linspace(*scale, 255), np.nan], *scale, stops)
 
 
 def colour_bar(key: str, scale: tuple[float, float], stops: tuple[str, ...], name: str) -> Markup:
-    """Return a scale from colours to numbers."""
+    """Return the legend of a colour scale."""
     low, high = scale
     signed = stops is DIVERGING
     parts = [
@@ -167,9 +172,7 @@ def colour_bar(key: str, scale: tuple[float, float], stops: tuple[str, ...], nam
 
 
 def png_uri(pixels: NDArray[np.uint8], palette: NDArray[np.uint8] | None = None) -> str:
-    """Return (H, W, 3) colours, or (H, W) indices into a `palette` (256, 3), as a PNG that stands in the page
-    itself.
-    """
+    """Return (H, W, 3) colours, or (H, W) indices into a `palette` (256, 3), as a PNG in a data URI."""
     from PIL import Image
 
     picture = Image.fromarray(pixels)
@@ -210,7 +213,7 @@ class Matrices:
         self._cells = 0
 
     def add(self, id_: str, score: RowScore) -> bool:
-        """False where there is no room for it."""
+        """Add a matrix. Returns False if there is no room for it."""
         if self._cells + score.values.size > _MOST_STORED:
             return False
         self._cells += score.values.size
@@ -235,13 +238,15 @@ def heatmaps(
     baseline: str | None,
     groups: int,
 ) -> dict[str, object]:
-    """Those of one score, as the page shows them. matrix: its id in the page's data, "" where there is no room for its
-    numbers. difference: to the baseline."""
+    """Return the heatmaps of one score for the page.
+
+    matrix: its id in the page's data, "" if there is no room for its numbers. difference: to the baseline.
+    """
     shown = [entry for entry in rows if entry.key in scores]
     each = max(scores[entry.key].values.size for entry in shown)
     some = shown[
         : max(1, min(_MOST_CELLS // groups // each, max(10, _MOST_MAPS // groups)))
-    ]  # those that are ranked first
+    ]  # the first rows of the ranking
     numbered = len(some) * each <= _MOST_NUMBERED // groups
     base = next((entry for entry in shown if entry.row.algorithm == baseline), None)
     base = base or next((entry for entry in shown if entry.row.rank is not None), shown[0])

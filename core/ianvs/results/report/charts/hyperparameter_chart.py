@@ -12,19 +12,19 @@ from ianvs.results.report.document import Picture
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.values import Value, cell_text, fit, slug
 
-_LOG_FROM = 20.0  # times the smallest value, from which on the axis is logarithmic
+_LOG_FROM = 20.0  # ratio of the largest to the smallest value above which the axis is logarithmic
 
 
 @dataclass(frozen=True)
 class _Line:
-    """Rows of one algorithm that differ in the hyperparameter alone, in the order of its values."""
+    """Rows of one algorithm that differ only in the hyperparameter, in the order of its values."""
 
     label: str
     rows: tuple[LeaderboardRow, ...]
 
 
 def varied_hyperparameters(rows: Iterable[LeaderboardRow]) -> list[str]:
-    """Those of which an algorithm has two values or more, in the order in which they are written."""
+    """Return the hyperparameters with two or more values in an algorithm, in the order in which they are written."""
     values: dict[str, dict[str, set[str]]] = {}
     for row in rows:
         for name, value in row.hyperparameters.items():
@@ -39,10 +39,10 @@ def hyperparameter_chart(rows: Sequence[LeaderboardRow], name: str, metric: str,
         rows: Complete rows of one exam.
         name: A hyperparameter.
         metric: A column of metrics or costs.
-        exam: The name of the exam, where the job has several.
+        exam: The name of the exam, if the job has several.
 
     Returns:
-        None where no algorithm has two values of it.
+        None if no algorithm has two values of it.
     """
     lines = _lines(rows, name, metric)
     if not lines:
@@ -106,7 +106,7 @@ def _order(value: Value) -> tuple[int, float, str]:
 
 
 def _across(values: Sequence[Value]) -> tuple[Scale, dict[Value, float]]:
-    """Return the scale of the hyperparameter, and where each value is: numbers at their size, others side by side."""
+    """Return the scale of the hyperparameter and the position of each value: numbers by size, others evenly spaced."""
     numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     if len(numbers) < len(values):
         return ordinal_scale([cell_text(value) for value in values]), {
@@ -122,7 +122,7 @@ def _across(values: Sequence[Value]) -> tuple[Scale, dict[Value, float]]:
 
 
 def _apart(ticks: Sequence[tuple[float, str]], span: float) -> tuple[tuple[float, str], ...]:
-    """Ticks whose labels don't run into each other."""
+    """Return the ticks whose labels do not overlap."""
     shown: list[tuple[float, str]] = []
     for at, label in ticks:
         if not shown or at - shown[-1][0] >= span / 14:

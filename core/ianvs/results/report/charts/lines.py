@@ -1,4 +1,4 @@
-"""Learning curves, means at places that have names, and scores with their intervals."""
+"""Learning curves, means over named categories, and scores with their intervals."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -28,23 +28,24 @@ from ianvs.results.report.leaderboard_row import RowKey
 from ianvs.results.report.row_scores import RowScore, StreamLine
 from ianvs.results.report.values import fit
 
-_LABEL = 18  # characters of the name of a place
-_ACROSS = 64  # characters of names below a curve, of a phone's size
-_STEP = 24  # pixels, the least between two places
-_BANDED = 100  # lines up to which each has its band
-_MARKED = 12  # examinations up to which each is marked; of more, as many
+_LABEL = 18  # characters of a category's name
+_ACROSS = 64  # characters of names below a curve on a phone
+_STEP = 24  # minimum distance of two categories, in pixels
+_BANDED = 100  # maximum number of lines with bands
+_MARKED = 12  # maximum number of marked evaluations
 
 
 def curve_chart(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowScore], title: str) -> Markup:
-    """Return the mean score over the test sets taught so far, after each round; the band is one standard deviation to
-    each side. "" where no row has more than one round.
+    """Return the mean score over the test sets taught so far, after each round, with a band of one standard deviation.
+
+    "" if no row has more than one round.
     """
     lines = [(row, scores[row.key]) for row in rows if row.key in scores]
     count = max((len(score.learned) for _, score in lines), default=0)
     if count < 2:
         return Markup("")
     names = next(score.rounds for _, score in lines if len(score.learned) == count)
-    named = count * max(map(len, names)) <= _ACROSS  # else they would run into each other
+    named = count * max(map(len, names)) <= _ACROSS  # else they would overlap
     labels = list(names) if named else [str(k + 1) for k in range(count)]
     scale, unit = share_scale([(score.learned, score.spread) for _, score in lines])
     frame = Frame(ordinal_scale(labels), scale, width=620)
@@ -52,7 +53,7 @@ def curve_chart(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowS
     for row, score in lines:
         places, mean, spread = [float(k) for k in range(len(score.learned))], score.learned, score.spread
         place_names = [str(k) for k in range(1, len(mean) + 1)]
-        if len(mean) == 1:  # it learned everything at once: a level beside the others, which learn in several rounds
+        if len(mean) == 1:  # it learned everything at once: a horizontal line beside the curves
             places = [0.0, round(frame.x.high - 0.35, 6)]
             mean, spread, place_names = mean.repeat(2), spread.repeat(2), place_names * 2
         drawn.append(line_with_band(frame, row, places, mean, spread, unit, place_names, len(lines) <= _BANDED))
@@ -79,8 +80,9 @@ def stream_chart(
     title: str,
     across: str = "training samples so far (upright lines: ends of rounds)",
 ) -> Markup:
-    """Return the mean score on what has begun to arrive over the training samples so far, or whatever is meant by
-    `across`. ends: where rounds end. "" where no row was examined twice.
+    """Return the mean score on what has begun to arrive over the training samples so far, or over `across`.
+
+    ends: where rounds end. "" if no row was evaluated twice.
     """
     shown = [(row, lines[row.key]) for row in rows if row.key in lines]
     if max((len(line.samples) for _, line in shown), default=0) < 2:
@@ -134,7 +136,7 @@ def line_with_band(
 ) -> Markup:
     """Draw a line with its band.
 
-    place_names: names of the places, shown beside the pointer. banded: with its spread and marks at all places.
+    place_names: names of the positions, shown beside the pointer. banded: whether to draw its spread and all marks.
     """
     low, high = mean - spread, mean + spread
     if unit:
@@ -169,8 +171,8 @@ def interval_chart(
 ) -> Markup:
     """Return a number of each row with its interval, and that of each seed as a small dot.
 
-    centres, margins, by_seed: by id of the shown row. joined: the first and the last of rows that a line beside them
-    joins. zero: whether 0 is marked.
+    centres, margins, by_seed: by id of the shown row. joined: first and last of the rows that a line beside them joins.
+    zero: whether 0 is marked.
     """
     shown = [row for row in rows if math.isfinite(centres.get(row.id, math.nan))]
     if not shown:
@@ -178,12 +180,12 @@ def interval_chart(
     singles = [value for row in shown for value in by_seed.get(row.id, ()) if value is not None]
     inside = [*(centres[row.id] for row in shown), *singles, *([0.0] if zero else [])]
     ends = [centres[row.id] + sign * margins[row.id] for row in shown if row.id in margins for sign in (-1, 1)]
-    if not zero and min(inside) >= 0 and max(inside) <= 1:  # of shares: none is below 0 or above 1
+    if not zero and min(inside) >= 0 and max(inside) <= 1:  # shares are between 0 and 1
         ends = [min(max(end, 0.0), 1.0) for end in ends]
     scale = nice_scale([*inside, *ends], wanted=6)
     tall = 24
     left = 14 + 7.4 * min(34, max(len(row.label) for row in shown))
-    # Names and ticks stand above the rows, so that a page may cut rows off at the bottom.
+    # Names and ticks are above the rows, so that a page may cut rows off at the bottom.
     frame = Frame(scale, ordinal_scale(()), left=left, top=46, width=520, height=tall * len(shown))
     bottom = frame.top + frame.height
 

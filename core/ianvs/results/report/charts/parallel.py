@@ -1,4 +1,4 @@
-"""Trials of a search as lines over parallel axes: their hyperparameters, then what they were worth at each rung."""
+"""Trials of a search as lines over parallel axes: their hyperparameters, then their value at each rung."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,10 @@ _LEFT, _TOP, _HEIGHT, _STEP = 60, 40, 260, 130
 
 
 def parallel_chart(key: str, study: Study) -> Markup:
-    """A line ends where its trial was stopped; the winner's is thick. "" of fewer than two. Secrets have no axis."""
+    """Return the chart. A line ends where its trial was stopped; the winner's is thick. Secrets have no axis.
+
+    "" for fewer than two trials.
+    """
     trials = [trial for trial in study.trials if trial.reached]
     if len(trials) < 2:
         return Markup("")
@@ -62,7 +65,7 @@ def _at(scale: Scale, value: float) -> float:
 
 
 def _scale(axis: Axis) -> Scale:
-    """From end to end of the range; of a choice one tick for each."""
+    """Return the scale of an axis over its range; of a choice one tick for each value."""
     if axis.kind == "choice":
         ticks = tuple((float(index), str(choice)) for index, choice in enumerate(axis.choices))
         return Scale(-0.25, len(axis.choices) - 0.75, ticks)

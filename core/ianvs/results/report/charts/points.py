@@ -1,4 +1,4 @@
-"""Rows as points: stability against plasticity, and score against what it costs, with the Pareto front."""
+"""Rows as points: stability against plasticity, and score against cost, with the Pareto front."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from ianvs.results.report.charts.svg import Frame, Scale, dots, figure, log_scal
 from ianvs.results.report.values import fit
 from ianvs.results.stats.standing import pareto_front
 
-# Where a name may stand: its distance from the point, and which end of it is there.
+# Candidate positions of a name: its distance from the point, and which end of it is there.
 _BESIDE = (
     (9, 4, None),
     (-9, 4, "end"),
@@ -24,7 +24,7 @@ _BESIDE = (
     (-8, 16, "end"),
     (8, 16, None),
 )
-_NAMED = 24  # points beside which there is room for names
+_NAMED = 24  # maximum number of points with names
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,11 @@ def point_chart(
     y_up: bool,
     of_costs: bool = False,
 ) -> Markup:
-    """x_up, y_up: whether more is better. of_costs: x is on a logarithmic scale where all are positive, and the Pareto
-    front of the rows that compete is drawn. "" without two points."""
+    """Return rows as points; "" for fewer than two.
+
+    x_up, y_up: whether more is better. of_costs: x is on a logarithmic scale if all values are positive, and the Pareto
+    front of the rows that compete is drawn.
+    """
     finite = [point for point in points if math.isfinite(point.x) and math.isfinite(point.y)]
     if len(finite) < 2:
         return Markup("")
@@ -68,7 +71,7 @@ def point_chart(
 
 
 def _roomy(values: Sequence[float]) -> Scale:
-    """Return a scale with room around `values`; below 0 only where they are, and shares stay within 0 and 1."""
+    """Return a scale with a margin around `values`; below 0 only if values are, and shares stay within 0 and 1."""
     room = (max(values) - min(values)) * 0.06
     low, high = min(values) - room, max(values) + room
     if min(values) >= 0:
@@ -77,7 +80,7 @@ def _roomy(values: Sequence[float]) -> Scale:
 
 
 def _front(frame: Frame, points: Sequence[Point], x_up: bool, y_up: bool) -> list[tuple[float, float]]:
-    """Steps through the points of the front: what lies behind is beaten in both. [] where one beats all."""
+    """Return the steps through the points of the front; [] if one point dominates all."""
     xs, ys = (
         np.array([getattr(point, axis) for point in points]) * (1 if up else -1)
         for axis, up in (("x", x_up), ("y", y_up))
@@ -85,7 +88,7 @@ def _front(frame: Frame, points: Sequence[Point], x_up: bool, y_up: bool) -> lis
     front = pareto_front(ys, ys[:, None] > ys, -xs[:, None]) if points else []
     best = [points[n] for n in sorted(front, key=lambda n: (-xs[n], -ys[n]))]
     corners: list[tuple[float, float]] = []
-    # From the end that is best in x: along x at that y until the next one, which is better in y.
+    # Starting at the best x: along x at constant y until the next point, which is better in y.
     for before, after in pairwise(best):
         corners += [frame.at(before.x, before.y), frame.at(after.x, before.y)]
     corners += [frame.at(point.x, point.y) for point in best[-1:]]
@@ -93,7 +96,7 @@ def _front(frame: Frame, points: Sequence[Point], x_up: bool, y_up: bool) -> lis
 
 
 def _names(frame: Frame, points: Sequence[Point], corners: Sequence[tuple[float, float]]) -> list[Markup]:
-    """Return names beside their points, where they cover no other name, no point and no part of the front."""
+    """Return names beside their points where they cover no other name, no point and no part of the front."""
     dots_at = [frame.at(point.x, point.y) for point in points]
     taken: list[tuple[float, float, float, float]] = [(x - 6, y - 6, x + 6, y + 6) for x, y in dots_at]
     taken += [(min(a, c), min(b, d), max(a, c) + 1, max(b, d) + 1) for (a, b), (c, d) in pairwise(corners)]
@@ -104,12 +107,12 @@ def _names(frame: Frame, points: Sequence[Point], corners: Sequence[tuple[float,
         for dx, dy, anchor in _BESIDE:
             left = x + dx - (width if anchor == "end" else width / 2 if anchor else 0)
             box = (left, y + dy - 10, left + width, y + dy + 3)
-            foot = frame.top + frame.height  # below it are the numbers of x
+            foot = frame.top + frame.height  # the numbers of x are below it
             inside = box[0] > frame.left and box[2] < frame.left + frame.width + 14 and box[1] > 18 and box[3] < foot
             dot_box = (x - 6, y - 6, x + 6, y + 6)
             if inside and not any(_overlap(box, other) for other in taken if other != dot_box):
                 taken.append(box)
-                # A point that is hidden takes its name with it.
+                # Hiding a point hides its name.
                 named.append(
                     tag("g", text(x + dx, y + dy, label, anchor), class_="series label", data_row=point.shown.id)
                 )
@@ -126,7 +129,7 @@ def _better(up: bool) -> str:
 
 
 def rank_bar(low: int, high: int, rank: int, count: int) -> Markup:
-    """Return a rank interval: a bar from `low` to `high` on a line from 1 to `count`, with a dot at the rank itself."""
+    """Return a rank interval: a bar from `low` to `high` on a line from 1 to `count`, with a dot at the rank."""
     width, height = 84.0, 12.0
     step = width / max(count, 1)
     bar = tag("rect", x=(low - 1) * step, y=2, width=(high - low + 1) * step, height=8, rx=3, class_="reach")

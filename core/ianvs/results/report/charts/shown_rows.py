@@ -1,4 +1,4 @@
-"""The rows of an exam as images show them: a name, a line style of their own, and which are shown at first."""
+"""The rows of an exam as charts show them: a name, a unique line style, and which are shown at first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from ianvs.results.report.charts.svg import LineStyle, classes, dash, line_style
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
 
-_AT_FIRST = 10  # lines that can be told apart at a glance
+_AT_FIRST = 10  # number of lines that can be distinguished at a glance
 
 
 @dataclass(frozen=True)
 class ShownRow:
-    """key: of the results of its cases. id: in the page, the same in all images."""
+    """A row in charts. key: of the results of its cases. id: in the page, the same in all charts."""
 
     row: LeaderboardRow
     key: RowKey
@@ -25,7 +25,7 @@ class ShownRow:
 
 
 def shown_rows(leaderboard: Leaderboard, exam: str) -> list[ShownRow]:
-    """Return the complete rows of an exam in their order; those that lack a case are in no image."""
+    """Return the complete rows of an exam in their order; incomplete ones are in no chart."""
     names, styles = leaderboard.row_names, row_styles(leaderboard)
     shown: list[ShownRow] = []
     for n, row in enumerate(leaderboard.rows):
@@ -37,8 +37,10 @@ def shown_rows(leaderboard: Leaderboard, exam: str) -> list[ShownRow]:
 
 
 def row_styles(leaderboard: Leaderboard) -> dict[tuple[str, bool], LineStyle]:
-    """By name and whether it is a reference: the same in every exam. Rows of one algorithm look alike but for their
-    dash, unless no other competes."""
+    """Return styles by name and whether the row is a reference; they are the same in every exam.
+
+    Rows of one algorithm differ only in their dash, unless no other algorithm competes.
+    """
     names = leaderboard.row_names
     several = len({row.algorithm for row in leaderboard.rows if not row.bound}) > 1
     methods = {
@@ -56,7 +58,7 @@ def legend_sample(style: LineStyle) -> Markup:
 
 
 def series(rows: Sequence[ShownRow], every: bool = False) -> list[dict[str, object]]:
-    """What a legend of `rows` shows. every: all of them are on at first."""
+    """Return the legend of `rows`. every: whether all of them are shown at first."""
     return [
         {
             "id": shown.id,

@@ -1,4 +1,4 @@
-"""What charts are built of: SVG elements, styles that tell rows apart, and a frame with scales and grid lines."""
+"""Building blocks of charts: SVG elements, line styles, and a frame with scales and grid lines."""
 
 import math
 from collections import Counter
@@ -14,17 +14,17 @@ from ianvs.results.report.values import shown_number
 
 LIGHT = ("#0a4fb4", "#c43c00", "#008a66", "#c94f9f", "#a59300", "#2c96f0", "#521a00", "#0b0e12")
 DARK = ("#7cc4f4", "#ff7f33", "#12b088", "#dd82c8", "#f0e442", "#4472e0", "#a4503c", "#ffffff")
-"""The hues of Okabe and Ito (2008), moved until no two are near each other to anybody, and all stand out."""
-PAGE = {"paper": "#ffffff", "ink": "#16191d", "soft": "#545b65", "grid": "#e6e9ed"}  # as page.css has them
+"""The hues of Okabe and Ito (2008), adjusted so that all differ for every kind of colour vision."""
+PAGE = {"paper": "#ffffff", "ink": "#16191d", "soft": "#545b65", "grid": "#e6e9ed"}  # the same as in page.css
 BOUND = ("#6b6b6b", "#a8a8a8")
-"""The greys of references, which are no competitors: on a light and on a dark page."""
+"""The greys of references: on a light and on a dark page."""
 
 MARKERS = ("circle", "square", "diamond", "up", "down", "plus", "cross", "star")
 _DASHES: tuple[tuple[int, ...], ...] = ((), (7, 3), (2, 2), (9, 3, 2, 3), (5, 2), (10, 3, 2, 2, 2, 3), (4, 4))
-_ARM = ((-0.4, -0.4), (-0.4, -1.2), (0.4, -1.2))  # of a plus; three turns of it make the rest
+_ARM = ((-0.4, -0.4), (-0.4, -1.2), (0.4, -1.2))  # one arm of a plus; three rotations make the rest
 _PLUS = (*_ARM, *((-y, x) for x, y in _ARM), *((-x, -y) for x, y in _ARM), *((y, -x) for x, y in _ARM))
 _TURN = math.sqrt(0.5)
-_NUMBER = (int, float)  # made once: `int | float` is made anew whenever it is asked for
+_NUMBER = (int, float)  # created once: the expression `int | float` creates a new object each time
 _SHAPES: dict[str, tuple[tuple[float, float], ...]] = {
     "square": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
     "diamond": ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
@@ -40,7 +40,7 @@ _SHAPES: dict[str, tuple[tuple[float, float], ...]] = {
 
 @dataclass(frozen=True)
 class LineStyle:
-    """colour: index into LIGHT and DARK; None: the grey of bounds. dash: lengths of strokes and gaps; (): solid."""
+    """colour: index into LIGHT and DARK; None: the grey of references. dash: lengths of strokes and gaps; (): solid."""
 
     colour: int | None
     dash: tuple[int, ...]
@@ -54,7 +54,10 @@ def num(value: float) -> str:
 
 
 def tag(name: str, *children: str | Markup, **attributes: object) -> Markup:
-    """`<name ...>children</name>`. `class_` is class, `stroke_width` stroke-width; attributes of None are left out."""
+    """Return `<name ...>children</name>`.
+
+    `class_` is class, `stroke_width` stroke-width; attributes of None are left out.
+    """
     given = "".join(
         [
             f' {key.rstrip("_").replace("_", "-")}="{num(value) if isinstance(value, _NUMBER) else _text(value)}"'
@@ -71,7 +74,7 @@ def _text(value: object) -> Markup:
 
 
 def text(x: float, y: float, content: str, anchor: str | None = None, **attributes: object) -> Markup:
-    """anchor: "middle", "end"; None: the text begins at x."""
+    """Return a text. anchor: "middle", "end"; None: the text begins at x."""
     return tag("text", content, x=x, y=y, text_anchor=anchor, **attributes)
 
 
@@ -90,9 +93,10 @@ def figure(
     class_: str = "",
     **data: object,
 ) -> Markup:
-    """Return an image with a name and a description for those who don't see it. key: unique in the page. data: for the
-    page's script. data_step: how tall each row is, where they stand below each other at the picture's end: gaps of
-    those that are hidden are closed. data_across: what places of lines are, before their numbers.
+    """Return an image with a name and a description for screen readers.
+
+    key: unique in the page. data: for the page's script; data_step is the height of each row of a chart with one row
+    per line, so that gaps of hidden rows are closed; data_across is the name of x values, shown before their numbers.
     """
     return tag(
         "svg",
@@ -130,7 +134,7 @@ def marker(shape: str, x: float, y: float, size: float = 3.2) -> str:
 
 
 def dots(style: LineStyle, points: Sequence[tuple[float, float]], size: float = 3.2, **attributes: object) -> Markup:
-    """Return a marker at each of `points` that is known."""
+    """Return a marker at each of `points` without nan."""
     finite = [(x, y) for x, y in points if not (math.isnan(x) or math.isnan(y))]
     drawn = "".join(marker(style.marker, x, y, size) for x, y in finite)
     return tag("path", d=drawn, class_=classes("dot", style), **attributes)
@@ -151,8 +155,10 @@ def dash(style: LineStyle) -> str | None:
 
 
 def line_styles(lines: Iterable[tuple[str, bool]]) -> list[LineStyle]:
-    """One style for each line, all different, however many there are. Lines of one method have its colour and its
-    marker, and differ in their dash. lines: (method, whether it is a reference)."""
+    """Return a distinct style for each line, for any number of lines. lines: (method, whether it is a reference).
+
+    Lines of one method have its colour and marker, and differ in their dash.
+    """
     methods: dict[tuple[str, bool], tuple[int | None, str]] = {}
     dashes, numbers, references = Counter[tuple[int | None, str]](), count(), count()
     styles = []
@@ -175,7 +181,7 @@ _MOST_LABELS = 12  # of places
 
 @dataclass(frozen=True)
 class Scale:
-    """Values between `low` and `high`; ticks: (value, label)."""
+    """A range of values from `low` to `high`; ticks: (value, label)."""
 
     low: float
     high: float
@@ -183,14 +189,17 @@ class Scale:
     log: bool = False
 
     def part(self, value: float) -> float:
-        """0 at `low`, 1 at `high`."""
+        """Return the position in the range: 0 at `low`, 1 at `high`."""
         if self.log:
             return (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
         return (value - self.low) / (self.high - self.low)
 
 
 def nice_scale(values: Iterable[float], wanted: int = 5, unit: bool = False) -> Scale:
-    """Round ends and steps of 1, 2 or 5 times a power of ten around `values`. unit: shares are shown from 0 to 1."""
+    """Return a scale with ends and steps of 1, 2 or 5 times a power of ten around `values`.
+
+    Unit: shares are shown from 0 to 1.
+    """
     finite = [value for value in values if math.isfinite(value)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
     if unit and low >= 0 and high <= 1:
@@ -208,7 +217,7 @@ def nice_scale(values: Iterable[float], wanted: int = 5, unit: bool = False) -> 
 
 
 def log_scale(values: Iterable[float]) -> Scale:
-    """From below to above `values`, all of them > 0, with ticks at 1, 2 and 5 times powers of ten."""
+    """Return a logarithmic scale around `values` > 0, with ticks at 1, 2 and 5 times powers of ten."""
     positive = [value for value in values if math.isfinite(value) and value > 0] or [1.0]
     low, high = min(positive) / 1.25, max(positive) * 1.25
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
@@ -220,7 +229,7 @@ def log_scale(values: Iterable[float]) -> Scale:
 
 
 def ordinal_scale(labels: Sequence[str]) -> Scale:
-    """Places 0, 1, ... with a label each, or every n-th where there are many."""
+    """Return positions 0, 1, ... with a label each, or every n-th if there are many."""
     every = max(1, math.ceil(len(labels) / _MOST_LABELS))
     ticks = tuple((float(n), label) for n, label in enumerate(labels) if n % every == 0)
     return Scale(-0.35, len(labels) - 0.65, ticks)
@@ -245,7 +254,7 @@ class Frame:
         )
 
     def drawn(self, x_name: str, y_name: str) -> Markup:
-        """Grid, ticks and names; that of y lies above, where there is room for all of it."""
+        """Return grid, ticks and axis names; that of y is above, where there is room for it."""
         right, bottom = self.left + self.width, self.top + self.height
         parts = []
         for value, label in self.y.ticks:
