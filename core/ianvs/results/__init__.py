@@ -1,4 +1,5 @@
-"""What is stored of a job -> leaderboard -> terminal, csv, markdown, LaTeX, page, images; several jobs compared.
+"""Results of a job: leaderboard, reports (terminal, csv, markdown, LaTeX, page, images), and comparison of several
+jobs.
 
 From outside: `stored` (Results, load_results), `report` (build_leaderboard, write_reports), `page` (write_page),
 `comparing`, `exports`, `stats` (summarise, standings). Nothing here runs anything.

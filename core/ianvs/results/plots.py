@@ -55,12 +55,12 @@ def write_plots(
 
 
 def pdf_blocker() -> str:
-    """Why PDF can't be written here, with the remedy; "" if it can."""
+    """Return why PDF can't be written, with the remedy; "" if it can."""
     try:
         importlib.import_module("cairosvg")
     except ImportError:
         return f"{_INSTALL}."
-    except OSError:  # the package is installed, and the system's library is not
+    except OSError:  # the package is installed, but not the system's library
         return "PDF needs the library cairo beside CairoSVG: `apt install libcairo2`, or `brew install cairo`."
     return ""
 

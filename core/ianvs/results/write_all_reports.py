@@ -25,7 +25,7 @@ def write_all_reports(results: Results, again: str, page_only: bool = False, run
     """
     store = JobStore(results.workspace, results.name)
     with not_collecting():
-        leaderboard = results.leaderboard  # first: what can't be read stops it before anything is written
+        leaderboard = results.leaderboard  # first, so that unreadable files are reported before anything is written
     try:
         store.write(record_of(results))
         provenance = (store.read() or {}).get("provenance") or results.provenance

@@ -1,1 +1,1 @@
-"""Results of several workspaces beside each other: compared, and merged into one."""
+"""Compares and merges the results of several workspaces."""

@@ -1,4 +1,4 @@
-"""Sides beside the first of them: which rows are the same, which changed, and how much."""
+"""Compares jobs with the first of them: which rows correspond, which changed, and by how much."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,18 +13,22 @@ from ianvs.results.report.values import Value
 from ianvs.results.stats import Difference, Summary, paired_difference, unpaired_difference
 
 LEVEL = 0.95
-_ROUNDING = 1e-9  # a score that fell from .92 to .91 is worse by .01 and not by more
+_ROUNDING = 1e-9  # tolerates rounding: a score that fell from .92 to .91 is worse by .01, not by more
 
 Verdict = Literal["better", "worse", "equal", "other", "lost", "new"]
 
 
 @dataclass(frozen=True)
 class Change:
-    """A metric of a row in the one and in the other.
+    """A metric of a row on both sides.
 
-    before, after: means over the seeds that are compared; None where a side has none. pairs: the number of seeds that
-    both have and that the difference is paired over; 0: it is between means of other seeds, or of a report.
-    difference: after - before, with its interval. higher_is_better: None where nobody knows.
+    Attributes:
+        before: Mean over the compared seeds; None if the side has none.
+        after: The same on the other side.
+        pairs: Number of common seeds over which the difference is paired; 0: it is between means of other seeds, or of
+            a report.
+        difference: after - before, with its interval.
+        higher_is_better: None if unknown.
     """
 
     metric: str
@@ -36,7 +40,10 @@ class Change:
 
     @property
     def verdict(self) -> Verdict:
-        """By sign alone; `difference.separated` says whether chance explains it. "other": no direction is known."""
+        """The direction of the change; `difference.separated` says whether chance explains it.
+
+        "other": unknown direction.
+        """
         if self.difference is None:
             return "new" if self.before is None else "lost"
         if self.difference.mean == 0:
@@ -47,14 +54,14 @@ class Change:
 
     @property
     def worse_by(self) -> float:
-        """How much worse it became, in the unit of the metric; below 0: better. inf: it has no value any more."""
+        """By how much it became worse, in the unit of the metric; below 0: better. inf: it has no value any more."""
         if self.difference is None:
             return inf if self.after is None else -inf
         return -self.difference.mean if self.higher_is_better else self.difference.mean
 
 
 def change_of(pair: RowPair, metric: str, higher_is_better: bool | None) -> Change | None:
-    """None where neither has a value."""
+    """Return the change of a metric; None if neither side has a value."""
     before, after = pair.before, pair.after
     old, new = (dict(zip(row.seeds, row.values.get(metric, ()), strict=False)) for row in (before, after))
     both = [(x, y) for seed, x in old.items() if _is_finite(x) and _is_finite(y := new.get(seed))]
@@ -69,7 +76,7 @@ def change_of(pair: RowPair, metric: str, higher_is_better: bool | None) -> Chan
 
 
 def meant(metric: str, columns: Iterable[str]) -> list[str]:
-    """Those of `columns` that a user means by `metric`. Raises IanvsError if there are none."""
+    """Return those of `columns` that a user's `metric` refers to. Raises IanvsError if there are none."""
     titles = list(dict.fromkeys(columns))
     if not (matching := columns_named(metric, titles)):
         raise IanvsError(
@@ -85,7 +92,7 @@ def _is_finite(value: float | None) -> bool:
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """changes: one for each metric that either side has."""
+    """A pair of rows. changes: one for each metric that either side has."""
 
     pair: RowPair
     changes: tuple[Change, ...]
@@ -93,7 +100,7 @@ class ComparedRow:
 
 @dataclass(frozen=True)
 class Contrast:
-    """One side against the first."""
+    """One side compared with the first."""
 
     first: Side
     other: Side
@@ -120,14 +127,14 @@ class Worse:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Each further side against the first; as plain data with `as_dict`, flat with `records`."""
+    """Each further side compared with the first; as plain data by `as_dict`, flat by `records`."""
 
     contrasts: tuple[Contrast, ...]
 
     def worse(self, metric: str, by: float) -> list[Worse]:
-        """Return every row whose mean of `metric` is worse by more than `by`, or is not there any more.
+        """Return every row whose mean of `metric` is worse by more than `by`, or is missing.
 
-        Raises IanvsError where no row can be judged: the metric is not known, has no direction, or no rows correspond.
+        Raises IanvsError if no row can be judged: the metric is unknown, has no direction, or no rows correspond.
         """
         named = meant(
             metric,
@@ -153,19 +160,19 @@ class Comparison:
         return [row for row in judged if row.change.worse_by - by > _ROUNDING * max(1.0, abs(by))]
 
     def records(self) -> Iterator[dict[str, Value]]:
-        """One for each row and metric."""
+        """Yield a record for each row and metric."""
         for contrast in self.contrasts:
             for row in contrast.rows:
                 about = _about(contrast, row.pair)
                 yield from ({**about, **_numbers(change)} for change in row.changes)
 
     def as_dict(self) -> dict[str, object]:
-        """Ready for json."""
+        """Return the comparison as a JSON value."""
         return {"level": LEVEL, "comparisons": [_contrast(contrast) for contrast in self.contrasts]}
 
 
 def compare_sides(sides: Sequence[Side]) -> Comparison:
-    """Raises IanvsError for fewer than two."""
+    """Compare sides. Raises IanvsError for fewer than two."""
     if len(sides) < 2:
         raise IanvsError("a comparison needs two: workspaces, job files or reports.", code="invalid-argument")
     return Comparison(tuple(_against(sides[0], other) for other in sides[1:]))

@@ -1,4 +1,4 @@
-"""A comparison as a person reads it, and as files for machines."""
+"""A comparison as text for people, and as files for machines."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,16 +10,16 @@ from ianvs.results.report.markdown import aligned
 from ianvs.results.report.row_tables import csv_of
 from ianvs.results.report.values import Value, decimals_for, differing_settings, signed_number
 
-_MOST = 6  # differences of a row that are listed
+_MOST = 6  # maximum number of listed differences of a row
 
 
 def comparison_text(comparison: Comparison) -> str:
-    """For each side a table of cases, one of changes, and what they add up to."""
+    """Return, for each side, a table of cases, a table of changes, and a summary."""
     return "\n\n".join("\n\n".join(_blocks(contrast)) for contrast in comparison.contrasts)
 
 
 def records_csv(records: Iterable[Mapping[str, Value]]) -> str:
-    """One line for each record, all of the same keys; a missing number is blank."""
+    """Return csv with a line for each record, all with the same keys; a missing number is blank."""
     records = list(records)
     return csv_of([list(record) for record in records[:1]] + [list(record.values()) for record in records])
 
@@ -59,7 +59,7 @@ def _summary(contrast: Contrast) -> Iterator[str]:
 
 
 def _names(rows: Sequence[ComparedRow]) -> list[str]:
-    """Of the hyperparameters those in which rows of one algorithm differ."""
+    """Return the names of rows with the hyperparameters in which rows of one algorithm differ."""
     every = [row.pair.before for row in rows]
 
     def name(row: SideRow) -> str:
@@ -72,7 +72,7 @@ def _names(rows: Sequence[ComparedRow]) -> list[str]:
 
 
 def _common(rows: Sequence[ComparedRow]) -> list[str]:
-    """What all rows differ in, where there are several."""
+    """Return the differences that all rows share, if there are several."""
     if len(rows) < 2:
         return []
     return [difference for difference in rows[0].pair.differs if all(difference in row.pair.differs for row in rows)]
@@ -109,5 +109,5 @@ def _verdict(change: Change) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """For a terminal."""
+    """Return a table for a terminal."""
     return aligned(text_table("numbers", head, rows).columns)

@@ -1,4 +1,4 @@
-"""Which cases of several jobs go into one, and what does not fit."""
+"""Decides which cases of several jobs go into a merged one, and reports what does not fit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,17 +18,20 @@ from ianvs.store.keys import canonical
 
 
 class MergedExams:
-    """Exams by name, each as the first job has it that has it. `add` the sources in order."""
+    """Exams by name, each as the first job that has it defines it. `add` the sources in order."""
 
     def __init__(self, first: Results) -> None:
         self._first = first
-        self._names: dict[str, str] = {}  # by what an exam is
+        self._names: dict[str, str] = {}  # by content of an exam
         self._columns: dict[str, tuple[MetricColumn, ...]] = {}
         self.budgets: dict[str, BudgetSpec] = {}
-        self.notes: dict[Note, None] = {}  # of the jobs that brought an exam: what is said of exams names them
+        self.notes: dict[Note, None] = {}  # names of the jobs that an exam comes from, for messages
 
     def add(self, source: Source, messages: list[str]) -> dict[str, str]:
-        """{name of an exam in `source`: in the merged job} of those that fit; the others are added to `messages`."""
+        """Add the exams of `source`.
+
+        Returns {name in `source`: name in the merged job}; misfits are added to `messages`.
+        """
         fitting, results = {}, source.results
         if results.contract != self._first.contract:
             messages.append(
@@ -51,7 +54,10 @@ class MergedExams:
         return fitting
 
     def metrics(self) -> Mapping[str, tuple[MetricColumn, ...]]:
-        """A column's name tells of which score it is where the job has several: more exams may need other names."""
+        """Columns of metrics.
+
+        Their names contain the score if exams have different ones, so they may change with each exam.
+        """
         specs = [
             [(c.spec, resolve(c.spec) if c.metric.level == "matrix" else c.metric, c.key) for c in columns]
             for columns in self._columns.values()
@@ -59,7 +65,7 @@ class MergedExams:
         return dict(zip(self._columns, metric_columns(specs), strict=True))
 
     def columns(self) -> tuple[str, ...]:
-        """Those that the first job shows, then those of the exams that it does not have."""
+        """Shown columns: those of the first job, then those of exams that it does not have."""
         pairs = [
             (old, new.name, exam)
             for exam, named in self.metrics().items()
@@ -85,7 +91,7 @@ class MergedExams:
             )
 
     def needed(self, exam: str) -> dict[str, str]:
-        """{key: name} of what has to be stored of a case."""
+        """Return {key: name} of the scores that a case needs."""
         every = not self._first.keeps_exams
         columns = (column for column in self._columns[exam] if every or column.metric.level == "score")
         return {column.key: column.name for column in columns}
@@ -101,33 +107,36 @@ def _other_exam(name: str, same_name: bool) -> str:
 
 @dataclass
 class MergePlan:
-    """results: of the merged job, wherever it will be. chosen: by id of a case, the copy that is kept.
+    """A planned merge.
 
-    messages: what does not fit and was left out, and what a reader must know besides, a sentence each.
+    Attributes:
+        results: Of the merged job, in any folder.
+        chosen: The stored copy that is kept, by id of a case.
+        messages: Sentences on what was left out, and other facts that a reader must know.
     """
 
     results: Results
     chosen: dict[str, StoredCase] = field(default_factory=dict)
     messages: list[str] = field(default_factory=list)
-    odd: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # by source and outcome: cases
-    helpful: set[str] = field(default_factory=set)  # sources that have a case which is finished and whole, or is kept
+    odd: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # cases by source and outcome
+    helpful: set[str] = field(default_factory=set)  # sources with an undamaged finished case, or one that is kept
 
     def tell(self, source: str, case: TestCase, outcome: str) -> None:
-        """Cases of which the same is to be said are told together."""
+        """Collect a message on a case; equal messages are reported together."""
         self.odd.setdefault((source, outcome), []).append(shown_case(case))
 
 
 def plan_merge(sources: Sequence[Source]) -> MergePlan:
-    """Return the cases of the first job, then what is new in the others, where exam and identity agree.
+    """Return the cases of the first job, then the new ones of the others, if exam and identity agree.
 
-    Raises IanvsError where nothing of a source fits.
+    Raises IanvsError if nothing of a source fits.
     """
     if len(sources) < 2:
         raise IanvsError("a merge needs two workspaces, or more.", code="invalid-argument")
     plan, exams = MergePlan(sources[0].results), MergedExams(sources[0].results)
-    fitting: dict[tuple[str, str], TestCase] = {}  # by id and name of the algorithm: a case may have two names
+    fitting: dict[tuple[str, str], TestCase] = {}  # by id and name of the algorithm, since a case may have two names
     holders: dict[str, tuple[TestCase, list[Source]]] = {}  # by id
-    rows: dict[str, tuple[str, Source, TestCase]] = {}  # by all that names a row: its id, and where it is first
+    rows: dict[str, tuple[str, Source, TestCase]] = {}  # by name of a row: its id, and its first source
     for source in sources:
         names = exams.add(source, plan.messages)
         fit = (case for case in source.results.ranked_cases if case.testenv in names)
@@ -160,7 +169,10 @@ def _outcome_text(source: str, outcome: str, cases: Sequence[str]) -> str:
 
 
 def _other_row(source: Source, case: TestCase, rows: dict[str, tuple[str, Source, TestCase]]) -> str:
-    """Why a case belongs to no row of its name: what determines its result differs. "": it fits."""
+    """Return why a case does not belong to the row of its name: something that determines results differs.
+
+    "": it does.
+    """
     name = canonical([case.algorithm, case.testenv, dict(case.hyperparameters), case.modules])
     row, where, other = rows.setdefault(name, (case.row, source, case))
     if row == case.row:
@@ -171,7 +183,7 @@ def _other_row(source: Source, case: TestCase, rows: dict[str, tuple[str, Source
 
 
 def _choose(plan: MergePlan, case: TestCase, holders: Sequence[Source], needed: Mapping[str, str]) -> None:
-    """The first copy that is finished and whole; else one that failed or was cut off."""
+    """Choose the first copy that is finished and undamaged; else one that failed or was interrupted."""
     copies = [source.stored(case, needed) for source in holders]
     able = (copy for copy in copies if not copy.lacks or copy.usable)
     chosen = min(able, key=lambda copy: (bool(copy.lacks), copy.lacks != FAILED), default=None)
@@ -187,13 +199,13 @@ def _choose(plan: MergePlan, case: TestCase, holders: Sequence[Source], needed: 
 
 
 def _other_scores(chosen: StoredCase, copy: StoredCase, needed: Mapping[str, str]) -> str:
-    """Which scores of the same case differ, such as on another machine."""
+    """Return which scores of the same case differ between copies, for example from another machine."""
     first, second = (stored.source.values(stored.case, needed) for stored in (chosen, copy))
     return " and ".join(name for key, name in needed.items() if first.get(key) != second.get(key))
 
 
 def _in_plan_order(cases: Sequence[TestCase]) -> list[TestCase]:
-    """Row by row in the order of the first case of each, as a plan has them: repetitions and references last."""
+    """Return cases row by row in the order of each row's first case, as in a plan: repetitions and references last."""
     position: dict[tuple[str, str, str], int] = {}
     for case in cases:
         position.setdefault((case.testenv, case.row, case.algorithm), len(position))
@@ -227,7 +239,7 @@ def _results(sources: Sequence[Source], exams: MergedExams, cases: Sequence[Test
         metrics=exams.metrics(),
         columns=exams.columns(),
         case_list=tuple(cases),
-        studies=(),  # of a search the winner is merged
+        studies=(),  # only the winner of a search is merged
         references={case.id: references[case.id] for case in cases if case.id in references},
         budgets=exams.budgets,
         published=published,
@@ -238,7 +250,7 @@ def _results(sources: Sequence[Source], exams: MergedExams, cases: Sequence[Test
 
 
 def _provenance(sources: Sequence[Source]) -> dict[str, object]:
-    """Of the first, with the commands of all; "parts" has each job's own where they are not all the same."""
+    """Return the provenance of the first job with the commands of all; "parts" has those of all jobs if they differ."""
     parts: list[Mapping[str, Any]] = []
     for source in sources:
         provenance = source.results.provenance

@@ -1,4 +1,4 @@
-"""What is merged: the jobs of several workspaces, read and checked; nothing is written."""
+"""Sources of a merge: jobs of several workspaces, read and checked; nothing is written."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ from ianvs.results.stored.job_results import REMEDY
 from ianvs.store import CaseStore, ExamStore
 from ianvs.store.keys import digest
 
-_OF_ALGORITHM = ("as_one", "splitting_method")  # facts about an exam that an algorithm or its paradigm decides
+_OF_ALGORITHM = ("as_one", "splitting_method")  # facts of an exam that depend on the algorithm or its paradigm
 FAILED = "it failed"
 
 
 @dataclass(frozen=True)
 class StoredCase:
-    """A case as one source has it. lacks: why it can't stand for a finished one; "": it is finished and whole.
+    """A case in one source.
 
-    usable: whether it can be kept where no other has finished: it failed, or was cut off, and nothing is damaged.
+    Attributes:
+        lacks: Why it is not a complete finished case; "": it is.
+        usable: Whether it can be kept if no other copy has finished: it failed or was interrupted, and nothing is
+            damaged.
     """
 
     source: Source
@@ -44,16 +47,16 @@ class Source:
         self._damage: dict[str, str | None] = {}  # by exam
 
     def identity(self, case: TestCase) -> Mapping[str, Any] | None:
-        """None: it can't be believed."""
+        """Return the identity of a case; None if it is damaged."""
         try:
             return self.cases.identity(case.id)
         except DamagedError:
             return None
 
     def stored(self, case: TestCase, needed: Mapping[str, str]) -> StoredCase:
-        """Return how the case stands. Everything that belongs to it is read and held against its digests.
+        """Return the status of a case. All of its files are read and compared with their digests.
 
-        needed: {key: name} of the scores that it has to have.
+        needed: {key: name} of the scores that it must have.
         """
         state, identity = self.cases.state(case.id, thoroughly=True), self.identity(case)
         lacks = ""
@@ -70,7 +73,7 @@ class Source:
         return StoredCase(self, case, lacks, usable=not lacks)
 
     def values(self, case: TestCase, keys: Iterable[str]) -> dict[str, str]:
-        """Of a finished case what is stored under `keys`, as text that is the same for the same numbers."""
+        """Return the stored values of a finished case under `keys`, as strings that are equal for equal numbers."""
         reported = (self.cases.result(case.id) or {}).get("handed")
         if reported is not None:
             return {key: json.dumps(reported["scores"].get(key)) for key in keys}
@@ -78,7 +81,9 @@ class Source:
         return {key: json.dumps([score[0].tolist(), score[1]]) for key, score in read if score is not None}
 
     def exam_signatures(self) -> dict[str, str]:
-        """{name of an exam: what it is}, whatever algorithms and seeds take it; without those that nothing tells of."""
+        """Return {name of an exam: its content}, independent of algorithms and seeds, for exams whose content is
+        known.
+        """
         signatures = {}
         for case in self.results.case_list:
             if case.testenv not in signatures and not case.role and (identity := self.identity(case)) is not None:
@@ -98,7 +103,7 @@ class Source:
 
 
 def read_source(source: str | Path) -> Source:
-    """Raises IanvsError for what is no job with its cases."""
+    """Read a source. Raises IanvsError if it is no job with its cases."""
     if report_file(source) is not None:
         raise IanvsError(f"{source} is the table of a report; its cases are needed. {REMEDY}.", code="unfit-results")
     results = stored_results(source)
@@ -109,12 +114,12 @@ def read_source(source: str | Path) -> Source:
 
 
 def shown_case(case: TestCase) -> str:
-    """ "case ab12cd34 (ewc in online, seed 0)" """
+    """Return "case ab12cd34 (ewc in online, seed 0)"."""
     return f"case {case.id[:8]} ({method_name(case.algorithm, case.testenv)}, seed {case.seed})"
 
 
 def _ordered(value: object, seed: int | None) -> object:
-    """Return facts of an exam in the order of their names; "case" for the case's `seed`."""
+    """Return facts of an exam with sorted keys, and "case" in place of the case's `seed`."""
     if isinstance(value, Mapping):
         drawn = {name for name in SEEDS if seed is not None and value.get(name) == seed}
         return {name: CASE if name in drawn else _ordered(inner, seed) for name, inner in sorted(value.items())}

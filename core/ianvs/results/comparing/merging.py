@@ -1,4 +1,4 @@
-"""Results of several people or machines in one new workspace."""
+"""Merges results of several people or machines into a new workspace."""
 
 import shutil
 from collections import Counter
@@ -14,13 +14,20 @@ from ianvs.results.stored import Results
 from ianvs.store import replace_folder
 from ianvs.store.files import link_or_copy
 
-_GROWING = ("log.txt", "files", "stream-*.journal")  # of a case; all else is written once and replaced as a whole
+_GROWING = (
+    "log.txt",
+    "files",
+    "stream-*.journal",
+)  # files of a case that are modified in place; all others are replaced as a whole
 
 
 @former_names(said="messages")
 @dataclass(frozen=True)
 class Merged:
-    """taken: how many cases come from each source. messages: what was left out and why, a sentence each."""
+    """The result of a merge. taken: number of cases from each source.
+
+    Messages: sentences on what was left out and why.
+    """
 
     results: Results
     taken: Mapping[str, int]
@@ -72,7 +79,7 @@ def _copy(plan: MergePlan, sources: Sequence[Source], new: Path) -> None:
         _copy_case(source.cases.folder(case_id), new / "cases" / case_id)
         identity = source.identity(stored.case)
         exam = str(identity["exam_id"]) if identity else ""
-        # That of a finished case was read as a whole; who has not finished may have none.
+        # That of a finished case was verified; an unfinished case may have none.
         if exam not in exams or exams[exam].lacks:
             exams[exam] = stored
     for exam, stored in exams.items():
@@ -85,16 +92,20 @@ def _copy(plan: MergePlan, sources: Sequence[Source], new: Path) -> None:
 def _copy_case(origin: Path, to: Path) -> None:
     to.mkdir(parents=True)
     for path in sorted(origin.iterdir()):
-        if not path.name.startswith(".") and path.name != "running.json":  # else it is under way
+        if not path.name.startswith(".") and path.name != "running.json":  # else it is still running
             written_once = not any(path.match(pattern) for pattern in _GROWING)
             _copy_tree(path, to / path.name, link=written_once, hidden=not written_once)
 
 
 def _copy_tree(origin: Path, to: Path, *, link: bool, hidden: bool) -> None:
-    """link: one file under two names, if the disk can and the user may; else a copy with the time that was noted.
+    """Copy a folder.
 
-    hidden: whether names just below `origin` that begin with "." are a plugin's, as they are further down; else they
-    are half-written, and left out.
+    Args:
+        origin: The folder.
+        to: Where to.
+        link: Use hard links if the disk and permissions allow; else copy with the recorded time.
+        hidden: Whether names just below `origin` that begin with "." belong to a plugin, as they do further down; else
+            they are half-written files, and left out.
     """
     if origin.is_symlink():
         to.symlink_to(origin.readlink())
@@ -108,7 +119,7 @@ def _copy_tree(origin: Path, to: Path, *, link: bool, hidden: bool) -> None:
 
 
 def _copy_hints(origin: Path, to: Path, cases: set[str]) -> None:
-    """Small files that name a case each, the first source's where several have one."""
+    """Copy small files that name a case each, those of the first source if several have one."""
     if not origin.is_dir():
         return
     to.mkdir(parents=True, exist_ok=True)

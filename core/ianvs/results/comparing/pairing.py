@@ -1,4 +1,4 @@
-"""Which row of one side is which of the other, and in what their cases differ."""
+"""Finds the corresponding rows of two sides, and in what their cases differ."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -13,10 +13,12 @@ _RECIPE = "version of ianvs's recipe"
 
 @dataclass(frozen=True)
 class RowPair:
-    """Two rows that correspond.
+    """Two corresponding rows.
 
-    seeds: that both have. same: those of them whose cases have the same id: all that determines a result is the same.
-    differs: in what their cases differ, in words; of rows of a report only what their hyperparameters say.
+    Attributes:
+        seeds: Common seeds.
+        same: Those of them whose cases have the same id: everything that determines a result is equal.
+        differs: Differences of their cases, as text; for rows of a report only hyperparameters are compared.
     """
 
     before: SideRow
@@ -27,11 +29,11 @@ class RowPair:
 
 
 def pair_rows(before: Side, after: Side) -> tuple[list[RowPair], list[SideRow], list[SideRow]]:
-    """Return rows of the same algorithm, hyperparameters and exam; else of the same cases, whatever their names; else
-    the only two rows that are left of an algorithm in an exam, which differ in hyperparameters. In the order of
-    `before`.
+    """Return pairs of corresponding rows, in the order of `before`, and the rows that only `before` or only `after`
+    has.
 
-    Beside the pairs, the rows that only `before` has, and those that only `after` has.
+    Rows correspond if algorithm, hyperparameters and exam are equal; else if they have the same cases under other
+    names; else if they are the only remaining rows of an algorithm in an exam, with other hyperparameters.
     """
     before, after = (_other_columns(side, before.modules | after.modules) for side in (before, after))
     exams = _exam_names(before, after)
@@ -54,7 +56,9 @@ def pair_rows(before: Side, after: Side) -> tuple[list[RowPair], list[SideRow], 
 
 
 def _other_columns(side: Side, modules: frozenset[str]) -> Side:
-    """A table does not say which of its columns are modules and which hyperparameters: these are compared."""
+    """Return a side whose unknown columns count as hyperparameters: a table does not tell modules and
+    hyperparameters apart.
+    """
     if not side.is_report:
         return side
     rows = (replace(row, settings={t: s for t, s in row.settings.items() if t not in modules}) for row in side.rows)
@@ -62,7 +66,7 @@ def _other_columns(side: Side, modules: frozenset[str]) -> Side:
 
 
 def _unique(rows: Iterable[tuple[Hashable, SideRow]]) -> Mapping[Hashable, SideRow]:
-    """Return rows by key, without those that share one, or have none."""
+    """Return rows by key, without those that share a key or have none."""
     by_key: dict[Hashable, list[SideRow]] = {}
     for key, row in rows:
         by_key.setdefault(key, []).append(row)
@@ -70,7 +74,9 @@ def _unique(rows: Iterable[tuple[Hashable, SideRow]]) -> Mapping[Hashable, SideR
 
 
 def _exam_names(before: Side, after: Side) -> dict[str, str]:
-    """{name of an exam in `after`: that in `before`}, where only the content says so: one exam alone has no name."""
+    """Return {name of an exam in `after`: its name in `before`} by content, since the only exam of a job has no
+    name.
+    """
     ids_by_exam: dict[str, set[str]] = {}
     for row in before.rows:
         ids_by_exam.setdefault(row.testenv, set()).update(row.exams)
@@ -92,9 +98,12 @@ def _pair(before: SideRow, after: SideRow) -> RowPair:
 
 
 def case_differences(before: CaseFacts, after: CaseFacts) -> list[str]:
-    """In words, each once. Two cases of one id may have been computed by other software, or on another machine."""
+    """Return differences of cases as text, each once.
+
+    Cases of one id may have run with other software or on another machine.
+    """
     differences = [] if before.id == after.id else _relevant_differences(before.identity, after.identity)
-    if before.provenance and after.provenance:  # else nothing is known of one of them
+    if before.provenance and after.provenance:  # else one of them is unknown
         differences += changes(_flat_provenance(before.provenance), _flat_provenance(after.provenance))
     return differences
 
@@ -109,7 +118,7 @@ def _relevant_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -
 
 
 def _flat_provenance(provenance: Mapping[str, Any]) -> dict[str, object]:
-    """What of a provenance may change a result."""
+    """Return the facts of a provenance that may change a result."""
     packages = {name: version for name, version in (provenance.get("packages") or {}).items() if version}
     return {
         **packages,
@@ -123,7 +132,7 @@ def _flat_provenance(provenance: Mapping[str, Any]) -> dict[str, object]:
 
 
 def changes(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
-    """ "name old -> new" of each value that is another one, or is only in one of the two."""
+    """Return "name old -> new" of each value that differs or is missing on one side."""
     pairs = ((name, before.get(name), after.get(name)) for name in {**before, **after})
     return [
         f"{name} {'none' if old is None else old} -> {'none' if new is None else new}"

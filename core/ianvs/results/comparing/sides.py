@@ -34,12 +34,12 @@ def report_file(source: str | Path) -> Path | None:
     if path.suffix == ".csv":
         return path
     if (path / _RECORD).exists() or next(path.glob(f"*/{_RECORD}"), None) is not None:
-        return None  # with the results themselves at hand
+        return None  # with the results in memory
     return next((file for file in (path / _TABLE, report_folder(path) / _TABLE) if file.is_file()), None)
 
 
 def stored_results(source: str | Path, elsewhere: str | Path | None = None) -> Results:
-    """Return the results of the job that `source` means. elsewhere: the workspace, over what a job file says.
+    """Return the results of the job that `source` names. elsewhere: a workspace that overrides that of a job file.
 
     Raises IanvsError, ConfigError for a job file with errors, DamagedError for a record.
     """
@@ -58,14 +58,14 @@ def stored_results(source: str | Path, elsewhere: str | Path | None = None) -> R
     return load_results(job.workspace, job.name)
 
 
-# Columns of all_rank.csv between the dataset and the number of seeds that are no module and no hyperparameter.
+# Columns of all_rank.csv between the dataset and the number of seeds that are neither module nor hyperparameter.
 _NO_SETTINGS = ("Adopted", "Pareto")
 _MODULES = frozenset(map(title_of, MODULE_TYPES))
 
 
 @dataclass(frozen=True)
 class CaseFacts:
-    """identity: what determined the result. provenance: with what it was computed."""
+    """Facts of a case. identity: what determines the result. provenance: the software and machine."""
 
     id: str
     identity: Mapping[str, Any]
@@ -76,21 +76,21 @@ class CaseFacts:
 class SideRow:
     """One algorithm with one choice of hyperparameters in one exam; numbers by the title of the metric's column.
 
-    A row that lacks a case has no numbers. values: in the order of `seeds`; of a report none, but means and stds.
+    A row that lacks a case has no numbers. values: in the order of `seeds`; a report has only means and stds.
     """
 
     algorithm: str
     testenv: str
-    settings: Mapping[str, str]  # hyperparameters, and of a report modules, by title
+    settings: Mapping[str, str]  # hyperparameters, and modules if from a report, by title
     means: Mapping[str, Summary]
     status: str
     seeds: tuple[int, ...] = ()
     values: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
-    cases: Mapping[int, CaseFacts] = field(default_factory=dict)  # by seed, those that have begun
+    cases: Mapping[int, CaseFacts] = field(default_factory=dict)  # by seed, of cases that have begun
 
     @property
     def settings_text(self) -> str:
-        """ "Strength=100, Epochs=5" """
+        """"Strength=100, Epochs=5"."""
         return ", ".join(f"{title}={text}" for title, text in self.settings.items())
 
     @property
@@ -105,7 +105,7 @@ class SideRow:
 
 @dataclass(frozen=True)
 class Side:
-    """metrics: {title: whether higher is better; None: not known}. modules: titles of columns of modules."""
+    """One side. metrics: {title: whether higher is better; None: unknown}. modules: titles of columns of modules."""
 
     name: str
     rows: tuple[SideRow, ...]
@@ -115,14 +115,14 @@ class Side:
 
 
 def read_side(source: str | Path) -> Side:
-    """What `source` names: see the head of this module. Raises IanvsError."""
+    """Read the job or report that `source` names; the module's docstring lists the possibilities. Raises IanvsError."""
     if (file := report_file(source)) is not None:
         return _of_report(str(source), file)
     return side_of(str(source), stored_results(source))
 
 
 def side_of(name: str, results: Results) -> Side:
-    """Return the rows of a job that ran."""
+    """Return a side from the results of a job."""
     board = results.leaderboard
     settings = [column for column in board.columns if column.kind == "hyperparameter"]
     metrics = [column for column in board.columns if column.kind == "metric"]
@@ -152,7 +152,7 @@ def side_of(name: str, results: Results) -> Side:
 
 
 def _facts(store: CaseStore, case_id: str) -> CaseFacts | None:
-    """None where nothing is known, or nothing that can be believed."""
+    """Return the facts of a case; None if they are missing or damaged."""
     with suppress(DamagedError):
         identity, result = store.identity(case_id), store.result(case_id) or {}
         return None if identity is None else CaseFacts(case_id, identity, result.get("provenance", {}))
@@ -201,7 +201,7 @@ def _line(line: Mapping[str, str], metrics: Sequence[str], settings: Sequence[st
 
 
 def _direction(title: str) -> bool | None:
-    """Of a metric that comes with ianvs or an installed package; an author's own is not known from a table."""
+    """Return whether higher is better for an installed metric; a table does not know that of an author's own."""
     name = title.partition(" of ")[0]
     with suppress(PluginError):
         metric = find(name) or find(name[:1].lower() + name[1:])

@@ -1,1 +1,1 @@
-"""Results of a job in the forms of other tools, a file for each; found by entry points of the group `ianvs.exports`."""
+"""Exports of a job's results to other tools, one file for each; found by entry points of the group `ianvs.exports`."""

@@ -1,4 +1,4 @@
-"""A case as trackers of experiments know it: a run with parameters, tags, final numbers, and series over rounds."""
+"""A case in the terms of experiment trackers: a run with parameters, tags, final numbers, and series over rounds."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ COSTS_OF_ROUNDS: Mapping[str, str] = {
     "memory_samples": "old samples that are kept for replay",
     "memory_bytes": "their size",
 }
-"""Fields of RoundResult that are costs, with what they mean."""
+"""Fields of RoundResult that are costs, with their meaning."""
 
 
 _PARAMS = ("algorithm", "exam", "dataset", "paradigm", "rounds", "seed")
@@ -38,12 +38,16 @@ _PARAMS = ("algorithm", "exam", "dataset", "paradigm", "rounds", "seed")
 
 @dataclass(frozen=True)
 class CaseRun:
-    """What is stored of one case.
+    """The stored facts of one case.
 
-    name: see `run_name`. numbers: `final/<column>`, as in the leaderboard, costs included. series: `score/<score>` is
-    the mean over test sets that were asked, and `test/<score>/<test set>` each of them; `metric/<metric>` what a metric
-    over the matrix was after each round, where its source defines that; `cost/<cost>` what each round cost. curves:
-    `train/<name>` is what the learner told while it was trained, by hundredths of rounds. ended: None where it has not.
+    Attributes:
+        name: See `run_name`.
+        numbers: `final/<column>` as in the leaderboard, costs included.
+        series: `score/<score>`, the mean over evaluated test sets, and `test/<score>/<test set>` of each;
+            `metric/<metric>` the value of a metric over the matrix after each round, if its source defines one;
+            `cost/<cost>` the costs of each round.
+        curves: `train/<name>`, values that the learner reported, by hundredths of rounds.
+        ended: None if it has not ended.
     """
 
     name: str
@@ -57,7 +61,7 @@ class CaseRun:
 
     @property
     def by_round(self) -> Iterator[tuple[int, dict[str, float]]]:
-        """(round, {series: value}) in the order of rounds."""
+        """Yield (round, {series: value}) in the order of rounds."""
         rounds = sorted({k for series in self.series.values() for k, _ in series})
         values = {name: dict(series) for name, series in self.series.items()}
         for k in rounds:
@@ -71,7 +75,7 @@ def case_runs(results: Results) -> Iterator[CaseRun]:
 
 
 def metric_series(result: CaseResult, columns: Sequence[MetricColumn]) -> dict[str, Series]:
-    """Of each metric over a score matrix its value after each round, where its source defines one."""
+    """Return the values after each round of metrics over a score matrix whose source defines them."""
     series = {}
     for column in columns:
         matrix, metric = result.matrices.get(column.score), column.metric
@@ -83,7 +87,7 @@ def metric_series(result: CaseResult, columns: Sequence[MetricColumn]) -> dict[s
 
 
 def run_name(case: TestCase) -> str:
-    """Of letters, digits, "-", "_" and ".", one for each case of a job."""
+    """Return a name of letters, digits, "-", "_" and ".", unique for each case of a job."""
     return f"{slug(case.algorithm)}-seed{case.seed}-{case.id[:8]}"
 
 
@@ -94,12 +98,12 @@ def board_table(results: Results) -> str:
 
 
 def notes_list(results: Results) -> str:
-    """What a reader has to know, as a list in markdown."""
+    """Return the notes for readers, as a list in markdown."""
     return "\n".join(f"- {note}" for note in results.notes)
 
 
 def matrix_table(matrix: ScoreMatrix) -> str:
-    """In markdown: a row after each round, a column for each test set."""
+    """Return a score matrix in markdown: a row after each round, a column for each test set."""
     lines = [["after round", *matrix.tests], ["---", *["---:"] * len(matrix.tests)]]
     for name, row in zip(("untrained", *matrix.rounds), matrix.values, strict=True):
         lines.append([name, *("" if math.isnan(value) else f"{value:.4f}" for value in row)])
@@ -135,18 +139,21 @@ def _run(results: Results, result: CaseResult, columns: Sequence[MetricColumn]) 
 
 
 def _scores(result: CaseResult, matrix: ScoreMatrix) -> Iterator[tuple[str, Series]]:
-    """The mean has a value where the leaderboard's would: over all test sets, or, if that has gaps too, those asked."""
+    """Yield series of scores.
+
+    The mean is over the test sets that the leaderboard uses; evaluated ones, if it has gaps, too.
+    """
     with_gaps = result.metrics.get(matrix.metric) is not None
     evaluated = (row[~np.isnan(row)] if with_gaps else row for row in matrix.values)
     yield f"score/{matrix.metric}", _series(enumerate(row.mean() if row.size else math.nan for row in evaluated))
-    plain = [test.replace("/", "_") for test in matrix.tests]  # trackers make groups, or folders, at a "/"
+    plain = [test.replace("/", "_") for test in matrix.tests]  # trackers group names at a "/"
     for j, test in enumerate(plain):
         name = test if plain.count(test) == 1 else f"{test} ({j + 1})"
         yield f"test/{matrix.metric}/{name}", _series(enumerate(matrix.values[:, j]))
 
 
 def costs_of(round_: RoundResult) -> dict[str, float | None]:
-    """Its costs, and what its paradigm measured."""
+    """Return the costs of a round, and the measures of its paradigm."""
     return {**{name: getattr(round_, name) for name in COSTS_OF_ROUNDS}, **round_.measures}
 
 

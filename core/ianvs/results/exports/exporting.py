@@ -1,4 +1,4 @@
-"""Writes the results of a job into a new folder, in the form that a name of the group `ianvs.exports` stands for."""
+"""Exports the results of a job into a new folder, by a function in the entry points `ianvs.exports`."""
 
 import json
 import os
@@ -19,16 +19,16 @@ GROUP = "ianvs.exports"
 """The group of entry points; each names a function (results, folder) that fills an empty folder."""
 
 NOTE = "export.json"
-"""Written last, beside what was exported: what it is, and how it was computed. An export without it was cut off."""
+"""Written last: describes the export and how it was computed. An export without it is incomplete."""
 
 Write = Callable[[Results, Path], None]
 
 
 def export_results(results: Results, to: str, out: Path) -> Path:
-    """Fill the folder `out`, which may be there if it is empty, and return it. Nothing is sent anywhere.
+    """Fill the folder `out`, which must be empty or missing, and return it. Nothing is uploaded.
 
-    Raises IanvsError for an unknown `to`, a package that it needs and that is not installed, and an `out` that holds
-    something or can't be written. A failure leaves nothing behind.
+    Raises IanvsError for an unknown `to`, a missing package, and an `out` that is not empty or can't be written. A
+    failure leaves nothing behind.
     """
     write = _load_export(to)
     try:
@@ -54,7 +54,10 @@ def export_results(results: Results, to: str, out: Path) -> Path:
 
 @contextmanager
 def require_package(package: str, to: str) -> Iterator[None]:
-    """Around the imports of `package`, which the extra `to` of ianvs installs. Raises IanvsError that says so."""
+    """Context manager for the imports of `package`, which the extra `to` of ianvs installs.
+
+    Raises IanvsError with the remedy.
+    """
     try:
         yield
     except ImportError as error:
@@ -67,7 +70,7 @@ def require_package(package: str, to: str) -> Iterator[None]:
 
 @contextmanager
 def environment(**variables: str) -> Iterator[None]:
-    """Environment variables for a while: tools read from them whether they may reach for the network."""
+    """Context manager that sets environment variables, by which tools are kept off the network."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -20,22 +20,22 @@ _TASKS = {
     "text": "text-generation",
     "conversation": "text-generation",
 }
-"""Kinds of data -> tasks as Hugging Face calls them."""
+"""Hugging Face's name of a task, by data type."""
 
 _BETTER = {True: "more", False: "less", None: ""}
 
 
 def write(results: Results, folder: Path) -> None:
-    """`folder`/dataset (tables, README.md) and `folder`/models/<case>/README.md of each algorithm's best row.
+    """Write `folder`/dataset (tables, README.md) and `folder`/models/<case>/README.md of each algorithm's best row.
 
-    The card of a row is that of its median case by what the leaderboard ranks by: of an even number the lower one, so
-    that no card shows a lucky draw.
+    The card of a row describes its median case by the metric that the leaderboard ranks by (the lower one of an even
+    number), so that no card shows a lucky run.
     """
     data, models = folder / "dataset", folder / "models"
     data.mkdir()
     columns = write_tables(results, data, to="huggingface")
     chosen = {_median_case(row, results): row for row in _best_rows(results)}
-    # Of the leaderboard's own cases: where it chose, what is left after the choice.
+    # Cases of the leaderboard, after a selection.
     finished = {(r.case.id, r.case.algorithm): r for r in results.reported if r.status == "finished"}
     reported = {key: finished[key] for key in chosen if key in finished}
     (data / "README.md").write_text(dataset_card(results, columns, _task(results, next(iter(reported.values()), None))))
@@ -47,9 +47,7 @@ def write(results: Results, folder: Path) -> None:
 
 
 def _best_rows(results: Results) -> Iterable[LeaderboardRow]:
-    """Yield the highest row of each algorithm in each exam, of those that have all their cases; bounds are no
-    competitors.
-    """
+    """Yield the best complete row of each algorithm in each exam, without upper bounds."""
     best: dict[tuple[str, str], LeaderboardRow] = {}
     for row in results.leaderboard.rows:
         if row.rank is not None:
@@ -58,7 +56,7 @@ def _best_rows(results: Results) -> Iterable[LeaderboardRow]:
 
 
 def _median_case(row: LeaderboardRow, results: Results) -> tuple[str, str]:
-    """Return (id, algorithm)"""
+    """Return (id, algorithm) of the median case."""
     ids = {(c.row, c.algorithm, c.seed): c.id for c in results.case_list if c.testenv == row.testenv}
     name, falls = results.leaderboard.sort_by[0]
     scores = {seed: value for seed, value in zip(row.seeds, row.by_seed[name], strict=True) if value is not None}
@@ -82,7 +80,7 @@ _TABLES = {
 
 
 def dataset_card(results: Results, columns: Mapping[str, Mapping[str, str]], task: str) -> str:
-    """columns: {table: {column: what it means}}."""
+    """Return the card of the dataset. columns: {table: {column: its meaning}}."""
     data = DatasetCardData(
         pretty_name=f"Results of {results.name}",
         task_categories=[task] if task != "other" else None,
@@ -106,7 +104,7 @@ def dataset_card(results: Results, columns: Mapping[str, Mapping[str, str]], tas
 
 
 def model_card(results: Results, row: LeaderboardRow, result: CaseResult, task: str) -> str:
-    """Of the model that `result`, a case of `row`, ended with."""
+    """Return the card of the final model of `result`, a case of `row`."""
     case = result.case
     metrics = {c.name: c.metric for c in results.metrics.get(case.testenv, ())}
     exam = case.testenv or results.name

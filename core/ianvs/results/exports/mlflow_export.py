@@ -13,14 +13,14 @@ from ianvs.results.exports.exporting import environment, require_package
 from ianvs.results.report.row_tables import to_frame
 from ianvs.results.stored import Results
 
-_BATCH = {"metrics": 1000, "params": 100, "tags": 100}  # what log_batch takes at once
-_LONGEST = 5000  # characters of a tag; of a parameter MLflow takes 6000
+_BATCH = {"metrics": 1000, "params": 100, "tags": 100}  # limit of log_batch
+_LONGEST = 5000  # maximum length of a tag; that of a parameter is 6000
 _STATUS = {"finished": "FINISHED", "failed": "FAILED"}
 
 
 def write(results: Results, folder: Path) -> None:
-    """Of metrics' names "/" parts the groups; what MLflow's names may not hold becomes "_"."""
-    # MLflow counts its users over the network unless it is told not to, and warns that its file store is the plain one.
+    """Write the runs. "/" in names of metrics makes groups; characters that MLflow does not allow become "_"."""
+    # Switches off MLflow's telemetry, and its warning about the file store.
     with environment(MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true", MLFLOW_ALLOW_FILE_STORE="true"):
         with require_package("mlflow-skinny", "mlflow"):
             from mlflow import MlflowClient
@@ -40,7 +40,7 @@ def _write_run(client: Any, experiment: str, run: CaseRun) -> None:
 
     ended = int((run.ended or datetime.now(UTC)).timestamp() * 1000)  # ms
     seconds = sum(round_.train_seconds + round_.eval_seconds for round_ in run.result.rounds)
-    began = ended - int(1000 * seconds)  # what was measured, without the time between
+    began = ended - int(1000 * seconds)  # measured times, without waiting between them
     tags = {"ianvs.kind": "case", **{f"ianvs.{name}": text for name, text in run.tags.items()}}
     run_id = client.create_run(experiment, start_time=began, run_name=run.name).info.run_id
     names = _names([*run.series, *run.curves, *run.numbers, *run.params, *tags])
@@ -63,11 +63,11 @@ def _write_run(client: Any, experiment: str, run: CaseRun) -> None:
 
 
 def _names(names: Iterable[str]) -> dict[str, str]:
-    """Return a name that MLflow takes for each, all different."""
+    """Return a valid, unique MLflow name for each name."""
     allowed: dict[str, str] = {}
     taken: set[str] = set()
     for name in dict.fromkeys(names):
-        # A name is a path in the file store; some file systems don't tell "a" from "A".
+        # A name is a path in the file store; some file systems do not distinguish "a" and "A".
         parts = [re.sub(r"[^\w\- .]", "_", part, flags=re.ASCII).strip(" .") or "_" for part in name.split("/")]
         called = "/".join(parts)
         while called.casefold() in taken:

@@ -1,4 +1,4 @@
-"""`--to parquet`: results of a job as tidy tables, a file each, with one type for each column and what it means."""
+"""`--to parquet`: results of a job as tidy tables, a file each, with one type for each column, and its meaning."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write(results: Results, folder: Path) -> None:
 
 
 def write_tables(results: Results, folder: Path, to: str) -> dict[str, dict[str, str]]:
-    """Write `folder`/<table>.parquet; returns {table: {column: its meaning}}. to: whose extra brings pyarrow."""
+    """Write `folder`/<table>.parquet; returns {table: {column: its meaning}}. to: the extra that installs pyarrow."""
     with require_package("pyarrow", to):
         import pyarrow
         import pyarrow.parquet
@@ -82,16 +82,17 @@ _MEANINGS: Mapping[str, str] = {
     "value": "the score, or the reported value; null where it was not evaluated or is undefined",
 }
 
-_WHOLE = frozenset({"rank", "rank_low", "rank_high", "adopted"})  # numbers that may be missing everywhere
+_WHOLE = frozenset({"rank", "rank_low", "rank_high", "adopted"})  # columns of numbers that may be missing in all rows
 
 
 def tables(results: Results) -> dict[str, pd.DataFrame]:
-    """By name: `leaderboard`, a row for each algorithm and choice of hyperparameters; `cases`, one for each case;
-    `scores`, one for each case, metric, round and test set; `rounds`, one for each case and round: what it cost;
-    `notes`, one for each thing to know beside the numbers; `curves`, where learners told something while they were
-    trained, one for each time.
+    """Return tables by name.
 
-    A case is known by its `case` and `algorithm`: two algorithms of the same content share their cases.
+    `leaderboard`: a row for each algorithm and choice of hyperparameters. `cases`: one for each case. `scores`: one for
+    each case, metric, round and test set. `rounds`: one for each case and round, with its costs. `notes`: one for each
+    note. `curves`: one for each value that a learner reported.
+
+    A case is identified by `case` and `algorithm`: algorithms of the same content share their cases.
     """
     import pandas as pd
 
@@ -113,7 +114,7 @@ def tables(results: Results) -> dict[str, pd.DataFrame]:
 
 
 def meanings(results: Results, table: str, columns: list[str]) -> dict[str, str]:
-    """What each column of a table means, in a sentence."""
+    """Return the meaning of each column of a table, in a sentence."""
     summaries = {name: measure.summary for result in results for name, measure in result.measures.items()}
     if table == "rounds":
         summaries |= COSTS_OF_ROUNDS
@@ -125,12 +126,12 @@ def meanings(results: Results, table: str, columns: list[str]) -> dict[str, str]
 
 
 def _metrics(results: Results) -> dict[str, Metric]:
-    """By the name of its column, costs too."""
+    """Return metrics by the names of their columns, costs included."""
     return {**COSTS, **{column.name: column.metric for columns in results.metrics.values() for column in columns}}
 
 
 def _column_description(column: str) -> str:
-    """Of what a user or a plugin has named."""
+    """Describe a column that a user or a plugin has named."""
     kind, _, name = column.partition(".")
     if name and kind in _NAMED:
         return f"{_NAMED[kind]} {name}"
@@ -143,7 +144,7 @@ _NAMED = {"hp": "hyperparameter", "module": "class of the module", "text": "what
 
 
 def _columns(records: Iterable[Mapping[str, object]]) -> Columns:
-    """None where a record lacks a column. Not by pandas: it makes floats of whole numbers where one is missing."""
+    """Return columns with None for missing values. pandas would convert integers to floats if one is missing."""
     records = list(records)
     return {name: [record.get(name) for record in records] for name in dict.fromkeys(n for r in records for n in r)}
 
@@ -154,7 +155,7 @@ def _cases(results: Results) -> Columns:
         {f"hp.{name}": value for name, value in shown_hyperparameters(case.hyperparameters).items()}
         for case in results.case_list
     )
-    folders = [f"cases/{case}" for case in frame["case"]]  # not where this machine keeps them
+    folders = [f"cases/{case}" for case in frame["case"]]  # without this machine's folders
     return {**{name: frame[name] for name in frame.columns}, **settings, "directory": folders}
 
 
@@ -228,10 +229,10 @@ def _curves(result: CaseResult) -> Iterator[dict[str, object]]:
 
 
 def _column_type(name: str, column: Iterable[object], numbers: Set[str]) -> pd.Series[Any]:
-    """Whole numbers, numbers, truth values or texts, with null where there is nothing.
+    """Return a column of integers, floats, booleans or strings, with null for missing values.
 
-    numbers: columns that are floats in every job, whatever is in them. A hyperparameter that is a number in one case
-    and a text in another is a text in all.
+    numbers: columns that are floats in every job. A hyperparameter that is a number in one case and a string in another
+    becomes a string in all.
     """
     import pandas as pd
 

@@ -8,14 +8,14 @@ from ianvs.results.exports.exporting import environment, require_package
 from ianvs.results.report.row_tables import to_frame
 from ianvs.results.stored import Results
 
-_HIDDEN = {"WANDB_CACHE_DIR": ".cache", "WANDB_CONFIG_DIR": ".config", "WANDB_DATA_DIR": ".data"}  # gone afterwards
+_HIDDEN = {"WANDB_CACHE_DIR": ".cache", "WANDB_CONFIG_DIR": ".config", "WANDB_DATA_DIR": ".data"}  # deleted afterwards
 
 
 def write(results: Results, folder: Path) -> None:
-    """`folder`/wandb/offline-run-*: series by round as history, final numbers as summary, all else as config."""
+    """Write `folder`/wandb/offline-run-*: series by round as history, final numbers as summary, all else as config."""
     quiet = {
         "WANDB_MODE": "offline",
-        "WANDB_ERROR_REPORTING": "false",  # it reports its own crashes over the network
+        "WANDB_ERROR_REPORTING": "false",  # disables its crash reports over the network
         **{name: str(folder / hidden) for name, hidden in _HIDDEN.items()},
     }
     with environment(**quiet):

@@ -1,1 +1,1 @@
-"""The page: a job's leaderboard, images, scenes, replies and facts in one file that needs no server."""
+"""The page: a job's leaderboard, charts, images, replies and facts in one file that needs no server."""

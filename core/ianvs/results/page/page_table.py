@@ -1,5 +1,6 @@
-"""Rankings of a document as the page shows them: every column tells what it means, sorts, and can be hidden. And what
-stands below the pictures: failures with their logs, where it ran, the configuration, how to cite.
+"""Tables of the page: rankings whose columns explain themselves, sort and can be hidden.
+
+And, below the charts, failures with their logs, provenance, the configuration and a citation.
 """
 
 import math
@@ -39,8 +40,14 @@ _COSTS_AT_FIRST = ("train_seconds", "peak_memory_mb")
 
 @dataclass(frozen=True)
 class PageColumn:
-    """id: of its explanation. classes: for the style sheet. off: not shown at first. best: "high", "low" or "", which
-    values a first click brings to the top."""
+    """A column of the page.
+
+    Attributes:
+        id: Of its explanation.
+        classes: For the style sheet.
+        off: Whether it is hidden at first.
+        best: "high", "low" or "": which values the first click brings to the top.
+    """
 
     id: str
     column: TableColumn
@@ -52,9 +59,16 @@ class PageColumn:
 def page_tables(
     document: Document, shown: Iterable[ShownRow], links: Mapping[str, str] = MappingProxyType({})
 ) -> list[dict[str, object]]:
-    """One for each exam. columns: PageColumn. rows: (TableRow, sample of its line, file of its cases, cells); a cell is
-    (text, what its column sorts by where the text doesn't say it, image). same: (title, text) of columns that say one
-    thing. shown: the rows that are drawn. links: by id of a row the file of its cases."""
+    """Return a table for each exam.
+
+    columns: PageColumn. rows: (TableRow, sample of its line, file of its cases, cells); a cell is (text, sort value if
+    it differs from the text, image). same: (title, text) of columns whose cells are all equal.
+
+    Args:
+        document: The document.
+        shown: The rows in charts.
+        links: The file of a row's cases, by id of the row.
+    """
     samples = {row.id: legend_sample(row.style) for row in shown}
     rankings = document.tables_of("exam ranking") or [document.ranking]
     return [_page_table(table, number, samples, links) for number, table in enumerate(rankings) if table.rows]
@@ -63,7 +77,7 @@ def page_tables(
 def _page_table(
     table: Table, number: int, samples: Mapping[str, Markup], links: Mapping[str, str]
 ) -> dict[str, object]:
-    """number: of the exam, which makes ids unique."""
+    """Return the table of one exam. number: of the exam, which makes ids unique."""
     columns, same = [], []
     for place, column in enumerate(table.columns):
         constant = column.blank or (column.constant and len(table.rows) > 1 and column.kind in _HIDDEN_WHEN_CONSTANT)
@@ -83,21 +97,21 @@ def _page_table(
 
 
 def right_aligned(table: Mapping[str, Any]) -> str:
-    """Return the rule of a style sheet for columns of numbers: a class at each of their cells would take more room."""
+    """Return the CSS rule for columns of numbers; a class for each cell would take more room."""
     places = ",".join(f":nth-child({n})" for n, column in enumerate(table["columns"], 1) if column.classes == "r")
     return f"td:is({places}){{text-align:right}}"
 
 
 def _cells(column: TableColumn) -> Iterator[tuple[str, str | None, Markup | None]]:
     for place, cell in enumerate(column.cells):
-        # What takes no rank keeps its place among the others.
+        # Rows without a rank keep their position.
         sort = place if column.kind == "rank" else _sort(cell)
         sort_text = None if _reads_as(cell.text, sort) else f"{sort:.9g}"
         yield cell.text, sort_text, rank_bar(*cell.ranks) if cell.ranks else None
 
 
 def _reads_as(text: str, sort: float | str | None) -> bool:
-    """Return whether a script finds `sort` in the text."""
+    """Return whether the page's script can derive `sort` from the text."""
     if isinstance(sort, str | None):
         return True
     try:
@@ -107,17 +121,17 @@ def _reads_as(text: str, sort: float | str | None) -> bool:
 
 
 def _sort(cell: Cell) -> float | str | None:
-    """Return a number or a text; None stands last, whatever the direction."""
+    """Return a number or a string; None is last, whatever the direction."""
     value = cell.value
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, float) and math.isinf(value):
-        return math.copysign(1e308, value)  # which html has a number for
+        return math.copysign(1e308, value)  # written as a number in html
     return None if value == "" or value != value else value
 
 
 _LINES = 25
-_BYTES = 20_000  # of a log's end that are read
+_BYTES = 20_000  # bytes read from the end of a log
 _MOST = 30
 
 
@@ -128,7 +142,7 @@ def failed_groups(groups: Sequence[FailureGroup]) -> list[tuple[FailureGroup, st
 
 
 def log_tail(log: Path) -> str:
-    """Return the last lines of a log; "" where it can't be read."""
+    """Return the last lines of a log; "" if it can't be read."""
     try:
         with log.open("rb") as stream:
             size = stream.seek(0, 2)
@@ -140,11 +154,11 @@ def log_tail(log: Path) -> str:
 
 
 def configuration_text(provenance: Mapping[str, object]) -> str:
-    """Return the resolved configuration as yaml; "" where none is stored. Secrets are hidden in what is stored."""
+    """Return the resolved configuration as yaml; "" if none is stored. Its secrets are hidden already."""
     configuration = provenance.get("configuration")
     if not configuration:
         return ""
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times as fast, where libyaml is there
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times as fast, if libyaml is installed
     text: str = yaml.dump(
         configuration, Dumper=dumper, sort_keys=False, allow_unicode=True, width=100, default_flow_style=False
     )
@@ -153,7 +167,7 @@ def configuration_text(provenance: Mapping[str, object]) -> str:
 
 @cache
 def citation() -> tuple[str, str]:
-    """As CITATION.cff has it: (text, BibTeX entry)."""
+    """Return (text, BibTeX entry) from CITATION.cff."""
     cff = yaml.safe_load(files("ianvs.results.page").joinpath("assets/CITATION.cff").read_text(encoding="utf-8"))
     authors = [_name(author) for author in cff["authors"]]
     released = str(cff["date-released"])

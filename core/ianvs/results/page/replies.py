@@ -1,6 +1,6 @@
-"""Conversations: what was asked, what was expected, and what each method said after each round.
+"""Conversations in reports: questions, expected replies, and the replies of each method after each round.
 
-replies.csv has all of it; the page a few questions of each test set, the last replies of all rows beside each other.
+replies.csv has all of them; the page a few questions of each test set, with the last replies of all rows side by side.
 """
 
 import difflib
@@ -34,17 +34,17 @@ HEADER = (
     *("prompt", "expected", "reply", "similarity"),
 )
 _SIMILARITY = "lexical_similarity"
-_MOST_QUESTIONS = 3  # of each test set
+_MOST_QUESTIONS = 3  # shown questions of each test set
 _MOST_TESTS = 8
 _MOST_ROWS = 12
-_LONGEST = 1200  # characters of a text in the page; replies.csv has all of it
+_LONGEST = 1200  # characters of a text in the page; replies.csv has the full text
 _PIECES = re.compile(r"\S+\s*")
 _MOST_WORDS = 400  # that are compared
 
 
 @dataclass(frozen=True)
 class Question:
-    """One turn of one conversation. prompt: "" where the workspace does not hold it."""
+    """One turn of a conversation. prompt: "" if the workspace does not hold it."""
 
     test: str
     sample: str
@@ -55,7 +55,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Reply:
-    """round: 0 is the untrained model. text: None where no reply was given. similarity: by `lexical_similarity`."""
+    """A reply. round: 0 is the untrained model. text: None for no reply. similarity: by `lexical_similarity`."""
 
     question: Question
     round: int
@@ -65,7 +65,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class AskedTest:
-    """The questions of one test set, read where they are asked for. prompts: None where nothing is known of them."""
+    """The questions of one test set, read on access. prompts: None if they are unknown."""
 
     name: str
     samples: Sequence[str]
@@ -74,11 +74,11 @@ class AskedTest:
 
     @cached_property
     def drawn(self) -> frozenset[str]:
-        """Names of a few samples, the same for every row. Not the first: those may all be of one kind."""
+        """Names of a few samples, the same for every row. Not the first ones, which may all be of one type."""
         return frozenset(nsmallest(_MOST_QUESTIONS, self.samples, key=lambda id_: crc32(f"{self.name} {id_}".encode())))
 
     def __iter__(self) -> Iterator[list[Question]]:
-        """Those of each sample."""
+        """Yield the questions of each sample."""
         prompts = repeat(()) if self.prompts is None else iter(self.prompts)
         for sample, heard, turns in zip(self.samples, prompts, self.truth, strict=False):
             both = enumerate(zip_longest(heard, turns), start=1)
@@ -86,7 +86,7 @@ class AskedTest:
 
 
 class Exams:
-    """The questions of exams of conversations, each opened once."""
+    """The questions of exams with conversations; each exam is opened once."""
 
     def __init__(self, workspace: Path) -> None:
         self._store = ExamStore(workspace)
@@ -94,17 +94,17 @@ class Exams:
 
     @property
     def any_questions(self) -> bool:
-        """Whether any exam that was asked for is one of conversations."""
+        """Whether any requested exam has conversations."""
         return any(self._tests.values())
 
     def show_answers(self, case: Path | None) -> bool:
-        """Return whether the page shows images or conversations of the exam of a case, which has this folder."""
+        """Return whether the page shows images or conversations for the exam of the case in this folder."""
         exam_id = "" if case is None else CaseStore(case.parents[1]).exam_id(case.name)
         record = self._store.record(exam_id) if exam_id else None
         return record is not None and record.shows != ""
 
     def questions(self, exam_id: str) -> list[AskedTest] | None:
-        """[test set]; None where the exam is not one of conversations."""
+        """Return the questions of each test set; None if the exam has no conversations."""
         if exam_id not in self._tests:
             self._tests[exam_id] = self._read(exam_id)
         return self._tests[exam_id]
@@ -119,7 +119,7 @@ class Exams:
 
 
 class CaseReplies:
-    """All that a finished case has said; nothing where its exam is not one of conversations."""
+    """All replies of a finished case; none if its exam has no conversations."""
 
     def __init__(self, result: CaseResult, exams: Exams) -> None:
         self._cases = CaseStore(result.directory.parents[1])
@@ -131,11 +131,11 @@ class CaseReplies:
 
     @property
     def digest(self) -> str:
-        """Of what the replies are, and what they are answers to."""
+        """A digest of the replies and their questions."""
         return self._cases.predictions_digest(self._id)
 
     def __iter__(self) -> Iterator[Reply]:
-        """Round after round."""
+        """Yield replies round after round."""
         near = self._similarities() if self else {}
         for index, j, replies in self._stored_replies():
             for samples, given, row in zip(self.tests[j], replies, near[PredictionKey(j, index)], strict=True):
@@ -143,7 +143,7 @@ class CaseReplies:
                     yield Reply(question, index, reply, value)
 
     def _stored_replies(self) -> Iterator[tuple[int, int, Replies]]:
-        """Yield (round, test set, what was answered)."""
+        """Yield (round, test set, replies)."""
         for index in range(self._rounds if self else 0):
             stored = self._cases.predictions(self._id, index)
             yield from (
@@ -153,7 +153,7 @@ class CaseReplies:
             )
 
     def _similarities(self) -> dict[PredictionKey, NDArray[np.float64]]:
-        """Return (N, turns) of each test set after each round. They are computed once, and kept with the case."""
+        """Return (N, turns) for each test set after each round. They are computed once, and stored with the case."""
         if (stored := self._cases.similarities(self._id)) is not None:
             return stored
         similarities = {}
@@ -168,7 +168,7 @@ class CaseReplies:
 
 
 def reply_pieces(rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseResult], exams: Exams) -> Iterator[Piece]:
-    """What replies.csv consists of: of each case its lines."""
+    """Yield the parts of replies.csv: the lines of each case."""
     for key, result in finished(rows, results):
         replies = CaseReplies(result, exams)
         if replies:
@@ -180,7 +180,7 @@ def reply_pieces(rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseRe
 
 @dataclass(frozen=True)
 class _Lines:
-    """Of one case. about: how its row is called, and its seed."""
+    """The lines of one case. about: the name of its row, and its seed."""
 
     about: Sequence[Value]
     replies: CaseReplies
@@ -195,7 +195,10 @@ class _Lines:
 
 @dataclass(frozen=True)
 class RoundReply:
-    """What one row said after one round. pieces: (text, whether it is new since the round before); None: no reply."""
+    """The reply of one row after one round.
+
+    Pieces: (text, whether it is new since the round before); None: no reply.
+    """
 
     pieces: Sequence[tuple[str, bool]] | None
     similarity: float
@@ -203,20 +206,20 @@ class RoundReply:
 
 @dataclass
 class AskedQuestion:
-    """One question. by_row: (id, label, replies by round)."""
+    """A question with its replies. by_row: (id, label, replies by round)."""
 
     question: Question
     by_row: list[tuple[str, str, dict[int, RoundReply]]] = field(default_factory=list)
 
     @property
     def rounds(self) -> list[int]:
-        """Those after which any row replied; the untrained model mostly doesn't."""
+        """Rounds after which any row replied; the untrained model usually does not."""
         replied = {n for *_, by_round in self.by_row for n, reply in by_round.items() if reply.pieces is not None}
         return sorted(replied | {n for *_, by_round in self.by_row for n in by_round if n})
 
 
 class PageReplies:
-    """Takes results one after the other; keeps the replies of the first seed of each row to a few questions."""
+    """Accumulates results one after the other; keeps the replies of the first seed of each row to a few questions."""
 
     def __init__(self, rows: Sequence[ShownRow], exams: Exams) -> None:
         self._rows = {shown.key: shown for shown in rows[:_MOST_ROWS]}
@@ -240,7 +243,7 @@ class PageReplies:
             self._replies[key] = chosen
 
     def questions(self) -> list[AskedQuestion]:
-        """In the order of test sets, rows in the order of the leaderboard."""
+        """Return questions in the order of test sets, with rows in the order of the leaderboard."""
         by_name: dict[tuple[str, str, int], AskedQuestion] = {}
         for key, shown in self._rows.items():
             by_question: dict[tuple[str, str, int], list[Reply]] = {}
@@ -270,9 +273,9 @@ def _truncated(text: str) -> str:
 
 
 def changed_words(before: str | None, after: str) -> list[tuple[str, bool]]:
-    """Pieces of `after`, in order and complete, and whether they are new; None before: nothing is.
+    """Return consecutive pieces of `after`, and whether each is new. before: None: nothing is new.
 
-    Words are compared with the blanks between them left out.
+    Words are compared without the blanks between them.
     """
     if before is None or before == after:
         return [(after, False)] if after else []
@@ -287,7 +290,7 @@ def changed_words(before: str | None, after: str) -> list[tuple[str, bool]]:
             part = "".join(new[first:last])
             if kind == "equal":
                 pieces.append((part, False))
-            else:  # the blank after a word is not what changed
+            else:  # the blank after a word does not count as changed
                 pieces.append((part.rstrip(), True))
                 if part != part.rstrip():
                     pieces.append((part[len(part.rstrip()) :], False))

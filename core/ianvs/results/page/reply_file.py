@@ -1,4 +1,4 @@
-"""replies.csv, or replies.csv.gz where it is large: written as a stream, and anew only of cases that have changed."""
+"""replies.csv, or replies.csv.gz if it is large: written as a stream, and rewritten only for changed cases."""
 
 import gzip
 import json
@@ -10,16 +10,16 @@ from ianvs.base.digests import file_state, has_changed
 from ianvs.store.files import write_json
 
 LARGEST = 100_000_000
-"""Bytes of replies.csv; more are written as replies.csv.gz."""
+"""Maximum size of replies.csv in bytes; a larger file is written as replies.csv.gz."""
 
 _INDEX, _NEW = ".replies.json", ".replies.new"
 
 Piece = tuple[str, Iterable[str]]
-"""What a part of the file is made from, such as digests, and its texts, which are read only if that has changed."""
+"""The key of a part of the file, such as digests, and its texts, which are read only if the key has changed."""
 
 
 def write_reply_file(folder: Path, pieces: Sequence[Piece]) -> Path | None:
-    """Write `pieces` one after the other, but for those that are there; the file's path, None where there are none."""
+    """Write `pieces` one after the other, reusing unchanged ones. Returns the file's path, or None without pieces."""
     small, large = folder / "replies.csv", folder / "replies.csv.gz"
     before, places = _existing_file(folder)
     if before is not None and list(places) == [key for key, _ in pieces]:
@@ -37,11 +37,11 @@ def write_reply_file(folder: Path, pieces: Sequence[Piece]) -> Path | None:
     return path
 
 
-_Places = dict[str, tuple[int, int, int]]  # by what a piece is made from: where it begins, its bytes, those of its text
+_Places = dict[str, tuple[int, int, int]]  # by key of a piece: its offset, its size, the size of its text
 
 
 def _write_replies(path: Path, pieces: Sequence[Piece], before: Path | None, old_places: _Places) -> bool:
-    """Return whether it is; else it would be too large. Pieces are compressed one by one, which gzip allows."""
+    """Write the file. Returns False if it would be too large. Pieces are compressed one by one, which gzip allows."""
     places: _Places = {}
     new = path.with_name(_NEW)
     with new.open("wb") as file, (before if before == path else new).open("rb") as old:
@@ -67,9 +67,7 @@ def _write_replies(path: Path, pieces: Sequence[Piece], before: Path | None, old
 
 
 def _existing_file(folder: Path) -> tuple[Path | None, _Places]:
-    """Return the file that is there and what it consists of; (None, {}): there is none, or it is not as it
-    was written.
-    """
+    """Return the existing file and its pieces; (None, {}) if there is none, or it has been changed."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         index = json.loads((folder / _INDEX).read_bytes())
         path = folder / index["file"]

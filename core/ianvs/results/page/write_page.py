@@ -1,4 +1,4 @@
-"""report.html: everything that is known of a job in one file without a link that would be followed by itself."""
+"""Writes report.html: all facts of a job in one file that loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ from ianvs.store.job_store import report_folder
 if TYPE_CHECKING:
     import jinja2
 
-_MOST_BARS = (8, 40)  # rows beside each other in bars, and parts of a score
+_MOST_BARS = (8, 40)  # maximum number of rows and of parts of a score in bar charts
 _MOST_BAR_CHARTS = 24
 _SCENE_SIDE = 180  # pixels, the longer side of an image in the page, as boxes are drawn
-_MOST_COLOURS = 256  # of what is drawn; a photo has more
+_MOST_COLOURS = 256  # number of colours of a drawing; a photo has more
 _MOST_SCENE_ROWS, _MOST_SCENE_TESTS = 16, 6
 
 
@@ -62,15 +62,19 @@ def write_page(
     provenance: Mapping[str, object] | None = None,
     running: Sequence[str] = (),
 ) -> tuple[Path, ...]:
-    """Write `directory`/rank/report.html, and replies.csv(.gz) beside it where the job has conversations.
+    """Write `directory`/rank/report.html, and replies.csv(.gz) beside it if the job has conversations.
 
     Args:
-        leaderboard: What `rank` selects of it.
-        passed: What was kept of the results when it was made.
-        results: The cases behind it, read only for images and conversations, twice at most.
+        leaderboard: The selection of `rank`.
+        passed: Scores collected while it was built.
+        results: Its cases, read only for images and conversations, twice at most.
         results_of: Returns the results of some rows.
         directory: Of the job.
         workspace: Where the results are stored.
+        title: The title.
+        command: The command that creates the page.
+        provenance: Where the job ran.
+        running: Sentences on running cases.
     """
     exams = Exams(workspace)
     page = report_folder(directory) / "report.html"
@@ -89,10 +93,11 @@ def write_page(
 
 
 class Scenes:
-    """Takes results one after the other; of each row those of the first seed, as the images beside the page show.
+    """Accumulates images of results, those of the first seed of each row.
 
-    sheets: of each row what it saw and said. lines: test set, and (head, data URI) of its images; legend: as of a
-    SceneSheet.
+    Attributes:
+        sheets: For each row the inputs, truths and predictions. lines: test set, and (head, data URI) of its images;
+            legend: as in a SceneSheet.
     """
 
     def __init__(self, rows: Sequence[ShownRow]) -> None:
@@ -116,13 +121,16 @@ class Scenes:
         }
 
     def ranked(self) -> list[dict[str, object]]:
-        """Return the sheets in the order of the leaderboard."""
+        """Return the images in the order of the leaderboard."""
         return [self.sheets[key] for key in self._rows if key in self.sheets]
 
 
 def _scene_uri(pixels: NDArray[np.uint8]) -> str:
-    """At most _SCENE_SIDE pixels. Of labels every n-th, exactly: there is no colour between two classes. A photo, with
-    boxes or without, as a JPEG, which takes a tenth of the room."""
+    """Return an image of at most _SCENE_SIDE pixels as a data URI.
+
+    Label images are subsampled, so that no mixed colours appear. A photo, with boxes or without, is a JPEG, a tenth of
+    the size.
+    """
     if len(np.unique(pixels.reshape(-1, 3), axis=0)) <= _MOST_COLOURS:
         step = -(-max(pixels.shape) // _SCENE_SIDE)
         return png_uri(pixels[::step, ::step])
@@ -146,9 +154,9 @@ def page_text(
     links: Mapping[RowKey, str] = MappingProxyType({}),
     running: Sequence[str] = (),
 ) -> str:
-    """Return the page, of what `write_page` is given. Whatever a name, a message or a reply says, it is shown as text.
+    """Return the page. Names, messages and replies are always escaped.
 
-    links: of each row the file of its cases. running: sentences on what runs; with some the page renews itself.
+    The arguments are those of `write_page`. links: the file of each row's cases. running: with running cases the page reloads itself.
     """
     from jinja2.utils import htmlsafe_json_dumps
 
@@ -168,7 +176,7 @@ def page_text(
     groups = len(names) * max(1, len({score for by_score in of_scores.values() for score in by_score}))  # of heatmaps
     pictures = []
     for number, (name, shown) in enumerate(of_exams.items()):
-        scores, exam_key = of_scores[name], f"e{number}"  # which makes ids unique
+        scores, exam_key = of_scores[name], f"e{number}"  # makes ids unique
         charts = exam_charts(exam_key, leaderboard, name, shown, scores, passed.training)
         wanted, leads = charts.matrices
         maps = [
@@ -212,7 +220,7 @@ def page_text(
 
 
 def _summary(leaderboard: Leaderboard, names: list[str]) -> str:
-    """Return how much was examined."""
+    """Return the numbers of exams, rows and cases, as text."""
     every = [*leaderboard.rows, *leaderboard.references]
     cases = sum(len(row.seeds) for row in every)
     count = sum(row.complete for row in leaderboard.rows)
@@ -234,7 +242,7 @@ def _template(name: str) -> jinja2.Template:
 
 
 def _template_value(value: object) -> object:
-    """What stands in the page for a value of the template, before it is escaped as HTML."""
+    """Return a value of the template in the form that is inserted before escaping."""
     return value if isinstance(value, Markup) else visible(str(value))
 
 
@@ -247,7 +255,7 @@ def _script() -> str:
 
 
 def _style() -> str:
-    """Return the style sheet with the colours of rows in it."""
+    """Return the style sheet with the colours of rows."""
 
     def rules(colours: tuple[str, ...], grey: str) -> str:
         return "".join(f"--c{n}:{colour};" for n, colour in enumerate(colours)) + f"--cb:{grey};"
@@ -259,7 +267,7 @@ def _style() -> str:
 
 
 def _content_security_policy(style: str) -> str:
-    """What a browser lets the page do: use the style and the script that it came with, and nothing from anywhere."""
+    """Return the content security policy: the page may use its own style and script, and load nothing."""
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, _script())]
     return (
         f"default-src 'none'; img-src data:; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "

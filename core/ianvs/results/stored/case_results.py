@@ -1,4 +1,4 @@
-"""Case directories -> CaseResult: scores, matrices, and every column of the leaderboard."""
+"""Reads a CaseResult from a case's folder: scores, matrices, and every column of the leaderboard."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -23,9 +23,14 @@ from ianvs.store.stored_score import StoredScore, finite, score_curve, stored_sc
 
 @dataclass(frozen=True)
 class Reference:
-    """vectors: by score, (T,) what counts of it. vague: scores of which one is below ten times its own error, too
-    uncertain to divide by. stream: (N,) scores of its answers to a stream. damaged: files of it that can't be
-    believed."""
+    """Results of a reference run.
+
+    Attributes:
+        vectors: By score, (T,) the values that metrics use.
+        vague: Scores with a value below ten times its own error, too uncertain to divide by.
+        stream: (N,) scores of its predictions in a stream.
+        damaged: Its damaged files.
+    """
 
     status: Status = "unfinished"
     vectors: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
@@ -35,12 +40,12 @@ class Reference:
 
 
 class ReferenceScores:
-    """Of reference runs, for metrics against them: the diagonal of the matrix, each round's own test set just after it.
+    """Scores of reference runs: the diagonal of the matrix, each round's own test set just after it.
 
-    by_case: {role: id of the reference case} by id of a case.
-
-    read: the result of one of `cases`, with the matrices of an exam's scores: two exams that share a reference may mean
-    different things by a name.
+    Attributes:
+        by_case: {role: id of the reference case} by id of a case.
+        read: Reads the result of one of `cases` with the matrices of an exam's scores, since two exams that share a
+            reference may use a name for different scores.
     """
 
     def __init__(
@@ -57,7 +62,7 @@ class ReferenceScores:
         self._by_reference: dict[tuple[str, str], Reference] = {}  # by (id, exam)
 
     def of_case(self, case_id: str) -> dict[str, Reference]:
-        """By role; without those that are not among the cases."""
+        """Return references by role, without those that are not among the cases."""
         exam, roles = self._exams.get(case_id, ""), self._by_case.get(case_id, {})
         return {role: self._scores(reference, exam) for role, reference in roles.items() if reference in self._cases}
 
@@ -91,13 +96,24 @@ def read_case(
     budget: BudgetSpec | None,
     exam_damage: tuple[str, ...] = (),
 ) -> CaseResult:
-    """What the case's directory says, with `columns` computed from it.
+    """Read the result of a case, with `columns` computed from it.
 
-    state: how it stands. references: by role. budget: of the exam as it is now; what was
-    measured is held against it. References and bounds have none. exam_damage: files of the exam that can't be believed.
-    A case that has ended and is not, with its exam and its references, as it was stored is unfinished: the next run
-    makes again what is lacking. Raises DamagedError for a file whose size and time are as they were noted, and whose
-    content is not.
+    A case that has ended, but whose files (or those of its exam or references) have changed, is unfinished: the next
+    run restores them.
+
+    Args:
+        store: The store.
+        case: The case.
+        state: Its status.
+        exam: Its exam.
+        columns: The metrics.
+        references: By role.
+        budget: The present budget of the exam, with which measured values are compared. References and bounds have
+            none.
+        exam_damage: Damaged files of the exam.
+
+    Raises:
+        DamagedError: If a file has its recorded size and time, but another content.
     """
     folder = store.folder(case.id)
     damaged = tuple(f"cases/{case.id}/{name}" for name in state.damaged)
@@ -204,7 +220,7 @@ def read_case(
 
 
 def _errors(left_out: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-    """Of the jackknife, for each score of the matrix."""
+    """Return jackknife standard errors for each score of the matrix."""
     if left_out is None:
         return None
     groups = len(left_out)
@@ -214,7 +230,7 @@ def _errors(left_out: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
 def numbers_of(
     columns: Sequence[MetricColumn], matrices: Mapping[str, ScoreMatrix], stored: Mapping[str, float | None]
 ) -> dict[str, float | None]:
-    """`stored`, the numbers of a finished case, with those that come from matrices computed from these instead."""
+    """Return `stored`, the numbers of a finished case, with those of matrices computed from these."""
     numbers = dict(stored)
     for column in columns:
         if (
@@ -222,12 +238,12 @@ def numbers_of(
             and not column.metric.mapping
             and column.metric.level not in ("system", "stream", "reported")
         ):
-            numbers[column.name] = _number(column, matrices, some=True)  # what is nan here may be so: it had a number
+            numbers[column.name] = _number(column, matrices, some=True)  # nan is valid here, since there was a number
     return numbers
 
 
 def _number(column: MetricColumn, matrices: Mapping[str, ScoreMatrix], some: bool) -> float | None:
-    """Of a score, or of what is computed from the matrix of one. some: see _final_score."""
+    """Return the number of a score, or of a metric over its matrix. some: see _final_score."""
     metric = column.metric
     if metric.level == "score":
         return _score(metric, matrices.get(column.name), some)
@@ -239,19 +255,19 @@ def _number(column: MetricColumn, matrices: Mapping[str, ScoreMatrix], some: boo
 
 
 def has_parts_alone(score: str, details: Mapping[str, Any]) -> bool:
-    """Return whether a score yields several numbers and none of its own, by the `details` of a case."""
+    """Return whether a score has several numbers and none of its own, by the `details` of a case."""
     return score in details and not any(score in (parts or {}) for parts in details[score][-1])
 
 
 def with_parts(numbers: Mapping[str, float | None], details: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return `numbers` with the parts of scores that yield several numbers in place of the scores.
+    """Return `numbers` with the parts of scores that have several numbers in place of the scores.
 
     Args:
         numbers: By column. A score with a number of its own keeps it, and its parts stay in `details`.
         details: By score the parts of each test set, for each round, as in `CaseResult`.
 
     Returns:
-        The numbers. A part is the mean over the test sets that have it after the last round, each counting the same.
+        The numbers. A part is the unweighted mean over the test sets that have it after the last round.
     """
     with_parts = dict(numbers)
     for score, rounds in details.items():
@@ -281,9 +297,9 @@ def _score(metric: Metric, matrix: ScoreMatrix | None, some: bool) -> float | No
 
 
 def _final_score(matrix: ScoreMatrix | None, some: bool) -> float | None:
-    """After the last round, over the test sets: each counts the same, whatever its size.
+    """Return the unweighted mean over test sets after the last round.
 
-    some: whether test sets that were not asked, or that the score is not defined for, are left out.
+    some: leave out test sets that were not evaluated, or that the score is not defined for.
     """
     if matrix is None:
         return None
@@ -296,14 +312,17 @@ def _final_score(matrix: ScoreMatrix | None, some: bool) -> float | None:
 def _said_by_groups(
     column: MetricColumn, matrices: Mapping[str, ScoreMatrix], stored: StoredScore, some: bool
 ) -> NDArray[np.float64] | None:
-    """By the last round's groups where these tell the number; else by those of every round, where there are some."""
+    """Return pseudo-values by groups of the last round if they determine the number.
+
+    Else by those of every round, if any.
+    """
     metric = column.metric
     name = column.score if metric.level == "matrix" else column.name
     if metric.level == "score" and metric.over_rounds == "last":
         return by_group(matrices.get(name), stored.left_out, some)
     if name not in matrices or stored.left_out_in_rounds is None:
         return None
-    # What a stream was asked within rounds is known of all samples only: a number that comes from it has no groups.
+    # Evaluations within rounds of a stream have no groups of samples; neither have numbers computed from them.
     matrix = replace(matrices[name], curve=None)
     whole = _number(column, {name: matrix}, some)
     if whole is None or whole != _number(column, matrices, some):
@@ -315,9 +334,7 @@ def _said_by_groups(
 def by_group(
     matrix: ScoreMatrix | None, left_out: NDArray[np.float64] | None, some: bool
 ) -> NDArray[np.float64] | None:
-    """Return (G,) pseudo-values of the jackknife: what each group of test samples says of the score after the last
-    round.
-    """
+    """Return (G,) jackknife pseudo-values of the score after the last round for groups of test samples."""
     whole = _final_score(matrix, some)
     if matrix is None or left_out is None or whole is None:
         return None
@@ -335,7 +352,7 @@ def _pseudo_values(whole: float, without: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def _doubt(rounds: Sequence[RoundResult]) -> tuple[Doubt, list[str]]:
-    """Return whether the answers are those of what was trained and saved, and in words why not."""
+    """Return whether the predictions are those of the trained and saved model, and messages on why not."""
     changed = next((round_.changed for round_ in rounds if round_.changed), "")
     unsaved = next((round_.unsaved for round_ in rounds if round_.unsaved), "")
     marks = [f"changed by its examination: {changed} is not what it was before predict()"] if changed else []
@@ -346,10 +363,13 @@ def _doubt(rounds: Sequence[RoundResult]) -> tuple[Doubt, list[str]]:
 def with_reported(
     result: CaseResult, reported: Mapping[str, Any], columns: Sequence[MetricColumn], file: Path
 ) -> CaseResult:
-    """`result` of a finished case with what its record, in `file`, says under "handed". Raises DamagedError."""
+    """Return `result` of a finished case with the values that its record, in `file`, has under "handed".
+
+    Raises DamagedError.
+    """
     values = {column.name: reported["scores"].get(column.key) for column in columns if not column.metric.mapping}
     rounds = tuple(as_record(RoundResult, stored, file) for stored in reported["rounds"])
-    marks = [f"contract {reported.get('contract', 'ianvs')}"]  # which was the only one once
+    marks = [f"contract {reported.get('contract', 'ianvs')}"]  # formerly the only one
     if reported["test_labels"]:
         marks.append("had access to the test labels")
     untrained = not reported.get("trained", True)
@@ -369,7 +389,7 @@ def with_reported(
 
 
 def _matrices(reported: Mapping[str, Any]) -> dict[str, ScoreMatrix]:
-    """R of the model's metric, if the paradigm examines it on every part; a cell that was not examined is nan."""
+    """Return R of the model's metric, if the paradigm evaluates every part; a missing cell is nan."""
     if not reported["R"]:
         return {}
     width = max(map(len, reported["R"]))
@@ -381,5 +401,8 @@ def _matrices(reported: Mapping[str, Any]) -> dict[str, ScoreMatrix]:
 
 
 def _unasked(reason: str) -> str:
-    """Up to ianvs 0.3 only the reason was stored, of the one question that a learner might lack."""
+    """Return the reason of skipped evaluations.
+
+    Up to ianvs 0.3 only that was stored, for the only optional evaluation.
+    """
     return reason if reason.startswith("no ") else f"no task scores: {reason}"

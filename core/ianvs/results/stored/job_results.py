@@ -35,49 +35,54 @@ if TYPE_CHECKING:
 _ELSEWHERE = Path("a-file-that-is-not-known-any-more.py")
 
 REMEDY = "Give a workspace (WORKSPACE, or WORKSPACE:JOB where it holds several jobs), or a job file"
-HELD = 5_000  # cases: 50 MB
+HELD = 5_000  # number of cases kept in memory: 50 MB
 
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a job, read from its workspace when they are asked for; of more than HELD cases, each time anew.
+    """The results of a job, read from its workspace on demand; more than HELD cases are read again at each use.
 
     Iterate it for typed results (one CaseResult per case, in the order of the plan); `leaderboard_frame`, `cases` and
-    `rounds` are pandas frames. exit_code: 0 all good, 1 some case failed, 130 interrupted.
+    `rounds` are pandas frames. exit_code: 0 success, 1 a case failed, 130 interrupted.
     """
 
     name: str
     workspace: Path
     rank: RankSpec
     seeds: int
-    # Of each exam ("" where the job has one): every score that is stored, and what is computed from them. An exam
-    # may mean something else by a name: another file, or BWT of another score.
+    # By exam ("" if the job has one): every stored score, and the metrics computed from them. Exams may use a name for
+    # different metrics: another file, or BWT of another score.
     metrics: Mapping[str, tuple[MetricColumn, ...]]
-    columns: tuple[str, ...]  # names of those that the leaderboard shows
+    columns: tuple[str, ...]  # names of shown columns
     case_list: tuple[TestCase, ...]
     provenance: Mapping[str, object]
     references: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # case id -> {role: id of its reference}
-    budgets: Mapping[str, BudgetSpec] = field(default_factory=dict)  # of each exam that has one
+    budgets: Mapping[str, BudgetSpec] = field(default_factory=dict)  # by exam, if it has one
     published: Mapping[str, Mapping[str, PublishedSpec]] = field(default_factory=dict)  # by algorithm and metric
-    titles: Mapping[str, str] = field(default_factory=dict)  # of each exam whose data are called otherwise than stored
-    overlaps: Mapping[str, str] = field(default_factory=dict)  # by row: what of its exam its weights had seen before
-    job_notes: tuple[Note, ...] = ()  # what the results themselves do not show: settings, data
-    studies: tuple[Study, ...] = ()  # searches that have begun; what they may see stands in `rank`
-    contract: str = NATIVE  # how plugins were called (ianvs.config.spec.AlgorithmSpec)
+    titles: Mapping[str, str] = field(
+        default_factory=dict
+    )  # by exam, if its data have another name than the stored one
+    overlaps: Mapping[str, str] = field(default_factory=dict)  # by row: overlap of its pretraining data with the exam
+    job_notes: tuple[Note, ...] = ()  # notes on settings and data
+    studies: tuple[Study, ...] = ()  # searches that have begun; `rank` has what they may use
+    contract: str = NATIVE  # contract of the plugins (ianvs.config.spec.AlgorithmSpec)
     exit_code: int = 0
     ran: int = 0
-    states: Mapping[str, CaseState] = field(default_factory=dict, repr=False)  # of cases, as they have just been seen
+    states: Mapping[str, CaseState] = field(default_factory=dict, repr=False)  # of cases, as last read
 
     @property
     def keeps_exams(self) -> bool:
-        """Whether exams are stored, and scores apart from results: a contract that runs its cases itself tells all."""
+        """Whether exams are stored, and scores separately from results.
+
+        Not for a contract that runs its cases itself.
+        """
         return self.contract == NATIVE
 
     def __iter__(self) -> Iterator[CaseResult]:
         return iter(self._held) if self._few else self._read()
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it: the ranking, and who leads."""
+        """Return the ranking and its leader for a notebook."""
         from html import escape
 
         from ianvs.results.report.build_document import document_of
@@ -107,7 +112,7 @@ class Results:
             seen = self.states.get(case.id) if self._few else None
             state = cases.state(case.id) if seen is None else seen
             exam_id = ""
-            with suppress(DamagedError):  # then the case's state tells
+            with suppress(DamagedError):  # otherwise the state of the case decides
                 if self.keeps_exams:
                     exam_id = state.exam_id or cases.exam_id(case.id)
             if exam_id not in records:
@@ -127,7 +132,7 @@ class Results:
         return len(self.case_list)
 
     def __repr__(self) -> str:
-        """In a few lines: how many cases of each state, and who leads."""
+        """Return a few lines: the number of cases in each state, and the leader."""
         states = Counter(case.status for case in self if not case.case.role)
         counts = ", ".join(f"{count} {state}" for state, count in states.items()) or "no cases"
         lines = [f"Results of {self.name}: {counts}; in {shown_path(self.workspace)}"]
@@ -145,7 +150,7 @@ class Results:
 
     @property
     def passed(self) -> PassedScores:
-        """What images show of its rows."""
+        """Scores of its rows for charts."""
         return self._seen[1]
 
     @cached_property
@@ -172,19 +177,19 @@ class Results:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What a reader has to know beside the numbers, as all reports show it."""
+        """Notes for readers, as all reports show them."""
         return tuple(note for note in notes_of(self.leaderboard) if note.kind in TO_KNOW)
 
     @property
     def ranked_cases(self) -> tuple[TestCase, ...]:
-        """Those of the plan, without configurations that a search only tried."""
+        """Cases of the plan, without configurations that a search only tried."""
         studies = {(study.testenv, study.algorithm): study for study in self.studies}
         with_studies = ((case, studies.get((case.testenv, case.algorithm))) for case in self.case_list)
         return tuple(case for case, study in with_studies if case.role or study is None or is_winner(case, study))
 
     @property
     def reported(self) -> Iterable[CaseResult]:
-        """What the leaderboard stands on: all results, or, where `rank` selects, what is left of them."""
+        """The results of the leaderboard: all, or the reported part of a selection by `rank`."""
         return self if self._selected is None else self._selected.results
 
     def of_rows(self, keys: Collection[tuple[str, str]]) -> Iterable[CaseResult]:
@@ -202,7 +207,7 @@ class Results:
 
     @property
     def leaderboard_frame(self) -> pd.DataFrame:
-        """The leaderboard with every column, typed; `frame.attrs` tells what a column means."""
+        """The leaderboard with every column, typed; `frame.attrs` has the meaning of each column."""
         return to_frame(self.leaderboard)
 
     @property
@@ -221,11 +226,13 @@ class Results:
 
 
 def _under_columns(results: Iterable[CaseResult], columns: Mapping[str, str]) -> Iterator[CaseResult]:
-    """Yield the same results; hyperparameters have the names of the columns that show them."""
+    """Yield the results with hyperparameters named like the columns that show them."""
     for result in results:
         given = result.case.hyperparameters
         names = {name: columns.get(name, name) for name in given}
-        if names == {name: name for name in given} or len({*names.values()}) < len(names):  # it has both: they differ
+        if names == {name: name for name in given} or len({*names.values()}) < len(
+            names
+        ):  # it has both, since they differ
             yield result
         else:
             case = replace(result.case, hyperparameters={names[name]: value for name, value in given.items()})
@@ -233,9 +240,9 @@ def _under_columns(results: Iterable[CaseResult], columns: Mapping[str, str]) ->
 
 
 def load_results(workspace: str | Path, job: str | None = None) -> Results:
-    """Results of a job that ran in `workspace`; `job` is its name, which may be left out where there is one only.
+    """Load the results of a job that ran in `workspace`. job: its name; optional if there is one only.
 
-    Raises DamagedError where the job's record, or what a case is, can't be believed.
+    Raises DamagedError if the job's record or the identity of a case is damaged.
     """
     name, workspace = name_of_job(Path(workspace), job), Path(workspace).resolve()
     file = JobStore(workspace, name).path
@@ -243,7 +250,7 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
     assert record is not None, "its name was found by its record"
     store = CaseStore(workspace)
     stored_cases = {stored["id"]: store.case(stored["id"]) for stored in record["cases"]}
-    # What ran a case first may have called it otherwise: cases are shared among jobs.
+    # Another job may have named the case differently: jobs share cases.
     cases = [
         replace(case, algorithm=stored["algorithm"], testenv=stored["testenv"], row=stored.get("row", case.row))
         for stored in record["cases"]
@@ -272,7 +279,7 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
             for algorithm, stored in record.get("published", {}).items()
         },
         overlaps=record.get("overlaps", {}),
-        job_notes=tuple(  # a text alone is one of ianvs 0.2 and earlier
+        job_notes=tuple(  # ianvs 0.2 and earlier stored a string
             Note("data", entry) if isinstance(entry, str) else as_record(Note, entry, file)
             for entry in record.get("notes", ())
         ),
@@ -282,7 +289,10 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
 
 
 def name_of_job(workspace: Path, name: str | None = None) -> str:
-    """`name`, or that of the only job that has run in `workspace`. Raises IanvsError for another one, or several."""
+    """Return `name`, or the name of the only job that has run in `workspace`.
+
+    Raises IanvsError for unknown or several ones.
+    """
     names, where = list(JobStore.names(workspace)), shown_path(workspace)
     if not names:
         raise IanvsError(f"{where} holds no results: no job has run there. {REMEDY}.", code="missing-results")
@@ -300,7 +310,7 @@ def name_of_job(workspace: Path, name: str | None = None) -> str:
 
 
 def record_of(results: Results) -> dict[str, object]:
-    """What `load_results` needs to find the results again, ready for json."""
+    """Return what `load_results` needs to load the results again, as a JSON value."""
     return {
         "name": results.name,
         "contract": results.contract,
@@ -349,7 +359,7 @@ _RECORDED = ("level", "summary", "higher_is_better", "mapping", "pooled", "over_
 
 
 def _metric_from_record(stored: Mapping[str, Any]) -> tuple[MetricSpec, Metric, str]:
-    """A metric of an author's file, or of a contract, is not loaded again: its scores are stored."""
+    """Restore a metric without loading an author's file or a contract, since its scores are stored."""
     spec = MetricSpec(stored["name"], score=stored["of"], options=stored["options"])
     if not stored["custom"]:
         return spec, resolve(spec), stored["key"]

@@ -1,4 +1,4 @@
-"""What a stranger needs to know to run it again: software, machine, commit, command."""
+"""Provenance for reproducing a job: software, machine, commit, command."""
 
 import importlib.metadata
 import os
@@ -22,18 +22,18 @@ PACKAGES = (
 )
 """The packages whose version can change a result."""
 
-_PATIENCE = 10.0  # seconds that git or nvidia-smi may take
+_PATIENCE = 10.0  # time limit for git and nvidia-smi in seconds
 
 
 def collect(
     packages: Sequence[str] = PACKAGES, job_file: Path | None = None, imported: Iterable[str] = ()
 ) -> dict[str, object]:
-    """Return facts about this process and machine, ready for json; None where a fact can't be had.
+    """Return facts about this process and machine as a JSON value; None for unknown facts.
 
-    Keys: command (str), python, platform, cpu {model, count, usable}, memory_bytes, gpus (names), packages
-    {name: version or None}, git {commit, dirty} of the folder of `job_file` or None. Imports neither torch nor any of
-    `packages`, and does not start CUDA. Calls git, so ask once for a run and not once for a case.
-    imported: what plugins import; those of it that are installed packages are listed too.
+    Keys: command (str), python, platform, cpu {model, count, usable}, memory_bytes, gpus (names), packages {name:
+    version or None}, git {commit, dirty} of the folder of `job_file` or None. Imports neither torch nor any of
+    `packages`, and does not start CUDA. Calls git, so call it once per run, not per case. imported: imports of plugins;
+    the installed packages among them are listed, too.
     """
     import psutil
 
@@ -52,7 +52,7 @@ def collect(
 
 @cache
 def version_of(package: str) -> str | None:
-    """None: it is not installed. "ianvs" is ourselves."""
+    """Return the version of a package; None if it is not installed. "ianvs" is this package."""
     if package == PACKAGE.name:
         return own_version()
     try:
@@ -71,9 +71,7 @@ def _cpu_model() -> str | None:
 
 
 def _gpus() -> list[str]:
-    """Return names of the GPUs, as torch sees them if it uses them already; else the driver's word, which starts
-    nothing.
-    """
+    """Return names of the GPUs from torch if it is using them; else from the driver."""
     torch = sys.modules.get("torch")
     if torch is None:
         return []
@@ -93,7 +91,7 @@ def _git(folder: Path) -> dict[str, str | bool | None] | None:
 
 
 def output_of(command: Sequence[str], seconds: float = _PATIENCE) -> str | None:
-    """What `command` prints, without blanks at its ends; None where it is absent, fails or takes longer."""
+    """Return the stripped output of `command`; None if it is missing, fails or exceeds the time limit."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=True)
     except (OSError, subprocess.SubprocessError):

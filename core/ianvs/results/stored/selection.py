@@ -1,6 +1,7 @@
-"""Chooses one configuration of each algorithm on a part of the results, and reports it on the rest.
+"""Selects one configuration of each algorithm on a part of the results, and reports it on the rest.
 
-A choice on what is reported is inflated: the best of ten looks 1.6 standard deviations of a seed better than it is.
+A selection on the reported results is biased: the best of ten looks 1.6 standard deviations of a seed better than it
+is.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,21 +20,21 @@ from ianvs.results.stored.case_results import by_group, numbers_of
 from ianvs.store import CaseStore, ExamRecord, Study
 from ianvs.store.keys import canonical
 
-SHARE = 0.25  # of the samples of every test set, where `by: validation` does not say
+SHARE = 0.25  # default share of the samples of every test set for `by: validation`
 
 Columns = Mapping[str, Sequence[MetricColumn]]
-Part = Callable[[CaseResult], CaseResult | None]  # what of a case counts; None: nothing
+Part = Callable[[CaseResult], CaseResult | None]  # returns the part of a result that counts; None: nothing
 
 
 @dataclass(frozen=True)
 class _Halves:
-    """What of a case a choice is made on, and what is reported of it."""
+    """How results are split: the part to select on, and the part to report."""
 
     choosing: Part
     reporting: Part
     text: str
     saw_the_future: bool = True
-    another_exam: bool = False  # then the choice holds for all others
+    another_exam: bool = False  # then the selection applies to all other exams
 
 
 def select(
@@ -47,9 +48,16 @@ def select(
 ) -> Chosen:
     """Return the results of the best configuration of each algorithm in each exam, by the first metric of `sort_by`.
 
-    results: of `cases`; read once here, and again each time that what is chosen is read. A configuration that lacks a
-    case can't be chosen; where all do, all stay, and say so. studies: searches, which have chosen already, by their own
-    metric. spec: None: nothing is chosen beside what they have.
+    A configuration that lacks a case can't be selected; if all do, all stay, with a note.
+
+    Args:
+        results: Of `cases`; read once here, and again each time that the selected ones are read.
+        cases: The cases.
+        spec: How to select; None: only searches select.
+        sort_by: Metrics to select by.
+        columns: Columns by exam.
+        seeds: Number of seeds.
+        studies: Searches, which have selected already, by their own metric.
     """
     name, falls = (studies[0].metric, studies[0].higher_is_better) if studies else sort_by[0]
     metric = columns_named(name, [column.name for of_exam in columns.values() for column in of_exam])[0]
@@ -107,10 +115,10 @@ def worth_after(
     after: int | None,
     select: SelectSpec | None,
 ) -> float | None:
-    """Return the number of `column` over the first `after` rounds and, where each round has a test set, over theirs.
+    """Return the number of `column` over the first `after` rounds and, if each round has a test set, over theirs.
 
-    columns: of the exam. after: None of a case that has finished, for all rounds. select: by validation: over its share
-    of the groups of test samples. None where there is none, or it is not finite.
+    columns: of the exam. after: None for a finished case, for all rounds. select: by validation, only over its share of
+    the groups of test samples. None if there is no number, or it is not finite.
     """
     score = column.name if column.metric.level == "score" else column.score
     stored = next((candidate for candidate in columns if candidate.name == score), None)
@@ -138,7 +146,7 @@ def worth_after(
 
 
 def seen_by(spec: SelectSpec | None, seeds: Sequence[int]) -> str:
-    """What of the results a search with these seeds goes by, in words. None: of all that is reported."""
+    """Return which results a search with these seeds uses, as text. spec: None: all reported ones."""
     named_seeds = f"seed{'s' * (len(seeds) != 1)} {', '.join(map(str, seeds))}"
     if spec is None or spec.by == "seeds":
         return f"on all rounds of {named_seeds}"
@@ -148,7 +156,7 @@ def seen_by(spec: SelectSpec | None, seeds: Sequence[int]) -> str:
 
 
 def is_winner(case: TestCase, study: Study) -> bool:
-    """Return whether a case of the study's algorithm in its exam is of the configuration that it has found."""
+    """Return whether a case has the configuration that the study selected."""
     if study.winner is None or not study.ended:
         return False
     drawn = study.trials[study.winner - 1].drawn
@@ -172,7 +180,7 @@ def _search_text(study: Study, spec: SelectSpec | None) -> str:
 
 
 class _Again:
-    """Results that can be read more than once, as those of a job can."""
+    """Results that can be iterated more than once."""
 
     def __init__(self, read: Callable[[], Iterator[CaseResult]]) -> None:
         self._read = read
@@ -185,7 +193,7 @@ _ALL = _Halves(choosing=lambda result: None, reporting=lambda result: result, te
 
 
 def _halves(spec: SelectSpec, metric: str, columns: Columns, first: set[int], others: set[int]) -> _Halves:
-    """first, others: seeds to choose on and to report; a choice and a report of the same run share its luck."""
+    """Return the split. first, others: seeds to select on and to report, so that both do not share a run's luck."""
     of_first = f" of seed{'s' * (len(first) > 1)} {', '.join(map(str, sorted(first)))}"
     match spec.by:
         case "seeds":
@@ -219,7 +227,7 @@ def _halves(spec: SelectSpec, metric: str, columns: Columns, first: set[int], ot
 
 
 def first_half(seeds: Sequence[int]) -> set[int]:
-    """At least one, and the smaller half of an odd number: what is reported needs more of them."""
+    """Return at least one seed, and the smaller half of an odd number, since reporting needs more of them."""
     return set(seeds[: max(len(seeds) // 2, 1)])
 
 
@@ -228,7 +236,7 @@ def _of_seeds(seeds: set[int], part: Part = lambda result: result) -> Part:
 
 
 def _of_samples(metric: str, share: float, *, chosen: bool) -> Part:
-    """By groups of samples: a group's pseudo-value is what its samples say (CaseResult.samples)."""
+    """Return a function that restricts results to groups of samples by their pseudo-values (CaseResult.samples)."""
 
     def part(result: CaseResult) -> CaseResult:
         groups = result.samples.get(metric)
@@ -242,7 +250,7 @@ def _of_samples(metric: str, share: float, *, chosen: bool) -> Part:
 
 
 def _parts_of(groups: Array, share: float | None) -> tuple[Array, Array]:
-    """Return the groups of samples that a choice is made on, and those that are reported. share: None: a quarter."""
+    """Return the groups of samples to select on, and those to report. share: None: a quarter."""
     cut = min(max(round((share or SHARE) * len(groups)), 1), len(groups) - 1)
     return groups[:cut], groups[cut:]
 
@@ -264,7 +272,7 @@ def _of_rounds(rounds: slice, columns: Columns) -> Part:
 
 
 def _cut(matrix: ScoreMatrix, rounds: slice) -> ScoreMatrix:
-    """Return the exam of these rounds and their test sets; the untrained model stays."""
+    """Return the matrix of these rounds and their test sets; the untrained model stays."""
 
     def cut_vector(vector: Array | None) -> Array | None:
         return None if vector is None else vector[rounds]
@@ -281,7 +289,7 @@ def _cut(matrix: ScoreMatrix, rounds: slice) -> ScoreMatrix:
 
 
 def _configuration(result: CaseResult) -> str:
-    """The same in every exam of a job."""
+    """Return a key of the configuration, which is the same in every exam of a job."""
     return repr(sorted((name, repr(value)) for name, value in result.case.hyperparameters.items()))
 
 

@@ -1,4 +1,4 @@
-"""What was answered in a stream before it was told, from what is stored of each round -> StreamRecord."""
+"""Reads the StreamRecord of a prequential stream from the stored rounds."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,9 +21,10 @@ def read_stream(
     stateless: NDArray[np.float64] | None,
     matrix: ScoreMatrix | None,
 ) -> StreamRecord | None:
-    """None where the case was asked no such stream. rounds: with the untrained one. stateless: scores of the reference.
+    """Return the record; None for a case without a stream.
 
-    matrix: of the exam's first score, for what is held out.
+    rounds: including the untrained one. stateless: scores of the reference. matrix: of the exam's first score, for
+    held-out test sets.
     """
     stored = [store.stream(case_id, round_.index) for round_ in rounds[1:]]
     if not stored or not stored[0]:
@@ -59,9 +60,9 @@ def read_stream(
 
 
 def of_stream(record: StreamRecord) -> Iterator[str]:
-    """What the answers are to be held against, whoever gives them, in sentences."""
+    """Yield sentences with baselines for the predictions, independent of the learner."""
     yield f"Accuracy of the most frequent of the last labels, without looking at samples: {record.blind:.3f}."
-    plain = replace(record, told_at=record.chunks + record.delay)  # however long a learner takes
+    plain = replace(record, told_at=record.chunks + record.delay)  # even for slow learners
     if plain.revealed_facts is not None and (mask := plain.revealed_facts.knowable).any():
         yield f"{np.mean(mask):.3f} of the stream asks for what had been told, with the answer that it has, by then."
 
@@ -71,7 +72,7 @@ def _joined(stored: Sequence[Mapping[str, NDArray[Any]]], name: str) -> NDArray[
 
 
 def _sum_of(rounds: Sequence[RoundResult], name: str) -> float | None:
-    """What an author's `measured()` says, round after round; None where it says nothing."""
+    """Return the sum over rounds of a value of an author's `measured()`; None if it has none."""
     values = [round_.measures[name] for round_ in rounds if name in round_.measures]
     return sum(values) if values else None
 
