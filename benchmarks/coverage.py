@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.results.stats.critical_values import critical_value
-from ianvs.results.stats.pairs import compare_all, moved_half_way
+from ianvs.results.stats.pairs import compare_all, shrink_variances
 
 Array = NDArray[np.float64]
 _GROUPS = 100
@@ -140,7 +140,7 @@ def intervals(seeds: Sequence[int], scores: Array, parts: Array | None) -> tuple
             own = np.einsum("bii->bi", covariance)
             of_pair = own[:, i[these]] + own[:, j[these]] - 2 * covariance[:, i[these], j[these]]
             samples[:, these] = of_pair / groups.shape[2]
-    spread = moved_half_way(s2, n, np.ones(len(n), dtype=bool)) if m > 2 else s2
+    spread = shrink_variances(s2, n, np.ones(len(n), dtype=bool)) if m > 2 else s2
     margin2 = critical_value("seeds", m, n) ** 2 * spread / n
     if parts is not None:
         margin2 = margin2 + critical_value("samples", m, parts.shape[3]) ** 2 * samples

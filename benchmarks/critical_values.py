@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from ianvs.results.stats.critical_values import MOST_COMPARED
-from ianvs.results.stats.pairs import moved_half_way
+from ianvs.results.stats.pairs import shrink_variances
 
 Array = NDArray[np.float64]
 SEEDS, GROUPS = (2, 3, 4, 5, 6, 8, 10, 15, 20), (2, 3, 5, 10, 20, 100)
@@ -46,7 +46,7 @@ def patterns(m: int) -> Iterator[tuple[str, Array]]:
 
 def of_seeds(s2: Array, n: int) -> Array:
     counts = np.full(s2.shape[-1], n)
-    return moved_half_way(s2, counts, np.ones(len(counts), bool)) if len(counts) > 1 else s2
+    return shrink_variances(s2, counts, np.ones(len(counts), bool)) if len(counts) > 1 else s2
 
 
 def of_samples(s2: Array, n: int) -> Array:

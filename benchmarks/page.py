@@ -23,7 +23,7 @@ import numpy as np
 from ianvs.base.types import CaseResult, RoundResult, ScoreMatrix, TestCase
 from ianvs.config.spec import RankSpec
 from ianvs.exam.metrics.registry import find
-from ianvs.results.page.replies import Exams
+from ianvs.results.page.replies import ExamQuestions
 from ianvs.results.page.write_page import page_text
 from ianvs.results.report.leaderboard import build_leaderboard
 from ianvs.results.report.row_scores import PassedScores
@@ -74,7 +74,7 @@ def page(rows: int) -> str:
     passed, every = PassedScores(SEEDS), list(cases(rows))
     rank = RankSpec((("accuracy", True),))
     table = build_leaderboard(passed.watch(every), rank, metrics, ["accuracy", "BWT"], SEEDS)
-    return page_text(table, passed, every, Exams(Path("none")))
+    return page_text(table, passed, every, ExamQuestions(Path("none")))
 
 
 def in_browser(file: Path, chromium: str) -> str:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import ianvs
-from ianvs.results.page.replies import Exams
+from ianvs.results.page.replies import ExamQuestions
 from ianvs.results.page.write_page import page_text
 
 GALLERY = Path(__file__).with_name("gallery")
@@ -40,7 +40,7 @@ def main(workspace: str, job: str) -> None:
         results.leaderboard.select(results.rank),
         results.passed,
         results.reported,
-        Exams(results.workspace),
+        ExamQuestions(results.workspace),
         title=job,
         command=f"ianvs -f configs/{job}/benchmarkingjob.yaml",
         provenance=provenance,

@@ -21,7 +21,7 @@ from ianvs.base.types import Asked, CaseResult, Predictions, RoundResult, TestCa
 from ianvs.config.spec import DatasetSpec, MetricSpec, TestEnvSpec
 from ianvs.exam.metrics.packed_replies import pack_replies
 from ianvs.exam.metrics.registry import names
-from ianvs.results.page.replies import CaseReplies, Exams
+from ianvs.results.page.replies import CaseReplies, ExamQuestions
 from ianvs.results.page.reply_file import write_reply_file
 from ianvs.results.report.row_tables import csv_of
 from ianvs.running.planning.case_request import CaseRequest
@@ -168,7 +168,7 @@ def read(folder: Path) -> None:
 def write_replies(folder: Path) -> None:
     rounds = CaseStore(folder).complete_rounds(CASE.id)
     result = CaseResult(CASE, "finished", "made up", (), CaseStore(folder).folder(CASE.id), rounds=rounds)
-    replies = CaseReplies(result, Exams(folder))
+    replies = CaseReplies(result, ExamQuestions(folder))
     lines = (csv_of([(r.question.sample, r.text or "", f"{r.similarity:.4f}")]) for r in replies)
     write_reply_file(folder / "rank", [("one", lines)])
 

@@ -13,7 +13,7 @@ from ianvs.results.report.charts.shown_rows import shown_rows
 from ianvs.results.report.document import Picture
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.pictures import standalone
-from ianvs.results.report.row_scores import MatrixMeans, complete_rows, finished
+from ianvs.results.report.row_scores import MatrixMeans, complete_rows, reported_results
 from ianvs.results.stored import Results
 from ianvs.store.files import write_atomic
 
@@ -97,7 +97,7 @@ def plots(results: Results, *, over: str | None, metric: str | None) -> Iterator
 
 def _over_rounds(results: Results, board: Leaderboard, exams: Sequence[str], score: str | None) -> Iterator[Picture]:
     rows, means = complete_rows(board), MatrixMeans(board.seeds)
-    for key, result in finished(rows, results):
+    for key, result in reported_results(rows, results):
         means.add(key, result)
     drawn = 0
     for exam in exams:

@@ -75,7 +75,7 @@ def change_of(pair: RowPair, metric: str, higher_is_better: bool | None) -> Chan
     return Change(metric, means[0].mean, means[1].mean, 0, unpaired_difference(means[1], means[0]), higher_is_better)
 
 
-def meant(metric: str, columns: Iterable[str]) -> list[str]:
+def columns_meant(metric: str, columns: Iterable[str]) -> list[str]:
     """Return those of `columns` that a user's `metric` refers to. Raises IanvsError if there are none."""
     titles = list(dict.fromkeys(columns))
     if not (matching := columns_named(metric, titles)):
@@ -99,7 +99,7 @@ class ComparedRow:
 
 
 @dataclass(frozen=True)
-class Contrast:
+class SideComparison:
     """One side compared with the first."""
 
     first: Side
@@ -129,14 +129,14 @@ class Worse:
 class Comparison:
     """Each further side compared with the first; as plain data by `as_dict`, flat by `records`."""
 
-    contrasts: tuple[Contrast, ...]
+    contrasts: tuple[SideComparison, ...]
 
     def worse(self, metric: str, by: float) -> list[Worse]:
         """Return every row whose mean of `metric` is worse by more than `by`, or is missing.
 
         Raises IanvsError if no row can be judged: the metric is unknown, has no direction, or no rows correspond.
         """
-        named = meant(
+        named = columns_meant(
             metric,
             (title for contrast in self.contrasts for title in (*contrast.first.metrics, *contrast.other.metrics)),
         )
@@ -178,7 +178,7 @@ def compare_sides(sides: Sequence[Side]) -> Comparison:
     return Comparison(tuple(_against(sides[0], other) for other in sides[1:]))
 
 
-def _against(first: Side, other: Side) -> Contrast:
+def _against(first: Side, other: Side) -> SideComparison:
     pairs, only_first, only_other = pair_rows(first, other)
     metrics = dict(first.metrics)
     for title, higher in other.metrics.items():
@@ -189,10 +189,10 @@ def _against(first: Side, other: Side) -> Contrast:
         changes = (change_of(pair, title, higher) for title, higher in metrics.items())
         return ComparedRow(pair, tuple(change for change in changes if change is not None))
 
-    return Contrast(first, other, tuple(map(compared, pairs)), tuple(only_first), tuple(only_other))
+    return SideComparison(first, other, tuple(map(compared, pairs)), tuple(only_first), tuple(only_other))
 
 
-def _about(contrast: Contrast, pair: RowPair) -> dict[str, Value]:
+def _about(contrast: SideComparison, pair: RowPair) -> dict[str, Value]:
     return {
         "first": contrast.first.name,
         "other": contrast.other.name,
@@ -218,7 +218,7 @@ def _numbers(change: Change) -> dict[str, Value]:
     }
 
 
-def _contrast(contrast: Contrast) -> dict[str, object]:
+def _contrast(contrast: SideComparison) -> dict[str, object]:
     return {
         "first": contrast.first.name,
         "other": contrast.other.name,

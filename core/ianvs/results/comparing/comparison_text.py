@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ianvs.results.comparing.comparison import Change, ComparedRow, Comparison, Contrast
+from ianvs.results.comparing.comparison import Change, ComparedRow, Comparison, SideComparison
 from ianvs.results.comparing.sides import SideRow
 from ianvs.results.report.document import text_table
 from ianvs.results.report.markdown import aligned
@@ -24,7 +24,7 @@ def records_csv(records: Iterable[Mapping[str, Value]]) -> str:
     return csv_of([list(record) for record in records[:1]] + [list(record.values()) for record in records])
 
 
-def _blocks(contrast: Contrast) -> Iterator[str]:
+def _blocks(contrast: SideComparison) -> Iterator[str]:
     yield f"{contrast.first.name} -> {contrast.other.name}"
     common, names = _common(contrast.rows), _names(contrast.rows)
     if contrast.rows:
@@ -40,7 +40,7 @@ def _blocks(contrast: Contrast) -> Iterator[str]:
     yield "\n".join(_summary(contrast))
 
 
-def _summary(contrast: Contrast) -> Iterator[str]:
+def _summary(contrast: SideComparison) -> Iterator[str]:
     changes = [change for row in contrast.rows for change in row.changes]
     if not contrast.rows:
         yield "No rows correspond: no algorithm of the one is in the other, in the same exam."

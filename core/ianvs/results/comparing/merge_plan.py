@@ -9,7 +9,7 @@ from ianvs.base.types import REPEAT_ROLE, TestCase
 from ianvs.config.spec import BudgetSpec, PublishedSpec
 from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
 from ianvs.exam.metrics.registry import resolve
-from ianvs.results.comparing.merge_sources import FAILED, Source, StoredCase, shown_case
+from ianvs.results.comparing.merge_sources import FAILED, Source, StoredCase, case_text
 from ianvs.results.report.document import Note
 from ianvs.results.report.values import method_name
 from ianvs.results.stored import Results
@@ -121,9 +121,9 @@ class MergePlan:
     odd: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # cases by source and outcome
     helpful: set[str] = field(default_factory=set)  # sources with an undamaged finished case, or one that is kept
 
-    def tell(self, source: str, case: TestCase, outcome: str) -> None:
+    def add_message(self, source: str, case: TestCase, outcome: str) -> None:
         """Collect a message on a case; equal messages are reported together."""
-        self.odd.setdefault((source, outcome), []).append(shown_case(case))
+        self.odd.setdefault((source, outcome), []).append(case_text(case))
 
 
 def plan_merge(sources: Sequence[Source]) -> MergePlan:
@@ -142,7 +142,7 @@ def plan_merge(sources: Sequence[Source]) -> MergePlan:
         fit = (case for case in source.results.ranked_cases if case.testenv in names)
         for case in (replace(case, testenv=names[case.testenv]) for case in fit):
             if not case.role and (why := _other_row(source, case, rows)):
-                plan.tell(source.name, case, f"left out: {why}")
+                plan.add_message(source.name, case, f"left out: {why}")
             else:
                 fitting.setdefault((case.id, case.algorithm), case)
                 held = holders.setdefault(case.id, (case, []))[1]
@@ -193,9 +193,9 @@ def _choose(plan: MergePlan, case: TestCase, holders: Sequence[Source], needed: 
     for copy in copies:
         name = copy.source.name
         if copy.lacks:
-            plan.tell(name, case, f"{'kept' if copy is chosen else 'left out'}: {copy.lacks}")
+            plan.add_message(name, case, f"{'kept' if copy is chosen else 'left out'}: {copy.lacks}")
         elif chosen is not None and (other := _other_scores(chosen, copy, needed)):
-            plan.tell(name, case, f"left out: another {other} than in {chosen.source.name}")
+            plan.add_message(name, case, f"left out: another {other} than in {chosen.source.name}")
 
 
 def _other_scores(chosen: StoredCase, copy: StoredCase, needed: Mapping[str, str]) -> str:

@@ -89,7 +89,7 @@ class Source:
             if case.testenv not in signatures and not case.role and (identity := self.identity(case)) is not None:
                 drawn = digest([case.row, case.seed]) != case.id  # each seed has an exam of its own
                 facts = {name: value for name, value in identity["exam"].items() if name not in _OF_ALGORITHM}
-                signatures[case.testenv] = json.dumps(_ordered(facts, case.seed if drawn else None))
+                signatures[case.testenv] = json.dumps(_sorted_facts(facts, case.seed if drawn else None))
         return signatures
 
     def _exam_damage(self, identity: Mapping[str, Any]) -> str | None:
@@ -113,14 +113,14 @@ def read_source(source: str | Path) -> Source:
     return Source(str(source), results)
 
 
-def shown_case(case: TestCase) -> str:
+def case_text(case: TestCase) -> str:
     """Return "case ab12cd34 (ewc in online, seed 0)"."""
     return f"case {case.id[:8]} ({method_name(case.algorithm, case.testenv)}, seed {case.seed})"
 
 
-def _ordered(value: object, seed: int | None) -> object:
+def _sorted_facts(value: object, seed: int | None) -> object:
     """Return facts of an exam with sorted keys, and "case" in place of the case's `seed`."""
     if isinstance(value, Mapping):
         drawn = {name for name in SEEDS if seed is not None and value.get(name) == seed}
-        return {name: CASE if name in drawn else _ordered(inner, seed) for name, inner in sorted(value.items())}
-    return [_ordered(inner, seed) for inner in value] if isinstance(value, list | tuple) else value
+        return {name: CASE if name in drawn else _sorted_facts(inner, seed) for name, inner in sorted(value.items())}
+    return [_sorted_facts(inner, seed) for inner in value] if isinstance(value, list | tuple) else value

@@ -90,7 +90,7 @@ class SideRow:
 
     @property
     def settings_text(self) -> str:
-        """"Strength=100, Epochs=5"."""
+        """ "Strength=100, Epochs=5"."""
         return ", ".join(f"{title}={text}" for title, text in self.settings.items())
 
     @property

@@ -91,7 +91,7 @@ def run_name(case: TestCase) -> str:
     return f"{slug(case.algorithm)}-seed{case.seed}-{case.id[:8]}"
 
 
-def board_table(results: Results) -> str:
+def leaderboard_markdown(results: Results) -> str:
     """Return the leaderboard in markdown."""
     board = to_frame(results.leaderboard).astype(object)
     return str(board.where(board.notna(), "").to_markdown(index=False))

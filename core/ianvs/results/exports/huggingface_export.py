@@ -7,7 +7,7 @@ from huggingface_hub import DatasetCardData, EvalResult, ModelCardData
 
 from ianvs.base.types import CaseResult
 from ianvs.exam.metrics.metric import Metric
-from ianvs.results.exports.case_runs import board_table, matrix_table, notes_list, run_name
+from ianvs.results.exports.case_runs import leaderboard_markdown, matrix_table, notes_list, run_name
 from ianvs.results.exports.parquet_export import write_tables
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.values import provenance_facts, shown_hyperparameters, shown_number
@@ -92,7 +92,7 @@ def dataset_card(results: Results, columns: Mapping[str, Mapping[str, str]], tas
         "What algorithms for continual learning scored in an exam, measured by ianvs: the ranking, every case behind "
         "it, every score after every round, and what each round cost.",
         "## Leaderboard",
-        board_table(results),
+        leaderboard_markdown(results),
         *results.leaderboard.statements,
         notes_list(results),
         "## Tables",

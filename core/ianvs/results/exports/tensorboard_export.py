@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from ianvs.results.exports.case_runs import CaseRun, board_table, case_runs, matrix_table, notes_list
+from ianvs.results.exports.case_runs import CaseRun, case_runs, leaderboard_markdown, matrix_table, notes_list
 from ianvs.results.exports.exporting import require_package
 from ianvs.results.stored import Results
 
@@ -20,7 +20,7 @@ def write(results: Results, folder: Path) -> None:
         with open_writer(str(folder / run.name)) as writer:
             _write_run(writer, run)
     with open_writer(str(folder / "leaderboard")) as writer:
-        writer.add_text("leaderboard", board_table(results))
+        writer.add_text("leaderboard", leaderboard_markdown(results))
         writer.add_text("notes", notes_list(results))
 
 

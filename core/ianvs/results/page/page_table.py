@@ -106,11 +106,11 @@ def _cells(column: TableColumn) -> Iterator[tuple[str, str | None, Markup | None
     for place, cell in enumerate(column.cells):
         # Rows without a rank keep their position.
         sort = place if column.kind == "rank" else _sort(cell)
-        sort_text = None if _reads_as(cell.text, sort) else f"{sort:.9g}"
+        sort_text = None if _is_derivable(cell.text, sort) else f"{sort:.9g}"
         yield cell.text, sort_text, rank_bar(*cell.ranks) if cell.ranks else None
 
 
-def _reads_as(text: str, sort: float | str | None) -> bool:
+def _is_derivable(text: str, sort: float | str | None) -> bool:
     """Return whether the page's script can derive `sort` from the text."""
     if isinstance(sort, str | None):
         return True

@@ -23,7 +23,7 @@ from ianvs.exam.metrics.registry import find
 from ianvs.results.page.reply_file import Piece
 from ianvs.results.report.charts.shown_rows import ShownRow
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
-from ianvs.results.report.row_scores import finished
+from ianvs.results.report.row_scores import reported_results
 from ianvs.results.report.row_tables import csv_of
 from ianvs.results.report.values import Value, cell_text
 from ianvs.store import CaseStore, ExamStore
@@ -64,7 +64,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class AskedTest:
+class QuestionsOfTest:
     """The questions of one test set, read on access. prompts: None if they are unknown."""
 
     name: str
@@ -85,12 +85,12 @@ class AskedTest:
             yield [Question(self.name, sample, turn, prompt or "", wanted or "") for turn, (prompt, wanted) in both]
 
 
-class Exams:
+class ExamQuestions:
     """The questions of exams with conversations; each exam is opened once."""
 
     def __init__(self, workspace: Path) -> None:
         self._store = ExamStore(workspace)
-        self._tests: dict[str, list[AskedTest] | None] = {}
+        self._tests: dict[str, list[QuestionsOfTest] | None] = {}
 
     @property
     def any_questions(self) -> bool:
@@ -103,25 +103,25 @@ class Exams:
         record = self._store.record(exam_id) if exam_id else None
         return record is not None and record.shows != ""
 
-    def questions(self, exam_id: str) -> list[AskedTest] | None:
+    def questions(self, exam_id: str) -> list[QuestionsOfTest] | None:
         """Return the questions of each test set; None if the exam has no conversations."""
         if exam_id not in self._tests:
             self._tests[exam_id] = self._read(exam_id)
         return self._tests[exam_id]
 
-    def _read(self, exam_id: str) -> list[AskedTest] | None:
+    def _read(self, exam_id: str) -> list[QuestionsOfTest] | None:
         record = self._store.record(exam_id) if exam_id else None
         if record is None or record.shows != "replies":
             return None
         prompts: list[Replies | None] = [Replies(packed) for packed in self._store.pictures(exam_id)]
         names, truth = self._store.samples(exam_id), map(Replies, self._store.truth(exam_id))
-        return list(map(AskedTest, record.tests, names, prompts or [None] * len(names), truth))
+        return list(map(QuestionsOfTest, record.tests, names, prompts or [None] * len(names), truth))
 
 
 class CaseReplies:
     """All replies of a finished case; none if its exam has no conversations."""
 
-    def __init__(self, result: CaseResult, exams: Exams) -> None:
+    def __init__(self, result: CaseResult, exams: ExamQuestions) -> None:
         self._cases = CaseStore(result.directory.parents[1])
         self._id, self._rounds = result.case.id, len(result.rounds)
         self.tests = exams.questions(self._cases.exam_id(self._id)) or []
@@ -167,9 +167,11 @@ class CaseReplies:
         return similarities
 
 
-def reply_pieces(rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseResult], exams: Exams) -> Iterator[Piece]:
+def reply_pieces(
+    rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseResult], exams: ExamQuestions
+) -> Iterator[Piece]:
     """Yield the parts of replies.csv: the lines of each case."""
-    for key, result in finished(rows, results):
+    for key, result in reported_results(rows, results):
         replies = CaseReplies(result, exams)
         if replies:
             row = rows[key]
@@ -205,7 +207,7 @@ class RoundReply:
 
 
 @dataclass
-class AskedQuestion:
+class QuestionReplies:
     """A question with its replies. by_row: (id, label, replies by round)."""
 
     question: Question
@@ -221,7 +223,7 @@ class AskedQuestion:
 class PageReplies:
     """Accumulates results one after the other; keeps the replies of the first seed of each row to a few questions."""
 
-    def __init__(self, rows: Sequence[ShownRow], exams: Exams) -> None:
+    def __init__(self, rows: Sequence[ShownRow], exams: ExamQuestions) -> None:
         self._rows = {shown.key: shown for shown in rows[:_MOST_ROWS]}
         self._exams = exams
         self._replies: dict[RowKey, list[Reply]] = {}
@@ -242,9 +244,9 @@ class PageReplies:
         if chosen:
             self._replies[key] = chosen
 
-    def questions(self) -> list[AskedQuestion]:
+    def questions(self) -> list[QuestionReplies]:
         """Return questions in the order of test sets, with rows in the order of the leaderboard."""
-        by_name: dict[tuple[str, str, int], AskedQuestion] = {}
+        by_name: dict[tuple[str, str, int], QuestionReplies] = {}
         for key, shown in self._rows.items():
             by_question: dict[tuple[str, str, int], list[Reply]] = {}
             for reply in self._replies.get(key, ()):
@@ -253,7 +255,7 @@ class PageReplies:
             for name, replies in by_question.items():
                 question = replies[0].question
                 cut = replace(question, prompt=_truncated(question.prompt), expected=_truncated(question.expected))
-                by_name.setdefault(name, AskedQuestion(cut))
+                by_name.setdefault(name, QuestionReplies(cut))
                 by_name[name].by_row.append((shown.id, shown.label, _through_rounds(replies)))
         return list(by_name.values())
 

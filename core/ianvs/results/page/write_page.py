@@ -21,7 +21,7 @@ from ianvs.base.types import CaseResult
 from ianvs.base.visible_text import visible
 from ianvs.results.page.case_pages import case_files, write_case_pages
 from ianvs.results.page.page_table import citation, configuration_text, failed_groups, page_tables, right_aligned
-from ianvs.results.page.replies import HEADER, Exams, PageReplies, reply_pieces
+from ianvs.results.page.replies import HEADER, ExamQuestions, PageReplies, reply_pieces
 from ianvs.results.page.reply_file import write_reply_file
 from ianvs.results.report.build_document import document_of
 from ianvs.results.report.charts.critical_difference import critical_difference
@@ -33,7 +33,7 @@ from ianvs.results.report.charts.svg import BOUND, DARK, LIGHT, chart_style
 from ianvs.results.report.document import FIRST
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import RowKey
-from ianvs.results.report.row_scores import PassedScores, complete_rows, finished
+from ianvs.results.report.row_scores import PassedScores, complete_rows, reported_results
 from ianvs.results.report.row_tables import csv_of
 from ianvs.results.report.scenes import scene_sheet
 from ianvs.store.files import write_atomic
@@ -76,7 +76,7 @@ def write_page(
         provenance: Where the job ran.
         running: Sentences on running cases.
     """
-    exams = Exams(workspace)
+    exams = ExamQuestions(workspace)
     page = report_folder(directory) / "report.html"
     about: dict[str, Any] = {"title": title, "command": command, "provenance": provenance, "running": running}
     text = page_text(leaderboard, passed, results, exams, links=case_files(leaderboard), **about)
@@ -146,7 +146,7 @@ def page_text(
     leaderboard: Leaderboard,
     passed: PassedScores,
     results: Iterable[CaseResult],
-    exams: Exams,
+    exams: ExamQuestions,
     *,
     title: str = "Leaderboard",
     command: str | None = None,
@@ -156,7 +156,8 @@ def page_text(
 ) -> str:
     """Return the page. Names, messages and replies are always escaped.
 
-    The arguments are those of `write_page`. links: the file of each row's cases. running: with running cases the page reloads itself.
+    The arguments are those of `write_page`. links: the file of each row's cases. running: with running cases the page
+    reloads itself.
     """
     from jinja2.utils import htmlsafe_json_dumps
 
@@ -168,7 +169,7 @@ def page_text(
     replies = {name: PageReplies(shown, exams) for name, shown in of_exams.items()}
     shows = {name for name in names if exams.show_answers(passed.examples.get(name))}
     with_answers = {key: row for key, row in rows.items() if row.testenv in shows}
-    for key, result in finished(with_answers, results if with_answers else ()):
+    for key, result in reported_results(with_answers, results if with_answers else ()):
         for collector in (scenes[with_answers[key].testenv], replies[with_answers[key].testenv]):
             collector.add(key, result)
     matrices, by_part = Matrices(), passed.parts.means(rows)

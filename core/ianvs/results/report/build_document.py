@@ -94,7 +94,7 @@ def write_reports(
     names = [path.relative_to(folder).as_posix() for path in pictures]
     document = document_of(selected, title, command, names, provenance)
     heads = ("kind", "about", "subject", "text", "remedy")
-    put("notes.csv", csv_of([heads, *([getattr(note, name) for name in heads] for note in document.to_know)]))
+    put("notes.csv", csv_of([heads, *([getattr(note, name) for name in heads] for note in document.run_notes)]))
     put("leaderboard.md", markdown(document))
     put("leaderboard.tex", latex(document))
     return (*written, *pictures)

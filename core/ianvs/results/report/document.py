@@ -244,7 +244,7 @@ class Document:
         return [table for table in self.tables if table.kind == kind]
 
     @property
-    def to_know(self) -> list[Note]:
+    def run_notes(self) -> list[Note]:
         """Notes on what was run, as opposed to how the numbers are to be read."""
         return [note for note in self.notes if note.kind in TO_KNOW]
 

@@ -16,7 +16,7 @@ from ianvs.results.stats import ENOUGH_EXAMS, RankInterval, exams_needed
 def further_tables(leaderboard: Leaderboard) -> Iterator[Table]:
     exams = list(dict.fromkeys(row.testenv for row in leaderboard.rows))
     if leaderboard.significance:
-        yield _how_sure(leaderboard)
+        yield _certainty_table(leaderboard)
     yield from map(search_table, leaderboard.studies)
     if leaderboard.over_exams is not None:
         yield _over_exams(leaderboard.over_exams)
@@ -24,7 +24,7 @@ def further_tables(leaderboard: Leaderboard) -> Iterator[Table]:
         yield from _test_sets(leaderboard, exam)
 
 
-def _how_sure(leaderboard: Leaderboard) -> Table:
+def _certainty_table(leaderboard: Leaderboard) -> Table:
     """Return intervals and differences of the metric that exams are ranked by."""
     metric, differing = leaderboard.significance[0].metric, varied(leaderboard)
     rows = [row for row in leaderboard.rows if metric in row.metrics and row.metrics[metric].std is not None]

@@ -120,7 +120,7 @@ def _caption(document: Document) -> str:
 
 def _below(document: Document) -> Iterator[str]:
     """Yield the notes in small print, as wide as the text."""
-    if notes := document.to_know:
+    if notes := document.run_notes:
         yield r"\par\smallskip"
         yield r"\begin{minipage}{\linewidth}\footnotesize"
         yield from (rf"{escaped(str(note))}\par" for note in notes)

@@ -33,7 +33,7 @@ from ianvs.store import Study
 
 
 @dataclass(frozen=True)
-class Chosen:
+class SelectedResults:
     """Configurations that were selected on other results than those that a leaderboard reports.
 
     Attributes:
@@ -165,7 +165,7 @@ def build_leaderboard(
     root: Path | None = None,
     published: Mapping[str, Mapping[str, PublishedSpec]] = MappingProxyType({}),
     overlaps: Mapping[str, str] = MappingProxyType({}),
-    chosen: Chosen | None = None,
+    chosen: SelectedResults | None = None,
     contract: str = NATIVE,
 ) -> Leaderboard:
     """Return the leaderboard of `results`, which are read once and not kept: memory grows with rows, not with matrices.
@@ -202,7 +202,7 @@ def build_leaderboard(
         by_column = {column: spec for name, spec in theirs for column in columns_named(name, names)}
         listed.append(replace(row_of(group, seeds), published=by_column, overlap=overlaps.get(group.case.row, "")))
     if chosen is not None:
-        listed = [_as_chosen(row, chosen) for row in listed]
+        listed = [_with_selection(row, chosen) for row in listed]
     repeated = [group for group in everything if group.case.role == "repeat"]
     rows, significance = ranked_by_testenv(listed, sort_by, rank.baseline, cost_tolerance(groups, repeated))
     texts = [*statements(rows, significance, sort_by[0][0] if sort_by else ""), *(chosen.texts if chosen else ())]
@@ -233,7 +233,7 @@ def build_leaderboard(
     )
 
 
-def _as_chosen(row: LeaderboardRow, chosen: Chosen) -> LeaderboardRow:
+def _with_selection(row: LeaderboardRow, chosen: SelectedResults) -> LeaderboardRow:
     key = row.testenv, row.algorithm
     return replace(
         row, tried=chosen.tried.get(key), status="; ".join(filter(None, (row.status, chosen.marks.get(key))))

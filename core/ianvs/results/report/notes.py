@@ -42,7 +42,7 @@ def _notes(leaderboard: Leaderboard) -> Iterator[Note]:
     yield from _ranked_by(leaderboard)
     yield from (Note("statement", sentence) for sentence in leaderboard.statements)
     yield from (note for significance in leaderboard.significance for note in _limits(significance))
-    yield from _unsteady(leaderboard)
+    yield from _unstable_rows(leaderboard)
     yield from _bounds(leaderboard)
     if stuck := [_full_name(row) for row in leaderboard.rows if row.adopted is not None and not row.adopted[0]]:
         yield Note("gate", f"Scores of the untrained model, since model_eval adopted no other: {'; '.join(stuck)}.")
@@ -57,7 +57,7 @@ def _notes(leaderboard: Leaderboard) -> Iterator[Note]:
     if seeds:
         yield Note("seeds", f"Seeds: {', '.join(map(str, seeds))}.")
     yield from (Note("published", sentence) for sentence in _published(leaderboard))
-    yield from _remarks(leaderboard)
+    yield from _training_notes(leaderboard)
     for group in failures_of(leaderboard):
         remedy = f"`ianvs logs {group.first.id[:8]}` shows more." if group.first else ""
         yield Note("failed", group.reason, group.which, "case", remedy)
@@ -142,7 +142,7 @@ def _limits(significance: ExamSignificance) -> Iterator[Note]:
         yield Note("limit", collapsed, method_name(significance.rows[row], significance.testenv), "row")
 
 
-def _unsteady(leaderboard: Leaderboard) -> Iterator[Note]:
+def _unstable_rows(leaderboard: Leaderboard) -> Iterator[Note]:
     """Yield rows whose seeds differ so much that their settings may be unstable."""
     metric = leaderboard.sort_by[0][0] if leaderboard.sort_by else ""
     explained = {significance.keys[row] for significance in leaderboard.significance for row in significance.outliers}
@@ -192,7 +192,7 @@ def _published(leaderboard: Leaderboard) -> list[str]:
     return list(lines)
 
 
-def _remarks(leaderboard: Leaderboard) -> Iterator[Note]:
+def _training_notes(leaderboard: Leaderboard) -> Iterator[Note]:
     """Yield the notes on the training of a row's cases."""
     differing = varied(leaderboard)
     for row in leaderboard.rows:
@@ -231,10 +231,10 @@ def failures_of(leaderboard: Leaderboard) -> Iterator[FailureGroup]:
         by_reason.setdefault(failure.text(200), []).append((row, failure))
     for reason, cases in by_reason.items():
         first = next((failure for _, failure in cases if failure.log is not None), None)
-        yield FailureGroup(_which(cases), reason, len(cases), first)
+        yield FailureGroup(_cases_text(cases), reason, len(cases), first)
 
 
-def _which(cases: Sequence[tuple[LeaderboardRow, FailedCase]]) -> str:
+def _cases_text(cases: Sequence[tuple[LeaderboardRow, FailedCase]]) -> str:
     """Return "ewc (strength=100; seeds 0, 1)", or "8 cases of ewc, lwf" if they belong to several rows."""
     rows = list({row.id: row for row, _ in cases}.values())
     names = list(dict.fromkeys(method_name(row.algorithm, row.testenv) for row, _ in cases))

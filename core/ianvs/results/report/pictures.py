@@ -20,7 +20,14 @@ from ianvs.results.report.charts.svg import BOUND, LIGHT, PAGE, chart_style, num
 from ianvs.results.report.document import Picture
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow
-from ianvs.results.report.row_scores import ClassScores, MatrixMeans, RowScore, StreamCurves, complete_rows, finished
+from ianvs.results.report.row_scores import (
+    ClassScores,
+    MatrixMeans,
+    RowScore,
+    StreamCurves,
+    complete_rows,
+    reported_results,
+)
 from ianvs.results.report.scenes import SceneSheet, scene_sheet, sheet_png
 from ianvs.results.report.training_curves import TrainingCurves
 from ianvs.results.report.values import method_name, slug
@@ -47,7 +54,7 @@ def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterato
     means, parts, streams = MatrixMeans(leaderboard.seeds), ClassScores(), StreamCurves(rows)
     training = TrainingCurves()
     sheets = []
-    for key, result in finished(rows, results):
+    for key, result in reported_results(rows, results):
         for collector in (means, parts, streams, training):
             collector.add(key, result)
         if result.case.seed == rows[key].seeds[0] and (sheet := scene_sheet(result)):

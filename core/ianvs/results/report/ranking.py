@@ -64,7 +64,7 @@ def ranked_by_testenv(
     ordered: list[LeaderboardRow] = []
     significance = []
     for exam in dict.fromkeys(row.testenv for row in rows):
-        ranked: Sequence[LeaderboardRow] = _ranked(_bounded([row for row in rows if row.testenv == exam]), sort_by)
+        ranked: Sequence[LeaderboardRow] = _ranked(_mark_bounds([row for row in rows if row.testenv == exam]), sort_by)
         if sort_by:
             ranked, exam_significance = _with_significance(ranked, *sort_by[0], baseline, tolerance)
             significance += [exam_significance] if exam_significance else []
@@ -72,7 +72,7 @@ def ranked_by_testenv(
     return tuple(ordered), tuple(significance)
 
 
-def _bounded(rows: list[LeaderboardRow]) -> list[LeaderboardRow]:
+def _mark_bounds(rows: list[LeaderboardRow]) -> list[LeaderboardRow]:
     """Mark rows that learned in one round what others of their exam learn in several as upper bounds.
 
     A row without finished cases is not judged by its rounds: its cases may have ended in the first of them.

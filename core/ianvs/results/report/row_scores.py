@@ -27,7 +27,7 @@ def complete_rows(leaderboard: Leaderboard) -> dict[RowKey, LeaderboardRow]:
     return {(row.id, row.algorithm): row for row in leaderboard.rows if row.complete}
 
 
-def finished(
+def reported_results(
     rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseResult]
 ) -> Iterator[tuple[RowKey, CaseResult]]:
     """Yield the results that `rows` report, each with the key of its row, without seeds that only selected a
@@ -115,7 +115,7 @@ class MatrixMeans:
         self.of_scores: dict[str, dict[RowKey, RowScore]] = {}
 
     def add(self, key: RowKey, result: CaseResult) -> None:
-        self._waiting[key].append({**result.matrices, **_by_part(result)})
+        self._waiting[key].append({**result.matrices, **_part_matrices(result)})
         if len(self._waiting[key]) < self._seeds:
             return
         seeds = self._waiting.pop(key)
@@ -132,7 +132,7 @@ class MatrixMeans:
         return {score: by_row for score, by_row in every.items() if by_row}
 
 
-def _by_part(result: CaseResult) -> dict[str, ScoreMatrix]:
+def _part_matrices(result: CaseResult) -> dict[str, ScoreMatrix]:
     """Return matrices with a column for each part of scores with several parts (classes) that one test set has
     alone.
     """
@@ -182,7 +182,7 @@ class ClassScores:
         for score, details in result.details.items():
             tests = next(iter(result.matrices.values())).tests if result.matrices else ()
             for j, (test, parts) in enumerate(zip(tests, details[-1], strict=False)):
-                parts = _of_one_scale(score, parts or {})
+                parts = _parts_on_scale(score, parts or {})
                 if len(parts) > 1:
                     names, of_seeds = self._parts.setdefault((key, score, j), (set(), []))
                     names.add(test)
@@ -200,7 +200,7 @@ class ClassScores:
         return parts
 
 
-def _of_one_scale(score: str, parts: Mapping[str, float | None]) -> Mapping[str, float | None]:
+def _parts_on_scale(score: str, parts: Mapping[str, float | None]) -> Mapping[str, float | None]:
     """Return the parts that are the score on a subset of the samples, such as a topic, without counts beside them."""
     comparable = {name: value for name, value in parts.items() if name == score or name.startswith(_BROKEN_DOWN)}
     return comparable if score in parts else parts

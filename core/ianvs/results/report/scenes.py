@@ -64,7 +64,7 @@ def scene_sheet(result: CaseResult, most: int | None = None) -> SceneSheet | Non
             }
             for j in range(len(truth))
         ]
-        lines += list(_of_boxes(kind, record, pictures, truth, predicted, palette, used))[:most]
+        lines += list(_box_scenes(kind, record, pictures, truth, predicted, palette, used))[:most]
     names = record.tests if len(record.tests) == len(truth) else ["test"] * len(truth)
     for j, name in enumerate(names if record.shows == "label pictures" else ()):
         extras = (
@@ -83,7 +83,7 @@ def scene_sheet(result: CaseResult, most: int | None = None) -> SceneSheet | Non
     return SceneSheet(tuple(lines), legend)
 
 
-def _of_boxes(
+def _box_scenes(
     kind: DataType,
     record: ExamRecord,
     pictures: Sequence[NDArray[Any]],

@@ -26,7 +26,7 @@ def statements(
         exam = f"{of_exam.testenv}: " if several else ""
         details = "; ".join(filter(None, (_separation(of_exam), _fixed_test_set(of_exam), _remedy(of_exam))))
         sentences.append(f"{exam}{_chance(of_exam)} {details}.")
-    return (*sentences, *_choice(rows, metric))
+    return (*sentences, *_selection_bias(rows, metric))
 
 
 def _chance(exam: ExamSignificance) -> str:
@@ -86,7 +86,7 @@ def _remedy(exam: ExamSignificance) -> str:
     return f"{needed} test samples might separate {which}, more seeds alone would not"
 
 
-def _choice(rows: Sequence[LeaderboardRow], metric: str) -> list[str]:
+def _selection_bias(rows: Sequence[LeaderboardRow], metric: str) -> list[str]:
     """Warn about selection bias: the best of several configurations, selected on the reported score, looks better
     than it is.
     """

@@ -64,7 +64,7 @@ def show(document: Document, console: Console | None = None, *, explain: bool = 
     if not ranking.rows:
         say("No results yet.", "")
         return
-    columns, told_once = without_constants(_without_repetition(ranking))
+    columns, told_once = without_constants(_distinct_columns(ranking))
     width, padding = (console.width, 0) if live else (_PIPE, _PADDING)
     shown, left_out = _fit(ranking, [c for c in columns if not c.blank], width, padding)
     if live:
@@ -80,7 +80,7 @@ def show(document: Document, console: Console | None = None, *, explain: bool = 
         say(note, "green")
     for note in document.texts(*FIRST, *(() if explain else ("parts",))):
         say(note, "yellow")
-    for note in () if explain else _weighty(document):
+    for note in () if explain else _important_notes(document):
         say(note, "yellow")
     for line in _failures(document.failures, _MOST_FAILURES if explain else 1):
         say(line, "red")
@@ -106,14 +106,14 @@ def _leaders(document: Document) -> list[str]:
     return [f"First of {len(leaders)} exams: {listed}."] if first else []
 
 
-def _weighty(document: Document) -> list[str]:
+def _important_notes(document: Document) -> list[str]:
     """Return warnings on the ranking, in a line or two."""
     lines = list(document.texts("data", "gate", "row"))
     more = len(lines) - _MOST_LINES
     return lines if more <= 0 else [*lines[:_MOST_LINES], f"... and {more} notes more."]
 
 
-def _without_repetition(ranking: Table) -> list[TableColumn]:
+def _distinct_columns(ranking: Table) -> list[TableColumn]:
     """Leave out columns that are shown elsewhere: seeds and status in the notes.
 
     A row that lacks a case has no metrics; the first shows what is missing.

@@ -66,7 +66,7 @@ def over_exams(scores: Array) -> OverExams:
         return OverExams(tuple(rows), exams, None, None)
     full = scores[:, whole]
     draws = np.random.default_rng(_SEED).integers(exams, size=(DRAWS, exams))
-    beaten = _beaten(full)
+    beaten = _wins(full)
     ranks, wins = len(whole) - beaten, beaten / (len(whole) - 1)
     width = np.ptp(full, axis=1, keepdims=True)
     unit = np.divide(full - full.min(axis=1, keepdims=True), width, out=np.full_like(full, 0.5), where=width > 0)
@@ -104,7 +104,7 @@ def holm(p: Array) -> Array:
     return adjusted
 
 
-def _beaten(scores: Array) -> Array:
+def _wins(scores: Array) -> Array:
     """Return (E, m), the number of other methods that each method beats in each exam; a tie counts half."""
     ahead = (scores[:, :, None] > scores[:, None, :]).sum(axis=2)
     level = (scores[:, :, None] == scores[:, None, :]).sum(axis=2) - 1

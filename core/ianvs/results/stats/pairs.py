@@ -101,7 +101,7 @@ def compare_all(scores: Array, parts: Sequence[Array] = (), *, fixed_test_set: b
         fixed_test_set: Ignore `parts`, for conclusions on this test set alone.
     """
     m = scores.shape[1]
-    twin_of = _twins(scores, parts)
+    twin_of = _first_equal(scores, parts)
     distinct = int((twin_of == np.arange(m)).sum())
     family: Family = "all" if distinct <= MOST_COMPARED else "best"
     i, j = np.triu_indices(m, 1) if family == "all" else _with_best(scores)
@@ -112,13 +112,13 @@ def compare_all(scores: Array, parts: Sequence[Array] = (), *, fixed_test_set: b
     still = (own_n > 1) & (variances == 0)
     certain, twins = still[i] & still[j], twin_of[i] == twin_of[j]
     counted = (twin_of[i] == i) & (twin_of[j] == j) & (s2 > 0) & (n > 1)
-    spread = np.where(certain, 0.0, moved_half_way(s2, n, counted) if distinct > 2 else s2)
+    spread = np.where(certain, 0.0, shrink_variances(s2, n, counted) if distinct > 2 else s2)
     samples = np.zeros(len(i))
     margin2 = critical_value("seeds", distinct, n, family) ** 2 * spread / np.maximum(n, 1) if distinct > 1 else samples
     parts = () if fixed_test_set else parts
     if parts and distinct > 1:
         groups = min(part.shape[2] for part in parts)
-        samples = np.sum([_of_groups(part, i, j) for part in parts], axis=0) / len(parts) ** 2
+        samples = np.sum([_group_variance(part, i, j) for part in parts], axis=0) / len(parts) ** 2
         margin2 = margin2 + critical_value("samples", distinct, groups, family) ** 2 * samples
     margin = np.where(twins | (n < 2), np.nan, np.sqrt(margin2))
     apart = (np.abs(difference) > np.maximum(margin, rounding)) & ((margin > 0) | certain)
@@ -129,7 +129,7 @@ def compare_all(scores: Array, parts: Sequence[Array] = (), *, fixed_test_set: b
     return Pairs(m, distinct, i, j, difference, n, spread, samples, margin, apart, family)
 
 
-def moved_half_way(s2: Array, n: NDArray[np.int64], counted: NDArray[np.bool_]) -> Array:
+def shrink_variances(s2: Array, n: NDArray[np.int64], counted: NDArray[np.bool_]) -> Array:
     """Shrink variances half-way towards a common one, where that is larger.
 
     The common one is the mean up to four seeds. From five on it is the median over that of a chi-squared variable,
@@ -150,7 +150,7 @@ def moved_half_way(s2: Array, n: NDArray[np.int64], counted: NDArray[np.bool_]) 
     return np.asarray(np.maximum(s2, (s2 + pool) / 2))
 
 
-def _twins(scores: Array, parts: Sequence[Array]) -> NDArray[np.int64]:
+def _first_equal(scores: Array, parts: Sequence[Array]) -> NDArray[np.int64]:
     """Return (m,) the first method with the same scores, of all seeds and groups, up to rounding."""
     scale = np.nanmax(np.abs(scores), initial=0.0) or 1.0
     every = np.concatenate([scores, *(np.moveaxis(part, 1, 2).reshape(-1, scores.shape[1]) for part in parts)])
@@ -176,7 +176,7 @@ def _moments(draws: Array, rounding: float) -> tuple[NDArray[np.int64], Array, A
     return n, mean, np.where(even, 0.0, (deviation**2).sum(axis=0) / np.maximum(n - 1, 1))
 
 
-def _of_groups(part: Array, i: NDArray[np.int64], j: NDArray[np.int64]) -> Array:
+def _group_variance(part: Array, i: NDArray[np.int64], j: NDArray[np.int64]) -> Array:
     """Return (P,) variance of the mean of the groups' differences (seeds, m, G), over the seeds that both have."""
     whole = not np.isnan(part).any()
     groups = part.mean(axis=0, keepdims=True) if whole else part

@@ -16,7 +16,7 @@ from ianvs.exam.metrics.metric_columns import MetricColumn, part_column
 from ianvs.exam.metrics.stream_record import StreamRecord
 from ianvs.exam.metrics.system import system_value
 from ianvs.exam.scenarios.budget import over_budget, unmeasured_budget_text
-from ianvs.results.stored.stream_results import of_stream, read_stream
+from ianvs.results.stored.stream_results import baseline_sentences, read_stream
 from ianvs.store import CaseState, CaseStore, ExamRecord, as_record
 from ianvs.store.stored_score import StoredScore, finite, score_curve, stored_score
 
@@ -178,7 +178,7 @@ def read_case(
                 some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
                 numbers[name] = _number(column, matrices, some)
                 stored_of = left_out.get(column.score if metric.level == "matrix" else name)
-                if stored_of is not None and (groups := _said_by_groups(column, matrices, stored_of, some)) is not None:
+                if stored_of is not None and (groups := _group_values(column, matrices, stored_of, some)) is not None:
                     samples[name] = groups
         of_parts = [c for c in columns if c.metric.level == "matrix" and has_parts_alone(c.score, details)]
         blank += [
@@ -186,10 +186,10 @@ def read_case(
         ]
         numbers = with_parts(numbers, details)
     file = folder / "result.json"
-    unscored = [_unasked(round_.unscored) for round_ in rounds if round_.unscored]
+    unscored = [_skipped_evaluations(round_.unscored) for round_ in rounds if round_.unscored]
     if cut := sum(round_.cut_answers for round_ in rounds):
         unscored.append(f"{cut} {'answers' if cut > 1 else 'answer'} cut off after {LONGEST_ANSWER} characters")
-    doubt, marks = _doubt(rounds)
+    doubt, marks = _determinism_doubt(rounds)
     result = CaseResult(
         case=case,
         status=status,
@@ -202,7 +202,7 @@ def read_case(
         bound=bound,
         basemodel=str(stored.get("basemodel", "")),
         rounds=rounds,
-        notes=(*(exam.notes if exam else ()), *(() if stream is None or case.role else of_stream(stream))),
+        notes=(*(exam.notes if exam else ()), *(() if stream is None or case.role else baseline_sentences(stream))),
         remark=rounds[-1].remark if rounds else "",
         matrices=matrices,
         over_budget=tuple(over for round_ in judged for over in over_budget(budget, round_)),
@@ -309,7 +309,7 @@ def _final_score(matrix: ScoreMatrix | None, some: bool) -> float | None:
     return finite(np.mean(last)) if last.size else None
 
 
-def _said_by_groups(
+def _group_values(
     column: MetricColumn, matrices: Mapping[str, ScoreMatrix], stored: StoredScore, some: bool
 ) -> NDArray[np.float64] | None:
     """Return pseudo-values by groups of the last round if they determine the number.
@@ -351,7 +351,7 @@ def _pseudo_values(whole: float, without: NDArray[np.float64]) -> NDArray[np.flo
     return values if np.isfinite(values).all() else None
 
 
-def _doubt(rounds: Sequence[RoundResult]) -> tuple[Doubt, list[str]]:
+def _determinism_doubt(rounds: Sequence[RoundResult]) -> tuple[Doubt, list[str]]:
     """Return whether the predictions are those of the trained and saved model, and messages on why not."""
     changed = next((round_.changed for round_ in rounds if round_.changed), "")
     unsaved = next((round_.unsaved for round_ in rounds if round_.unsaved), "")
@@ -400,7 +400,7 @@ def _matrices(reported: Mapping[str, Any]) -> dict[str, ScoreMatrix]:
     return {reported["metric"]: ScoreMatrix(rows, reported["metric"], rounds, parts if len(parts) == width else tests)}
 
 
-def _unasked(reason: str) -> str:
+def _skipped_evaluations(reason: str) -> str:
     """Return the reason of skipped evaluations.
 
     Up to ianvs 0.3 only that was stored, for the only optional evaluation.

@@ -20,7 +20,7 @@ from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
 from ianvs.exam.metrics.registry import find, resolve
 from ianvs.results.report.document import TO_KNOW, Note
-from ianvs.results.report.leaderboard import Chosen, Leaderboard, build_leaderboard
+from ianvs.results.report.leaderboard import Leaderboard, SelectedResults, build_leaderboard
 from ianvs.results.report.measured_elsewhere import with_measured
 from ianvs.results.report.notes import notes_of
 from ianvs.results.report.row_scores import PassedScores
@@ -161,7 +161,7 @@ class Results:
         seeds = self.seeds if self._selected is None else self._selected.seeds
         passed = PassedScores(seeds)
         board = build_leaderboard(
-            passed.watch(_under_columns(self.reported, self.rank.columns)),
+            passed.watch(_with_column_names(self.reported, self.rank.columns)),
             self.rank,
             shown_columns,
             names,
@@ -199,7 +199,7 @@ class Results:
         return self._read([case for case in self.case_list if (case.row, case.algorithm) in keys])
 
     @cached_property
-    def _selected(self) -> Chosen | None:
+    def _selected(self) -> SelectedResults | None:
         rank = self.rank
         if rank.select is None and not self.studies:
             return None
@@ -225,7 +225,7 @@ class Results:
         return tuple(result for result in self if result.status == "failed")
 
 
-def _under_columns(results: Iterable[CaseResult], columns: Mapping[str, str]) -> Iterator[CaseResult]:
+def _with_column_names(results: Iterable[CaseResult], columns: Mapping[str, str]) -> Iterator[CaseResult]:
     """Yield the results with hyperparameters named like the columns that show them."""
     for result in results:
         given = result.case.hyperparameters

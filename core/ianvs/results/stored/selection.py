@@ -12,7 +12,7 @@ import numpy as np
 from ianvs.base.types import POOLED_TEST_SET, CaseResult, ScoreMatrix, TestCase
 from ianvs.config.spec import SelectSpec
 from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
-from ianvs.results.report.leaderboard import Chosen
+from ianvs.results.report.leaderboard import SelectedResults
 from ianvs.results.report.values import method_name
 from ianvs.results.stats import summarise
 from ianvs.results.stats.summary import Array
@@ -27,7 +27,7 @@ Part = Callable[[CaseResult], CaseResult | None]  # returns the part of a result
 
 
 @dataclass(frozen=True)
-class _Halves:
+class _Split:
     """How results are split: the part to select on, and the part to report."""
 
     choosing: Part
@@ -45,7 +45,7 @@ def select(
     columns: Columns,
     seeds: int,
     studies: Sequence[Study] = (),
-) -> Chosen:
+) -> SelectedResults:
     """Return the results of the best configuration of each algorithm in each exam, by the first metric of `sort_by`.
 
     A configuration that lacks a case can't be selected; if all do, all stay, with a note.
@@ -65,7 +65,7 @@ def select(
     first = {seed for study in studies for seed in study.seeds} or first_half(case_seeds)
     if spec is None or spec.by == "exam" or (spec.by != "seeds" and len(case_seeds) < 2):
         first = set()
-    halves = _ALL if spec is None else _halves(spec, metric, columns, first, set(case_seeds) - first)
+    halves = _ALL if spec is None else _split_of(spec, metric, columns, first, set(case_seeds) - first)
     found_by = {(study.testenv, study.algorithm): study for study in studies}
     scores: dict[tuple[str, str], dict[str, list[float | None]]] = {}
     for result in results:
@@ -97,8 +97,8 @@ def select(
     future = " The choice has seen all rounds, the future of the first included." if halves.saw_the_future else ""
     texts = [] if spec is None else [f"Each algorithm's configuration is chosen by {metric} {halves.text}.{future}"]
     texts += [_search_text(study, spec) for study in studies]
-    return Chosen(
-        _Again(reported),
+    return SelectedResults(
+        _Reiterable(reported),
         seeds - len(first),
         tried | {group: len(study.trials) for group, study in found_by.items()},
         tuple(texts),
@@ -145,7 +145,7 @@ def worth_after(
     return None if groups is None else float(np.mean(_parts_of(groups, select.share)[0]))
 
 
-def seen_by(spec: SelectSpec | None, seeds: Sequence[int]) -> str:
+def seen_results_text(spec: SelectSpec | None, seeds: Sequence[int]) -> str:
     """Return which results a search with these seeds uses, as text. spec: None: all reported ones."""
     named_seeds = f"seed{'s' * (len(seeds) != 1)} {', '.join(map(str, seeds))}"
     if spec is None or spec.by == "seeds":
@@ -179,7 +179,7 @@ def _search_text(study: Study, spec: SelectSpec | None) -> str:
     return f"{text} {study.note[0].upper()}{study.note[1:]}." if study.note else text
 
 
-class _Again:
+class _Reiterable:
     """Results that can be iterated more than once."""
 
     def __init__(self, read: Callable[[], Iterator[CaseResult]]) -> None:
@@ -189,19 +189,19 @@ class _Again:
         return self._read()
 
 
-_ALL = _Halves(choosing=lambda result: None, reporting=lambda result: result, text="")
+_ALL = _Split(choosing=lambda result: None, reporting=lambda result: result, text="")
 
 
-def _halves(spec: SelectSpec, metric: str, columns: Columns, first: set[int], others: set[int]) -> _Halves:
+def _split_of(spec: SelectSpec, metric: str, columns: Columns, first: set[int], others: set[int]) -> _Split:
     """Return the split. first, others: seeds to select on and to report, so that both do not share a run's luck."""
     of_first = f" of seed{'s' * (len(first) > 1)} {', '.join(map(str, sorted(first)))}"
     match spec.by:
         case "seeds":
             text = f"on all{of_first} and reported on the other seeds"
-            return _Halves(_of_seeds(first), _of_seeds(others), text)
+            return _Split(_take_seeds(first), _take_seeds(others), text)
         case "exam":
             text = f"on {spec.exam} and reported on the other exams"
-            return _Halves(
+            return _Split(
                 lambda result: result if result.case.testenv == spec.exam else None,
                 lambda result: None if result.case.testenv == spec.exam else result,
                 text,
@@ -210,18 +210,18 @@ def _halves(spec: SelectSpec, metric: str, columns: Columns, first: set[int], ot
         case "validation":
             share = spec.share or SHARE
             text = f"on {100 * share:g} % of the samples of every test set, and {metric} is reported on the others"
-            halves = _Halves(_of_samples(metric, share, chosen=True), _of_samples(metric, share, chosen=False), text)
+            halves = _Split(_take_samples(metric, share, chosen=True), _take_samples(metric, share, chosen=False), text)
         case "first_rounds":
             k = spec.rounds or 0
             text = f"on the first {k} rounds and reported on the test sets of the rounds after them"
-            first_k, rest = _of_rounds(slice(k), columns), _of_rounds(slice(k, None), columns)
-            halves = _Halves(first_k, rest, text, saw_the_future=False)
+            first_k, rest = _take_rounds(slice(k), columns), _take_rounds(slice(k, None), columns)
+            halves = _Split(first_k, rest, text, saw_the_future=False)
     if not first:
         return halves
     return replace(
         halves,
-        choosing=_of_seeds(first, halves.choosing),
-        reporting=_of_seeds(others, halves.reporting),
+        choosing=_take_seeds(first, halves.choosing),
+        reporting=_take_seeds(others, halves.reporting),
         text=f"{halves.text}; the choice is{of_first}, the report of the other seeds",
     )
 
@@ -231,11 +231,11 @@ def first_half(seeds: Sequence[int]) -> set[int]:
     return set(seeds[: max(len(seeds) // 2, 1)])
 
 
-def _of_seeds(seeds: set[int], part: Part = lambda result: result) -> Part:
+def _take_seeds(seeds: set[int], part: Part = lambda result: result) -> Part:
     return lambda result: part(result) if result.case.seed in seeds else None
 
 
-def _of_samples(metric: str, share: float, *, chosen: bool) -> Part:
+def _take_samples(metric: str, share: float, *, chosen: bool) -> Part:
     """Return a function that restricts results to groups of samples by their pseudo-values (CaseResult.samples)."""
 
     def part(result: CaseResult) -> CaseResult:
@@ -255,7 +255,7 @@ def _parts_of(groups: Array, share: float | None) -> tuple[Array, Array]:
     return groups[:cut], groups[cut:]
 
 
-def _of_rounds(rounds: slice, columns: Columns) -> Part:
+def _take_rounds(rounds: slice, columns: Columns) -> Part:
     def part(result: CaseResult) -> CaseResult:
         matrices = {name: _cut(matrix, rounds) for name, matrix in result.matrices.items()}
         first = next(iter(matrices.values()), None)

@@ -59,7 +59,7 @@ def read_stream(
     )
 
 
-def of_stream(record: StreamRecord) -> Iterator[str]:
+def baseline_sentences(record: StreamRecord) -> Iterator[str]:
     """Yield sentences with baselines for the predictions, independent of the learner."""
     yield f"Accuracy of the most frequent of the last labels, without looking at samples: {record.blind:.3f}."
     plain = replace(record, told_at=record.chunks + record.delay)  # even for slow learners

@@ -10,7 +10,7 @@ from ianvs.base.secrets import without_secrets
 from ianvs.config.spec import Range
 from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
 from ianvs.results.report.trials import drawn_text
-from ianvs.results.stored.selection import seen_by, worth_after
+from ianvs.results.stored.selection import seen_results_text, worth_after
 from ianvs.running.inspector import Inspector
 from ianvs.running.next_trials import REDUCTION, next_wave, record_value, rungs_of
 from ianvs.running.planning.plan import Plan, job_columns
@@ -80,7 +80,7 @@ def outline(planned: PlannedStudy, plan: Plan) -> str:
     exam = f" in {base.testenv_name}" if base.testenv_name else ""
     space = "; ".join(f"{name} {_without_secrets(name, space_range)}" for name, space_range in planned.space.items())
     text = f"search for {base.spec.name}{exam}: {spec.name}, {spec.trials} trials of {space}; by {planned.metric} "
-    text += f"{seen_by(spec.select, planned.seeds)}."
+    text += f"{seen_results_text(spec.select, planned.seeds)}."
     if planned.ended and stored is not None:
         won = None if stored.winner is None else stored.trials[stored.winner - 1]
         ending = f"trial {won.number} won ({drawn_text(won)})." if won else "no trial came to an end."
@@ -130,7 +130,7 @@ def _restore_search(planned: PlannedStudy, plan: Plan, columns: Mapping[str, Seq
         how=how,
         metric=name,
         higher_is_better=column.metric.higher_is_better,
-        seen=seen_by(spec.select, planned.seeds),
+        seen=seen_results_text(spec.select, planned.seeds),
         seeds=planned.seeds,
         rungs=_rungs(planned, exam),
         rounds=_rounds(planned, exam),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import ianvs
 from ianvs import api
 from ianvs.exam.metrics.packed_replies import Replies
-from ianvs.results.page.replies import HEADER, AskedTest, changed_words
+from ianvs.results.page.replies import HEADER, QuestionsOfTest, changed_words
 from tests.contract.running.session.test_conversations_run import run
 from tests.unit.results.page.reading import read
 
@@ -89,8 +89,8 @@ def test_last_replies_of_all_rows_stand_beside_each_other(tmp_path: Path) -> Non
 def test_which_questions_are_shown_is_drawn_and_does_not_change() -> None:
     def shown(name: str, count: int) -> frozenset[str]:
         samples = [f"sample {n}" for n in range(count)]
-        found = AskedTest(name, samples, None, Replies.__new__(Replies)).drawn
-        assert found == AskedTest(name, samples[::-1], None, Replies.__new__(Replies)).drawn
+        found = QuestionsOfTest(name, samples, None, Replies.__new__(Replies)).drawn
+        assert found == QuestionsOfTest(name, samples[::-1], None, Replies.__new__(Replies)).drawn
         assert found <= set(samples)
         return found
 

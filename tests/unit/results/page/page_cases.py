@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ianvs.base.types import CaseResult, ScoreMatrix
-from ianvs.results.page.replies import Exams
+from ianvs.results.page.replies import ExamQuestions
 from ianvs.results.page.write_page import page_text
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.row_scores import PassedScores
@@ -37,4 +37,4 @@ def page_of(results: Sequence[CaseResult], seeds: int = 1, table: Leaderboard | 
     table = table or board(results, (("accuracy", True),), seeds)
     passed = PassedScores(table.seeds)
     kept = list(passed.watch(results))
-    return page_text(table, passed, kept, Exams(Path("/no/workspace")), **more)
+    return page_text(table, passed, kept, ExamQuestions(Path("/no/workspace")), **more)

@@ -25,7 +25,7 @@ from ianvs.results.report.row_scores import (
     PassedScores,
     RowScore,
     complete_rows,
-    finished,
+    reported_results,
     taught_means,
 )
 from tests.errors import printed
@@ -136,7 +136,7 @@ def test_seeds_that_only_chose_a_configuration_are_in_no_picture() -> None:
     every = [learned("a", seed, matrix=matrix([[0, 0], [seed / 10, 0], [0.5, 1]])) for seed in range(4)]
     rows = complete_rows(board(every[2:], seeds=2))
     found = MatrixMeans(2)
-    for key, result in finished(rows, every):
+    for key, result in reported_results(rows, every):
         found.add(key, result)
     assert next(iter(found.of_exam(rows, "")["accuracy"].values())).values[1, 0] == pytest.approx((0.2 + 0.3) / 2)
 

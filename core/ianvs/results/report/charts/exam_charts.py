@@ -75,7 +75,7 @@ def exam_charts(
 
     def charts_of(kind: str) -> Iterator[Picture]:
         if kind == "how sure":
-            yield from _how_sure(f"{key}i", leaderboard, exam, rows)
+            yield from _certainty_charts(f"{key}i", leaderboard, exam, rows)
         elif kind == "learning":
             curves = (learning_curves(f"{key}l{n}", exam, rows, by_row) for n, by_row in enumerate(whole))
             yield from (picture for picture in curves if picture)
@@ -86,7 +86,7 @@ def exam_charts(
         elif kind == "costs":
             yield from _costs(f"{key}k", leaderboard, exam, rows)
         else:
-            yield from _against(f"{key}x{slug(kind)}", leaderboard, exam, rows, kind.removeprefix("against "))
+            yield from _metric_against(f"{key}x{slug(kind)}", leaderboard, exam, rows, kind.removeprefix("against "))
 
     paradigm = next((shown.row.paradigm for shown in rows if shown.row.competes), "")
     kinds = PARADIGMS.get(paradigm, Paradigm).pictures
@@ -136,7 +136,7 @@ def _training_charts(key: str, exam: str, rows: Sequence[ShownRow], training: Tr
             yield Picture(f"training-{file_part(exam)}{slug(name)}", title, svg, note, legend)
 
 
-def _how_sure(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow]) -> Iterator[Picture]:
+def _certainty_charts(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow]) -> Iterator[Picture]:
     """Yield differences to the best row and to the baseline, whose intervals exclude 0 exactly if rows are separated.
 
     And means.
@@ -228,7 +228,9 @@ def _costs(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRo
             yield _of_points(file, title, svg, note, (name, column), points)
 
 
-def _against(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow], metric: str) -> Iterator[Picture]:
+def _metric_against(
+    key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow], metric: str
+) -> Iterator[Picture]:
     """Yield the score that rows are ranked by against another metric, if the testenv has it."""
     column, falls = leaderboard.sort_by[0] if leaderboard.sort_by else ("", True)
     other = next((c for c in leaderboard.columns if c.kind == "metric" and c.key == metric), None)
@@ -320,7 +322,7 @@ def _class_bars(
     aslant = any(len(name) * 6.2 > group for name in names)
     ticks: Scale = Scale(0, len(names), ())
     frame = Frame(ticks, scale, left=46, top=14, width=max(260.0, group * len(names)), height=170)
-    parts = [frame.drawn("", "")]
+    parts = [frame.axes("", "")]
     step = frame.width / len(names)
     base = frame.at(0, max(0.0, scale.low))[1]
     foot = frame.top + frame.height
@@ -352,7 +354,7 @@ def _forgetting_panel(key: str, row: ShownRow, score: RowScore, scale: Scale) ->
     count = min(len(score.tests), _PLACES)
     frame = Frame(Scale(-0.5, count - 0.5, ()), scale, left=38, top=8, width=max(120, min(300, 26 * count)), height=110)
     foot = frame.top + frame.height
-    parts = [frame.drawn("", "")]
+    parts = [frame.axes("", "")]
     ends = []
     for j in range(count):
         before, after = float(score.values[j + 1, j]), float(score.values[-1, j])

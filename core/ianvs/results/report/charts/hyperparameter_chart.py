@@ -48,7 +48,7 @@ def hyperparameter_chart(rows: Sequence[LeaderboardRow], name: str, metric: str,
     if not lines:
         return None
     values = sorted({_value(row, name) for line in lines for row in line.rows}, key=_order)
-    scale, places = _across(values)
+    scale, places = _axis_of(values)
     summaries = [[row.metrics[metric] for row in line.rows] for line in lines]
     means = [
         np.array([np.nan if item.mean is None else item.mean for item in line_summaries])
@@ -73,7 +73,7 @@ def hyperparameter_chart(rows: Sequence[LeaderboardRow], name: str, metric: str,
     seeds = f"{counts[0]} to {counts[-1]} seeds" if len(counts) > 1 else f"{counts[0]} seed{'s' * (counts[0] > 1)}"
     note = f"Means of {seeds}. Bands: one standard deviation over seeds to each side."
     about = f"{len(lines)} lines over {len(values)} values of {name}."
-    svg = figure("h", *frame.size, title, about, frame.drawn(name, fit(metric, 60)), *drawn, class_="chart")
+    svg = figure("h", *frame.size, title, about, frame.axes(name, fit(metric, 60)), *drawn, class_="chart")
     part = f"{slug(exam)}-" if exam else ""
     return Picture(f"{slug(name)}-{part}{slug(metric)}", title, svg, note, series(shown, every=True))
 
@@ -105,7 +105,7 @@ def _order(value: Value) -> tuple[int, float, str]:
     return (0, float(value), "") if number else (1, 0.0, cell_text(value))  # type: ignore[arg-type]
 
 
-def _across(values: Sequence[Value]) -> tuple[Scale, dict[Value, float]]:
+def _axis_of(values: Sequence[Value]) -> tuple[Scale, dict[Value, float]]:
     """Return the scale of the hyperparameter and the position of each value: numbers by size, others evenly spaced."""
     numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     if len(numbers) < len(values):
@@ -118,10 +118,12 @@ def _across(values: Sequence[Value]) -> tuple[Scale, dict[Value, float]]:
         wide = log_scale(numbers)
         return Scale(wide.low, wide.high, ticks, log=True), places
     margin = 0.05 * (max(numbers) - min(numbers))
-    return Scale(min(numbers) - margin, max(numbers) + margin, _apart(ticks, max(numbers) - min(numbers))), places
+    return Scale(
+        min(numbers) - margin, max(numbers) + margin, _without_overlaps(ticks, max(numbers) - min(numbers))
+    ), places
 
 
-def _apart(ticks: Sequence[tuple[float, str]], span: float) -> tuple[tuple[float, str], ...]:
+def _without_overlaps(ticks: Sequence[tuple[float, str]], span: float) -> tuple[tuple[float, str], ...]:
     """Return the ticks whose labels do not overlap."""
     shown: list[tuple[float, str]] = []
     for at, label in ticks:

@@ -64,7 +64,7 @@ def curve_chart(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowS
         *frame.size,
         title,
         about,
-        frame.drawn("after round", fit(y_name, 60)),
+        frame.axes("after round", fit(y_name, 60)),
         *drawn,
         class_="chart",
         data_across="after round",
@@ -102,7 +102,7 @@ def stream_chart(
             )
         )
     about = f"{len(shown)} lines. Upright lines are ends of rounds."
-    axes = frame.drawn(across, fit(score, 60))
+    axes = frame.axes(across, fit(score, 60))
     return figure(
         key,
         *frame.size,

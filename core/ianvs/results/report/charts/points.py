@@ -55,8 +55,8 @@ def point_chart(
         return Markup("")
     xs, ys = [point.x for point in finite], [point.y for point in finite]
     log = of_costs and min(xs) > 0 and max(xs) > 4 * min(xs)
-    frame = Frame(log_scale(xs) if log else _roomy(xs), _roomy(ys), width=430, height=300)
-    parts = [frame.drawn(f"{x_name} ({_better(x_up)})", fit(f"{y_name} ({_better(y_up)})", 60))]
+    frame = Frame(log_scale(xs) if log else _padded_scale(xs), _padded_scale(ys), width=430, height=300)
+    parts = [frame.axes(f"{x_name} ({_better(x_up)})", fit(f"{y_name} ({_better(y_up)})", 60))]
     corners = _front(frame, [point for point in finite if point.shown.row.competes], x_up, y_up) if of_costs else []
     if corners:
         parts.append(tag("path", d=path(corners), class_="front"))
@@ -70,7 +70,7 @@ def point_chart(
     return figure(key, *frame.size, title, about, *parts, *drawn, *names, class_="chart")
 
 
-def _roomy(values: Sequence[float]) -> Scale:
+def _padded_scale(values: Sequence[float]) -> Scale:
     """Return a scale with a margin around `values`; below 0 only if values are, and shares stay within 0 and 1."""
     room = (max(values) - min(values)) * 0.06
     low, high = min(values) - room, max(values) + room

@@ -253,7 +253,7 @@ class Frame:
             self.top + self.height * (1 - self.y.part(y)) if not math.isnan(y) else math.nan,
         )
 
-    def drawn(self, x_name: str, y_name: str) -> Markup:
+    def axes(self, x_name: str, y_name: str) -> Markup:
         """Return grid, ticks and axis names; that of y is above, where there is room for it."""
         right, bottom = self.left + self.width, self.top + self.height
         parts = []
