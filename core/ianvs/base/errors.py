@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import sysconfig
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ianvs.base.error_codes import ErrorCode
+from ianvs.base.near_names import nearest
 
 
 @dataclass(frozen=True, order=True)
@@ -169,17 +169,9 @@ def require_known(option: str, value: object, choices: Iterable[object]) -> None
 
 
 def closest(name: str, choices: Iterable[str]) -> str:
-    """Return " Did you mean 'x'?" with a leading blank, or "" if no known name is similar.
-
-    Case, hyphens, underscores and blanks are ignored.
-    """
-
-    def plain(text: str) -> str:
-        return re.sub(r"[-_ ]", "", text.casefold()) or text
-
-    folded = {plain(str(candidate)): str(candidate) for candidate in choices}
-    match = difflib.get_close_matches(plain(name), folded, n=1, cutoff=0.6)
-    return f" Did you mean '{folded[match[0]]}'?" if match else ""
+    """Return " Did you mean 'x'?" with a leading blank, or "" if no known name is near."""
+    near = nearest(name, map(str, choices))
+    return f" Did you mean '{near}'?" if near else ""
 
 
 def shown_path(path: Path | str) -> str:

@@ -26,7 +26,7 @@ from typing import Any, TypeVar, cast
 
 from ianvs.base.entry_points import entries, installed, origin_text
 from ianvs.base.errors import PluginError, closest, shortened, shown_path
-from ianvs.base.method_names import carried
+from ianvs.base.method_names import ALIASES, carried
 from ianvs.base.package import PACKAGE
 from ianvs.plugins.authors_files import add_folders, is_source, kept_files, package_spec, source_spec
 from ianvs.plugins.local_imports import import_folders, package_of
@@ -34,6 +34,7 @@ from ianvs.plugins.mode_switch import share_train
 from ianvs.plugins.registration import aliases_of, sedna_stub
 
 ENTRY_POINTS = "ianvs.algorithms"
+_FEW = 12  # names that a message lists
 _UNIQUE = "ianvs_plugin_"  # with it names of modules begin that are made from authors' files
 _MODULES = "modules"  # the folder of temporary files from which other processes import them
 
@@ -180,12 +181,16 @@ def _from_entry_point(name: str, group: str) -> Loaded:
     points = installed(group)
     kind = group.rpartition(".")[2].removesuffix("s")
     if name not in points:
-        built_in = ", ".join(sorted(points)) or "none is installed"
         of_kinds = [key for key, _ in carried()] if group == ENTRY_POINTS else []
-        several = [key for key in of_kinds if key.partition(".")[2] == name]
-        hint = f" There are {' and '.join(several)}." if several else closest(name, [*points, *of_kinds])
+        short = [key.partition(".")[2] for key in of_kinds]
+        several = [key for key, end in zip(of_kinds, short, strict=True) if end == name]
+        names = [*(ALIASES if group == ENTRY_POINTS else ()), *short, *points]
+        hint = f" There are {' and '.join(several)}." if several else closest(name, names)
+        listed = f"There are: {', '.join(sorted(points))}." if points else "None is installed."
+        if len(points) > _FEW:
+            listed = f"`ianvs list {kind}s` shows all."
         raise PluginError(
-            f"'{name}' is not a built-in {kind} ({built_in}).{hint} Give the `url` of its file.",
+            f"'{name}' is not a built-in {kind}.{hint} {listed} One of your own needs the `url` of its file.",
             code="unloadable-plugin",
         )
     try:

@@ -10,6 +10,7 @@ _GEM = "Lopez-Paz & Ranzato 2017, arXiv 1706.08840 (GEM)"
 _ICARL = "Rebuffi et al. 2017, arXiv 1611.07725 (iCaRL)"
 _FACIL = "Masana et al. 2022, arXiv 2010.15277 (FACIL)"
 _AVALANCHE = "Lomonaco et al. 2021, arXiv 2104.00405 (Avalanche)"
+_CLEAR = "Lin et al. 2021, arXiv 2201.06289 (CLEAR)"
 _MAMMOTH = "Buzzega et al. 2020, arXiv 2004.07211 (Mammoth)"
 
 ALIASES: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -39,6 +40,11 @@ ALIASES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "min_accuracy": ("min_ACC", "De Lange et al. 2023, arXiv 2205.13452"),
         "top1": ("accuracy", _ICARL),
         "top-1 accuracy": ("accuracy", _ICARL),
+        "Acc@1": ("accuracy", "the usual name of top-1 accuracy"),
+        "Avg": ("AA", f"{_MAMMOTH}, {_SURVEY}, tables"),
+        "mean_accuracy": ("AA", _GEM),
+        "CLEAR_BWT": ("CLEAR_backward_transfer", _CLEAR),
+        "CLEAR_FWT": ("CLEAR_forward_transfer", _CLEAR),
         "task_il": ("task_incremental_accuracy", _MAMMOTH),
         "macro_f1": ("f1", "van Rijsbergen 1979"),
         "mean_iou": ("mIoU", "Everingham et al. 2015 (PASCAL VOC)"),
