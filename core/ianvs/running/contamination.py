@@ -1,4 +1,4 @@
-"""What a backbone has seen of an exam before the exam: the same images, or other images of the same classes."""
+"""Overlap of a backbone's pretraining data with an exam: the same images, or other images of the same classes."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,9 +14,12 @@ from ianvs.running.planning.plan import Plan
 
 
 class Collection(NamedTuple):
-    """A known collection of samples, by its name. spellings: other ways to write it, and words of names of weights.
+    """A known collection of samples.
 
-    holds: collections whose samples it has, or many of them. shares: those whose classes it has, in samples of its own.
+    Attributes:
+        spellings: Other ways to write its name, and words in names of weights.
+        holds: Collections whose samples it contains, or many of them.
+        shares: Collections whose classes it has, in other samples.
     """
 
     spellings: tuple[str, ...] = ()
@@ -25,7 +28,7 @@ class Collection(NamedTuple):
 
 
 KNOWN: Mapping[str, Collection] = {
-    # Weights of timm that are named after their method alone, "dino" (Caron et al. 2021) and "mae" (He et al. 2022).
+    # Weights of timm named only after their method, "dino" (Caron et al. 2021) and "mae" (He et al. 2022).
     "ImageNet-1k": Collection(("ImageNet", "ILSVRC2012", "IN1k", "dino", "mae"), ("Tiny ImageNet",)),
     "ImageNet-21k": Collection(("ImageNet-22k", "IN21k", "IN22k"), ("ImageNet-1k", "ImageNet-12k")),
     "ImageNet-12k": Collection(("IN12k",)),
@@ -48,7 +51,7 @@ _SPELT = {_plain(word): name for name, entry in KNOWN.items() for word in (name,
 
 
 def overlaps(plan: Plan) -> dict[str, str]:
-    """What is known by row of a job's plan, of rows of which something is known."""
+    """Return the known overlaps by row of a job's plan."""
     exams = {exam.name if len(plan.job.testenvs) > 1 else "": exam for exam in plan.job.testenvs}
     algorithms = {algorithm.name: algorithm for algorithm in plan.job.algorithms}
     rows = {case.row: case for case, _ in plan.cases() if not case.role}
@@ -60,10 +63,10 @@ def overlaps(plan: Plan) -> dict[str, str]:
 
 
 def overlap(exam: TestEnvSpec, algorithm: AlgorithmSpec, hyperparameters: Mapping[str, object]) -> str:
-    """ "samples of CIFAR-100" or "classes of ImageNet-R, in ImageNet-21k"; "" where nothing is known of either.
+    """Return "samples of CIFAR-100" or "classes of ImageNet-R, in ImageNet-21k"; "" if nothing is known.
 
-    What the algorithm's yaml says of its weights (`pretrained_on`) is believed; else what their name says. Of the exam
-    it is `made_of`, else what the source says that it names.
+    The pretraining data are those in the algorithm's yaml (`pretrained_on`), else those known for the name of the
+    weights. The exam's data are `made_of`, else those that its source names.
     """
     made = [_folded_name(name) for name in exam.dataset.made_of or _made_of(exam.dataset)]
     if not made:
@@ -82,11 +85,11 @@ def overlap(exam: TestEnvSpec, algorithm: AlgorithmSpec, hyperparameters: Mappin
 
 
 def named_after(hyperparameters: Mapping[str, object]) -> tuple[str, ...]:
-    """What weights were trained on, by their name: IMAGENET1K_V1, timm/vit_base_patch16_224.augreg_in21k, ..."""
+    """Return the pretraining data by the name of weights: IMAGENET1K_V1, timm/vit_base_patch16_224.augreg_in21k, ..."""
     network, weights = (str(hyperparameters.get(key) or "") for key in ("network", "weights"))
     if not weights:
         return ()
-    if weights == "DEFAULT":  # torchvision's: all of its classifiers are trained on it
+    if weights == "DEFAULT":  # all of torchvision's classifiers are trained on it
         return ("ImageNet-1k",)
     if network.startswith("timm/") and "." not in network and weights == "pretrained":
         with suppress(ImportError):
@@ -104,7 +107,7 @@ def _made_of(spec: DatasetSpec) -> Sequence[str]:
         return ()
     try:
         source = load(None, spec.name, ENTRY_POINTS).target
-    except PluginError:  # told elsewhere
+    except PluginError:  # reported elsewhere
         return ()
     names: Sequence[str] = getattr(source, "made_of", ())
     return names
@@ -115,7 +118,7 @@ def _folded_name(name: str) -> str:
 
 
 def _held(name: str) -> Iterator[str]:
-    """`name`, and all that lies in it."""
+    """Yield `name`, and all collections that it contains."""
     yield name
     for part in KNOWN.get(name, Collection()).holds:
         yield from _held(part)

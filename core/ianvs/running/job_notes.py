@@ -1,4 +1,4 @@
-"""What a reader has to know that only the job can tell: how it was asked for, what its data look like."""
+"""Notes for readers on the job's settings and data."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -23,7 +23,7 @@ _MADE_ANEW = "`ianvs run --rerun CASE` makes them anew, with the source of today
 
 
 def job_notes(plan: Plan) -> tuple[Note, ...]:
-    """In the order in which reports show them; of exams that are built what was found in their samples."""
+    """Return notes in the order of reports; for prepared exams with warnings on their samples."""
     store = ExamStore(plan.job.workspace)
     exams = {planned.exam_id: planned for planned in plan.algorithms}.values()
     built = [(planned, exam) for planned in exams if (exam := store.record(planned.exam_id)) is not None]
@@ -35,15 +35,18 @@ def job_notes(plan: Plan) -> tuple[Note, ...]:
 
 
 def data_doubts(plan: Plan, planned: PlannedAlgorithm, exam: ExamRecord) -> list[str]:
-    """What looks wrong in the samples of the exam of `planned`, in sentences; [] before they have been looked at."""
+    """Return warnings on the samples of the exam of `planned`; [] before they were checked."""
     doubts = data.data_warnings_of(str(planned.exam["dataset"]), plan.job.workspace / "cache") or {}
-    # Where only rounds to come are asked, both parts are meant to be the same samples.
+    # If only future rounds are evaluated, both parts are meant to be the same samples.
     future = exam.rules.get("asked") == "future"
     return [doubt for name, doubt in doubts.items() if not (name == SHARED and future)]
 
 
 def with_earlier(results: Results, store: CaseStore, earlier: Mapping[str, EarlierCase], *, shown: bool) -> Results:
-    """`results` with a note on `earlier` cases, by the id that they would have now; shown: with the cases, too."""
+    """Return `results` with a note on `earlier` cases, by the id that they would have now.
+
+    Shown: also with these cases.
+    """
     if not earlier:
         return results
     remedy = "`ianvs run` makes them anew."
@@ -63,7 +66,7 @@ def with_earlier(results: Results, store: CaseStore, earlier: Mapping[str, Earli
 
 
 def _settings(plan: Plan) -> Iterator[Note]:
-    """What stood on the command line, or in a call, in place of what the files say."""
+    """Yield settings from the command line or a call that replaced those of the files."""
     job = plan.job
     overrides = [f"--set {hide_secrets(override.text, {override.key: override.value})}" for override in job.overrides]
     chosen = [f"--only '{job.only}'"] if job.only is not None else []
@@ -80,7 +83,7 @@ def _settings(plan: Plan) -> Iterator[Note]:
 
 
 def _order_in_sandboxes(plan: Plan) -> Iterator[Note]:
-    """In which order sandboxed cases were trained and evaluated."""
+    """Yield a note on the order in which sandboxed cases were trained and evaluated."""
     times: dict[str, Mapping[str, str]] = {}
     for case, _ in plan.cases() if plan.job.sandboxed else ():
         with suppress(DamagedError):
@@ -100,7 +103,7 @@ def _order_in_sandboxes(plan: Plan) -> Iterator[Note]:
 
 
 def _accepted(plan: Plan) -> Iterator[Note]:
-    """Yield cases of an earlier source, by the files that have changed since."""
+    """Yield notes on cases of an earlier source, by the files that have changed since."""
     cases: dict[tuple[str, ...], list[str]] = {}
     for case, _ in plan.cases() if plan.accepted_sources else ():
         if case.id in plan.accepted_sources:

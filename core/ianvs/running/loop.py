@@ -117,7 +117,7 @@ class Rounds(Protocol):
         """
 
     def trained(self) -> Sequence[RoundResult]:
-        """The same in every phase for rounds that are trained, evaluated or not."""
+        """Rounds that are trained, evaluated or not, in every phase."""
 
     def damage(self) -> str:
         """Describes the damaged round after those; "" if there is none."""
@@ -270,7 +270,7 @@ def _store_untrained(case: Case) -> tuple[Model, bool]:
     with case.rounds.new_round(0) as folder:
         model = Model()
         try:
-            if case.phase == "all" or case.gate is not None:  # which may go back to it
+            if case.phase == "all" or case.gate is not None:  # the gate may return to it
                 model = case.learner.save(folder.model)
         except PluginError:
             raise  # it would fail after the first round, too
@@ -281,7 +281,7 @@ def _store_untrained(case: Case) -> tuple[Model, bool]:
 
 
 def _try_untrained(case: Case, predict: Callable[[], T]) -> T | None:
-    """What `predict` returns; None for a plugin that can't predict before training, whose row is empty."""
+    """Return the result of `predict`; None for a plugin that can't predict before training, whose row is empty."""
     try:
         return predict()
     except (ExamRuleError, ReplyServerError):
@@ -314,7 +314,7 @@ def _evaluate_stored(case: Case) -> None:
 
 
 def _restore_previous(case: Case, step: int, folder: RoundFolder) -> Model:
-    """The gate rejected round `step`: continue with the model of the round before."""
+    """Continue with the model of the round before, since the gate rejected round `step`."""
     previous = case.rounds.model(step - 1)
     if not previous.modules:
         raise PluginError(

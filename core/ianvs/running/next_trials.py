@@ -1,7 +1,7 @@
-"""What a search does next, from what it knows: trials that go on, and new ones. Nothing depends on when they ended.
+"""Determines the next trials of a search from its results: trials that continue, and new ones. Timing has no influence.
 
-Trials go on by asynchronous successive halving (Li et al., MLSys 2020, algorithm 2), as docs/running.md says; Optuna
-draws what new trials try. docs/decisions/004-statistics.md says why waves, and why a sampler for each trial.
+Trials continue by asynchronous successive halving (Li et al., MLSys 2020, algorithm 2), see docs/running.md; Optuna
+draws new trials. docs/decisions/004-statistics.md explains the waves and the separate sampler of each trial.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ianvs.store.keys import canonical, digest
 if TYPE_CHECKING:
     import optuna
 
-REDUCTION = 3  # one in so many goes on, where `reduction` does not say
-_FEWEST = 4  # trials of which anything can be said
-_STARTUP = 10  # trials before TPE has anything to go by: Optuna's own default
-_TRIES = 20  # by the sampler that is asked for; then evenly
-_MOST = 300  # tries until nothing new is believed to be left
+REDUCTION = 3  # default of `reduction`: one in so many continues
+_FEWEST = 4  # minimum number of trials for an importance
+_STARTUP = 10  # random trials before TPE starts: Optuna's default
+_TRIES = 20  # by the requested sampler, then evenly
+_MOST = 300  # tries before the space is considered exhausted
 
 
 def next_wave(study: Study, spec: SearchSpec, space: Mapping[str, Range]) -> Study:
-    """Return the study with what is to be run next, or at its end. The same where trials are still on their way."""
+    """Return the study with the next trials, or with its end; unchanged while trials are running."""
     if any(trial.waits for trial in study.trials) or (study.ended and len(study.trials) >= spec.trials):
         return study
     wanted = max(spec.trials - len(study.trials), 0) if not study.note else 0
@@ -51,13 +51,13 @@ def next_wave(study: Study, spec: SearchSpec, space: Mapping[str, Range]) -> Stu
     if any(trial.waits for trial in trials):
         return study
     if wanted:
-        return next_wave(study, spec, space)  # there was nothing to ask for
+        return next_wave(study, spec, space)  # there was nothing to try
     winner = None if (best := study.best()) is None else best.number
     return replace(study, ended=True, winner=winner, importance=importance_of(study, space))
 
 
 def record_value(study: Study, number: int, value: float | None) -> Study:
-    """Return the study with what a trial was worth at the rung that it was sent to; None: it failed."""
+    """Return the study with the value of a trial at its rung; None: it failed."""
     trials = (
         replace(trial, values={**trial.values, trial.goal: value}) if trial.number == number else trial
         for trial in study.trials
@@ -66,9 +66,9 @@ def record_value(study: Study, number: int, value: float | None) -> Study:
 
 
 def importance_of(study: Study, space: Mapping[str, Range]) -> dict[str, float] | None:
-    """By hyperparameter its share, together 1: fANOVA (Hutter, Hoos & Leyton-Brown, ICML 2014) by Optuna.
+    """Return each hyperparameter's share, together 1: fANOVA (Hutter, Hoos & Leyton-Brown, ICML 2014) by Optuna.
 
-    Of what trials were worth at the first rung, which all have come to. None where that is too little, or all the same.
+    It uses the values of trials at the first rung, which all have reached. None if there are too few, or all are equal.
     """
     import optuna
 
@@ -85,7 +85,7 @@ def importance_of(study: Study, space: Mapping[str, Range]) -> dict[str, float] 
 
 
 def rungs_of(first: int, reduction: int, last: int) -> tuple[int, ...]:
-    """first, first * reduction, ... and at the end the last round that the search may see."""
+    """Return first, first * reduction, ... and at the end the last round that the search may use."""
     rungs = []
     while first < last:
         rungs.append(first)
@@ -96,9 +96,9 @@ def rungs_of(first: int, reduction: int, last: int) -> tuple[int, ...]:
 def going_on(
     trials: Sequence[Trial], rungs: Sequence[int], reduction: int, higher_is_better: bool, *, at_the_end: bool = False
 ) -> Iterator[tuple[int, int]]:
-    """Yield (number of a trial, the rung that it is to go to) of all that go on. None of them may be on its way.
+    """Yield (number of a trial, its next rung) of all that continue. None of them may be running.
 
-    at_the_end: no other trials will come; the best one goes on where none has come to the last rung.
+    at_the_end: no other trials will come; the best one continues if none has reached the last rung.
     """
     sign = 1 if higher_is_better else -1
     moved = False
@@ -131,7 +131,7 @@ def draw(
     higher_is_better: bool,
     seed: int,
 ) -> dict[int, dict[str, object]]:
-    """By number what is drawn for new trials, none of it tried before; fewer where nothing new is left to try.
+    """Return drawn hyperparameters of new trials by number, none of them tried before; fewer if the space is exhausted.
 
     sampler: "random", or "tpe" (tree-structured Parzen estimator; Bergstra et al., NeurIPS 2011).
     """
@@ -149,7 +149,7 @@ def draw(
             drawn = {name: _value(space_range, optuna_trial.params[name]) for name, space_range in space.items()}
             if canonical(drawn) not in tried:
                 break
-            study.tell(optuna_trial, state=optuna.trial.TrialState.FAIL)  # FAIL: samplers don't look at it
+            study.tell(optuna_trial, state=optuna.trial.TrialState.FAIL)  # FAIL: samplers ignore it
         else:
             break
         tried.add(canonical(drawn))
@@ -160,9 +160,9 @@ def draw(
 def _study_of(
     space: Mapping[str, Range], trials: Sequence[Trial], higher_is_better: bool, rung: int | None = None
 ) -> optuna.Study:
-    """Return a study in memory that knows `trials`. rung: of their values only those there, as if it had been the end.
+    """Return an Optuna study in memory with `trials`. rung: use only their values there, as if it had been the end.
 
-    One that has not come to the end of the search counts as pruned, with what it was worth where it came to.
+    A trial that has not reached the end of the search counts as pruned, with its last value.
     """
     import optuna
 
@@ -195,7 +195,7 @@ def _sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
         return optuna.samplers.RandomSampler(seed=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        # constant_liar: trials that are asked for together keep away from each other.
+        # constant_liar keeps trials of one wave apart.
         return optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP, constant_liar=True)
 
 
@@ -218,7 +218,7 @@ def _distributions(space: Mapping[str, Range]) -> dict[str, optuna.distributions
 
 
 def _value(space_range: Range, drawn: float) -> object:
-    """As a case has it. Six digits are enough for a number that people will read and write again."""
+    """Return a drawn value as a case has it. Six digits are enough for a number that people read and write."""
     if space_range.kind == "choice":
         return space_range.choices[int(drawn)]
     if space_range.kind == "int":
@@ -227,7 +227,7 @@ def _value(space_range: Range, drawn: float) -> object:
 
 
 def _stored(space_range: Range, value: object) -> object:
-    """What Optuna knows a value by."""
+    """Return the value in Optuna's representation."""
     if space_range.kind != "choice":
         return value
     return [canonical(each) for each in space_range.choices].index(canonical(value))

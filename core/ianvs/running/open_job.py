@@ -23,7 +23,7 @@ MOST_CASES = 100_000
 
 PathLike = str | Path
 Settings = Sequence[str] | Mapping[str, object]
-"""Values in place of what the files say: {"learning_rate": 0.1}, or texts such as "learning_rate=0.1"."""
+"""Values that override the files: {"learning_rate": 0.1}, or strings such as "learning_rate=0.1"."""
 
 
 class JobOptions(TypedDict, total=False):
@@ -62,19 +62,19 @@ class CaseOptions(JobOptions, total=False):
 def open_job(
     path: PathLike, option_class: type[JobOptions], options: Mapping[str, Any], early: SharedLocalEngine | None = None
 ) -> Iterator[tuple[JobSpec, Inspector]]:
-    """Context manager: a job as its files and options say, and an inspector of its plugins, which ends with it.
+    """Context manager: a job with its options, and an inspector of its plugins, which is closed at the end.
 
     Args:
         path: A job file, its folder, or the name of a shipped job.
-        option_class: The class of the options that the caller takes.
+        option_class: The class of the options that the caller accepts.
         options: Values of these options.
         early: Starts the processes in which plugins are inspected, which cases will use, too; None: others are started.
 
     Raises:
-        ConfigError: The job's files are wrong.
-        TypeError: There is no such option.
+        ConfigError: If the job's files are wrong.
+        TypeError: If there is no such option.
     """
-    names = option_class.__annotations__  # those of its bases are among them
+    names = option_class.__annotations__  # includes those of its bases
     for name in options:
         if name not in names:
             raise TypeError(f"unknown option '{name}'.{closest(name, names)} There are: {', '.join(sorted(names))}.")
@@ -98,7 +98,7 @@ def open_job(
 
 
 def refuse_many(job: JobSpec) -> None:
-    """Raise IanvsError for a grid so large that it is hardly meant, before its cases are made one by one."""
+    """Raise IanvsError for a grid that is probably too large by mistake, before its cases are created."""
     if job.limit is not None:
         return
     sizes = {algorithm.name: grid_size(algorithm.modules) for algorithm in job.algorithms}

@@ -1,4 +1,4 @@
-"""From a plan to the results of its cases, and what to say where none are stored."""
+"""Returns the results of a plan's cases, or explains why none are stored."""
 
 import re
 from collections.abc import Mapping
@@ -22,11 +22,11 @@ from ianvs.running.planning.stored_cases import stored_ids
 from ianvs.running.scoring import missing_pictures
 from ianvs.store import JobStore, Study
 
-_MOST_REASONS = 1_000  # cases of which a report asks why they are new
+_MOST_REASONS = 1_000  # maximum number of new cases that a report explains
 
 
 def results_of(plan: Plan, provenance: Mapping[str, object], inspector: Inspector) -> Results:
-    """Return the results of the planned cases, as far as they are stored; they are read when they are asked for."""
+    """Return the stored results of the planned cases; they are read on demand."""
     job = plan.job
     exams_ = {exam.name if len(job.testenvs) > 1 else "": exam for exam in job.testenvs}
     metrics = job_columns(job, inspector)
@@ -35,7 +35,7 @@ def results_of(plan: Plan, provenance: Mapping[str, object], inspector: Inspecto
     columns = dict.fromkeys(listed or [column.name for _, column in single])
     planned = list(plan.cases())
     seeds = len(job.seeds)
-    if job.only is not None or job.limit is not None:  # a row is complete with the seeds that were asked for
+    if job.only is not None or job.limit is not None:  # a row is complete with the requested seeds
         seeds = len({case.seed for case, _ in planned if not case.role})
     references = {case.id: plan.references.ids(case, algorithm) for case, algorithm in planned}
     return Results(
@@ -59,7 +59,7 @@ def results_of(plan: Plan, provenance: Mapping[str, object], inspector: Inspecto
 
 
 def _shown(case: TestCase) -> TestCase:
-    """As it is stored: a record of results has no secrets."""
+    """Return a case as it is stored: without secrets."""
     return replace(case, hyperparameters=without_secrets(case.hyperparameters))
 
 
@@ -71,14 +71,16 @@ def _shown_study(study: Study) -> Study:
 def stored_results_of(
     plan: Plan, provenance: Mapping[str, object], inspector: Inspector, *, earlier_too: bool
 ) -> Results:
-    """What is stored of the planned cases, or of the job's last run where nothing is.
+    """Return the stored results of the planned cases, or of the job's last run if there are none.
 
     Args:
-        provenance: Facts about this process; in place of its command comes that of the last run, which made the cases.
-        earlier_too: Also cases from before a change, in rows of their own.
+        plan: The plan.
+        provenance: Facts about this process; its command is replaced by that of the last run, which made the cases.
+        inspector: Inspects plugins.
+        earlier_too: Also return cases from before a change, in separate rows.
 
     Raises:
-        ConfigError: If segmentation masks of the data are needed and gone.
+        ConfigError: If segmentation masks of the data are needed and missing.
         IanvsError: If nothing is stored.
     """
     earlier = {case.id: case_before for case, case_before in plan.earlier_cases()}
@@ -94,10 +96,10 @@ def stored_results_of(
 
 
 def results_of_last_run(plan: Plan) -> Results:
-    """What the job's last run has stored, by code or settings that have changed since.
+    """Return the results of the job's last run, with code or settings that have changed since.
 
     Raises:
-        IanvsError: If it has stored nothing, or the job asks for other cases than it did.
+        IanvsError: If there are none, or the job now has other cases.
     """
     job = plan.job
     changed = [planned.reason for planned in islice(plan, _MOST_REASONS) if planned.reason.startswith(CHANGED_SINCE)]
@@ -115,7 +117,7 @@ def results_of_last_run(plan: Plan) -> Results:
 
 
 def nothing_stored(workspace: Path) -> str:
-    """Return the message that nothing of a job is stored, and where it was looked for."""
+    """Return the message that nothing of a job is stored, with the searched folder."""
     return (
         f"nothing of this job is stored in {shown_path(workspace)}. A relative `workspace` is "
         "below the folder that ianvs is called from: call it from there, or name the workspace with --workspace."
@@ -123,9 +125,7 @@ def nothing_stored(workspace: Path) -> str:
 
 
 def nothing_like_it(job: JobSpec) -> str:
-    """Return the message that nothing of a job is stored as it is now, and where to read of what is stored in its
-    place.
-    """
+    """Return the message that nothing is stored of the present job, and how to read what is stored instead."""
     if JobStore(job.workspace, job.name).read() is None:
         return nothing_stored(job.workspace)
     return (
@@ -135,9 +135,7 @@ def nothing_like_it(job: JobSpec) -> str:
 
 
 def _other_settings(results: Results) -> str:
-    """Return the message that a job has stored results, but none for the settings that are asked for; with those it
-    has.
-    """
+    """Return the message that a job has results, but none for the requested settings, with the settings that it has."""
     values: dict[str, dict[str, None]] = {}
     for case in results.case_list:
         for name, value in {"seed": case.seed, **case.hyperparameters}.items():

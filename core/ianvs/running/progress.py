@@ -1,4 +1,4 @@
-"""Shows how a job goes: a live display in a terminal, plain lines elsewhere."""
+"""Shows the progress of a job: a live display in a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _MINUTE = 60.0  # seconds between two lines about the same case
 def listener_for(
     stream: TextIO, job: str = "", quiet: bool = False, verbose: bool = False
 ) -> LiveProgress | PlainProgress:
-    """Live for a terminal, lines for a file or a pipe.
+    """Return a live display for a terminal, lines for a file or a pipe.
 
-    job: what `ianvs logs` has to say of the job. quiet: warnings and failures alone. verbose: each case that begins,
-    and each of its rounds, in lines.
+    job: argument of `ianvs logs` for the job. quiet: only warnings and failures. verbose: each start of a case and each
+    of its rounds, in lines.
     """
     if stream.isatty() and not quiet and not verbose:
         return LiveProgress(stream, job)
@@ -43,7 +43,7 @@ def listener_for(
 
 
 def default_listener(job: str = "") -> Listener:
-    """Lines below the cell of a notebook, where a run of hours would show nothing; silence in a script."""
+    """Return lines for a notebook, where a long run would otherwise show nothing; nothing for a script."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return PlainProgress(sys.stdout, job) if hasattr(shell, "kernel") else Listener()
 
@@ -59,12 +59,12 @@ def describe(planned: PlannedCase) -> str:
 
 
 def waits(reason: str) -> str:
-    """Of a case that its engine has not begun, for a reason in the words of the system that has it."""
+    """Return the text for a waiting case, with the engine's reason."""
     return f"waits in the queue ({reason})"
 
 
 def inside(progress: Mapping[str, object]) -> str:
-    """Return how far a round is, and what its learner says of it, to follow other words: ", 35 %, loss 1.23"; or ""."""
+    """Return the progress of a round and numbers of its learner, as a suffix: ", 35 %, loss 1.23"; or ""."""
     numbers = progress.get("numbers")
     parts = [f"{float(progress['fraction']):.0%}"] if "fraction" in progress else []  # type: ignore[arg-type]
     parts += (
@@ -76,7 +76,7 @@ def inside(progress: Mapping[str, object]) -> str:
 
 
 def _varied(algorithm: PlannedAlgorithm) -> set[str]:
-    """Hyperparameters that tell the algorithm's cases apart."""
+    """Return hyperparameters that distinguish the algorithm's cases."""
     if algorithm.trial is not None:
         return set(search_space(algorithm.spec.modules))
     if algorithm.choices is None:
@@ -85,13 +85,13 @@ def _varied(algorithm: PlannedAlgorithm) -> set[str]:
 
 
 class _Progress(Listener):
-    """What is said in the same words live and in lines."""
+    """Messages common to the live display and to lines."""
 
     def __init__(self, job: str) -> None:
         self._job, self._to_do, self._start = job, 0, time.monotonic()
 
     def _say(self, line: str, colour: str = "") -> None:
-        """colour: "yellow" of a warning, "red" of a failure, "" of what somebody who wants quiet need not read."""
+        """Show a line. colour: "yellow" for a warning, "red" for a failure, "" for lines that `quiet` drops."""
         raise NotImplementedError
 
     def _ending(self, case: PlannedCase, status: Status, failure: Failure | None) -> str:
@@ -135,21 +135,21 @@ class _Progress(Listener):
 
 
 class SaidOfData(Listener):
-    """What is said while data are prepared, and nothing else."""
+    """Shows only messages on the preparation of data."""
 
     def reading_progress(self, subject: str, message: str) -> None:
         print(f"preparing {subject}: {message}", file=sys.stderr, flush=True)
 
 
 class PlainProgress(_Progress):
-    """One line for each case that ends, with how many are left and when that may be."""
+    """A line for each case that ends, with the number of remaining ones and an estimate of the remaining time."""
 
     def __init__(self, stream: TextIO = sys.stderr, job: str = "", quiet: bool = False, verbose: bool = False) -> None:
         super().__init__(job)
         self._stream, self._quiet, self._verbose = stream, quiet, verbose
         self._rounds: dict[str, tuple[object, object]] = {}
-        self._reported_at: dict[str, float] = {}  # when a line about a case was due or printed
-        self._reasons: set[str] = set()  # for which cases wait
+        self._reported_at: dict[str, float] = {}  # time of the last line about a case, due or printed
+        self._reasons: set[str] = set()  # reasons of waiting cases
         self._done = 0
 
     def __enter__(self) -> PlainProgress:
@@ -165,7 +165,7 @@ class PlainProgress(_Progress):
         self._say(f"preparing {subject}: {message}")
 
     def queued(self, case: PlannedCase, reason: str) -> None:
-        if self._verbose or reason not in self._reasons:  # of many that wait for the same, the first
+        if self._verbose or reason not in self._reasons:  # the first of many that wait for the same reason
             self._reasons.add(reason)
             self._say(f"{describe(case)}: {waits(reason)}")
 
@@ -196,7 +196,7 @@ class PlainProgress(_Progress):
 
 
 class LiveProgress(_Progress):
-    """A bar over the cases, and a line for each case that runs, with its round."""
+    """A bar over the cases, and a line for each running case with its round."""
 
     def __init__(self, stream: TextIO = sys.stderr, job: str = "") -> None:
         from rich import progress
@@ -216,7 +216,7 @@ class LiveProgress(_Progress):
         self._all: TaskID | None = None
         self._data: TaskID | None = None
         self._rows: dict[str, TaskID] = {}
-        self._numbers: dict[str, dict[str, float]] = {}  # what learners have told in the present round
+        self._numbers: dict[str, dict[str, float]] = {}  # numbers that learners reported in the present round
 
     def __enter__(self) -> LiveProgress:
         self._progress.start()
@@ -238,7 +238,7 @@ class LiveProgress(_Progress):
         self._progress.update(self._data, completed=round(100 * fraction))
 
     def reading_progress(self, subject: str, message: str) -> None:
-        if not message.endswith(" left"):  # else it is soon another
+        if not message.endswith(" left"):  # otherwise it changes too soon
             self._say(f"preparing {subject}: {message}")
         else:
             if self._data is None:
@@ -268,7 +268,7 @@ class LiveProgress(_Progress):
         row = self._rows.get(case.case.id)
         if row is None or not isinstance(payload, dict):
             return
-        round_, rounds = payload.get("round", 0), payload.get("rounds")  # not every word says how many there are
+        round_, rounds = payload.get("round", 0), payload.get("rounds")  # not every message has a count
         done = float(payload.get("fraction") or 0.0)
         note = f"round {round_}, {payload.get('doing', 'train')}" if round_ else "untrained model"
         numbers = self._numbers[case.case.id] = {} if "doing" in payload else self._numbers.get(case.case.id, {})
@@ -313,7 +313,7 @@ def _opening(plan: Plan, to_do: int) -> str:
 
 
 def _references(plan: Plan) -> str:
-    """Why there are cases that the job does not list: what metrics compare with."""
+    """Explain why there are cases that the job does not list: metrics compare with them."""
     metrics: dict[str, dict[str, None]] = {}
     for exam in plan.job.testenvs:
         for spec in exam.metrics:
@@ -325,7 +325,7 @@ def _references(plan: Plan) -> str:
 
 
 def _so_far(study: Study) -> str:
-    """What a search has asked for, and the best of it."""
+    """Describe the trials of a search so far, and the best one."""
     trials = f"search for {method_name(study.algorithm, study.testenv)}: {len(study.trials)} trials"
     best = study.best()
     if best is None:

@@ -1,6 +1,6 @@
-"""Metrics of a case from what is stored of its evaluations; nothing is trained or predicted again.
+"""Computes the metrics of a case from its stored predictions; nothing is trained or predicted again.
 
-A score is also computed without parts of the samples: how much of it is chance of the samples.
+A score is also computed without parts of the samples, to estimate its variance over samples.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,15 +32,15 @@ from ianvs.store.stored_score import finite, score_curve, score_record
 Seen = TypeVar("Seen")
 Said = TypeVar("Said")
 Parts = dict[str, float | None] | None
-Score = tuple[float | None, Parts]  # the number, and the parts where there are some
+Score = tuple[float | None, Parts]  # the number, and the parts if there are some
 Numbers = NDArray[np.float64]
-Wanted = tuple[MetricSpec, str, Metric]  # with the key of its values
+Wanted = tuple[MetricSpec, str, Metric]  # a metric with the key of its values
 
 
 def score_case(request: CaseRequest) -> None:
-    """Compute the scores of `request` that are not there yet: on every test set after every round.
+    """Compute the missing scores of `request`: on every test set after every round.
 
-    Of a case that is to pause those of its first rounds, for the search that looks at it there.
+    Of a case that pauses, those of its first rounds, for its search.
     """
     cases, exams, after = CaseStore(request.workspace), ExamStore(request.workspace), request.until
     missing = [(spec, key) for spec, key in request.scores if not cases.has_score(request.case.id, key, after)]
@@ -55,7 +55,7 @@ def score_case(request: CaseRequest) -> None:
     ]
     over_matrix = [(spec, key, metric) for spec, key, metric in metrics if metric.level == "matrix"]
     if scores := [(spec, key, metric) for spec, key, metric in metrics if metric.level != "matrix"]:
-        given = [spec.dataset_columns for spec, _, _ in scores]  # several: a reference run of several exams
+        given = [spec.dataset_columns for spec, _, _ in scores]  # several exams may share a reference run
         for columns in (each for n, each in enumerate(given) if each not in given[:n]):
             _write_scores(request, record, [entry for entry in scores if entry[0].dataset_columns == columns], columns)
     for spec, key, metric in over_matrix:  # they read the scores
@@ -78,7 +78,7 @@ def score_case(request: CaseRequest) -> None:
 def _write_scores(
     request: CaseRequest, record: ExamRecord, metrics: Sequence[Wanted], columns: Mapping[str, object]
 ) -> None:
-    """columns: those that the dataset's settings give."""
+    """Compute and store scores. columns: those from the dataset's settings."""
     cases, exams, after = CaseStore(request.workspace), ExamStore(request.workspace), request.until
     kind = data_type(record.kind, request.testenv.dataset.data_type)
     wanted = not kind.stores_truth and any(metric.pictures for _, _, metric in metrics)
@@ -95,7 +95,7 @@ def _write_scores(
     state = {key: _OverRounds(spec, metric.accumulate) for spec, key, metric in metrics if metric.accumulate}
     alone = [
         metric_asked for metric_asked in metrics if metric_asked[1] not in state
-    ]  # the answers of a round alone tell them
+    ]  # they are known only from the predictions of a round
     values: dict[str, list[Numbers]] = {key: [] for _, key, _ in metrics}
     details: dict[str, list[list[Parts]]] = {key: [] for _, key, _ in metrics}
     between: dict[str, dict[int, Numbers]] = {key: {} for _, key, _ in metrics}
@@ -131,12 +131,12 @@ def _write_scores(
 
 
 def _numbers(row: Sequence[Score]) -> Numbers:
-    """Return (J,) nan where there is none."""
+    """Return (J,) numbers, nan for missing ones."""
     return np.array([number for number, _ in row], dtype=np.float64)
 
 
 class _OverRounds:
-    """A metric with state over rounds: one for each test set, fed in the order of rounds."""
+    """A metric with state over rounds: one for each test set, called in the order of rounds."""
 
     def __init__(self, spec: MetricSpec, make: Callable[[], Fed]) -> None:
         self._spec, self._make = spec, make
@@ -144,7 +144,7 @@ class _OverRounds:
         self._round = -1
 
     def row_scores(self, metric: Metric, row: Sequence[EvaluationRecord | None]) -> list[Score]:
-        """Of what was answered at the end of the next round."""
+        """Return scores of the predictions at the end of the next round."""
         self._round += 1
         return [self._fed(metric, j, as_read(metric, cell)) for j, cell in enumerate(row)]
 
@@ -161,7 +161,9 @@ class _OverRounds:
 
 
 def _row_scores(metrics: Sequence[Wanted], row: Sequence[EvaluationRecord | None]) -> dict[str, list[Score]]:
-    """Test set after test set: what one metric counts is there for the next, and no more than that of one of them."""
+    """Return scores of one test set after the other, so that metrics share counts of one test set, and memory is
+    limited.
+    """
     scores: dict[str, list[Score]] = {key: [] for _, key, _ in metrics}
     for cell in row:
         for spec, key, metric in metrics:
@@ -177,15 +179,14 @@ def _row_scores(metrics: Sequence[Wanted], row: Sequence[EvaluationRecord | None
 
 
 def _part_scores(wanted: Wanted, row: Sequence[EvaluationRecord | None], groups: int) -> Numbers:
-    """Return (G, J) without the g-th group. Empty for a metric that needs more samples: then nothing is known of their
-    chance.
+    """Return (G, J) scores without the g-th group.
 
-    So it is for one that has no number of its own.
+    Empty for a metric that needs more samples, or has no number of its own.
     """
     spec, key, metric = wanted
     if metric.pooled and any(cell and (cell.positions is not None or isinstance(cell.y_true, Ragged)) for cell in row):
-        row = [pool_records(row)]  # a sample of several test sets is left out once
-        _row_scores([wanted], row)  # what is matched for all samples serves all parts
+        row = [pool_records(row)]  # a sample of several test sets is left out of all of them
+        _row_scores([wanted], row)  # matches of all samples are reused for all parts
     try:
         if metric.mean_of is not None and not metric.pooled:
             return _means_without_groups(spec, metric.mean_of, row, groups)
@@ -201,7 +202,7 @@ def _means_without_groups(
     row: Sequence[EvaluationRecord | None],
     groups: int,
 ) -> Numbers:
-    """Return (G, J) of a metric that is the mean of `mean_of` over samples: from the sum over each group."""
+    """Return (G, J) of a metric that is the mean of `mean_of` over samples, from the sums over groups."""
     groups, drawn = _grouped(row, groups)
     means = np.full((groups, len(row)), np.nan)
     for j, (record, group_of) in enumerate(zip(row, drawn, strict=True)):
@@ -213,9 +214,7 @@ def _means_without_groups(
 
 
 def _by_group(rounds: Sequence[Numbers]) -> Numbers | None:
-    """Return (G, K, J) of [k] (G, J), nan after a round that nothing was asked after; None where numbers of groups
-    differ.
-    """
+    """Return (G, K, J) from [k] (G, J), nan after a round without predictions; None if numbers of groups differ."""
     present = [scores for scores in rounds if len(scores)]
     if len({len(scores) for scores in present}) != 1:
         return None
@@ -223,7 +222,7 @@ def _by_group(rounds: Sequence[Numbers]) -> Numbers | None:
 
 
 def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord | None:
-    """`cell` as `metric` sees it: segmentation masks only if it reads them."""
+    """Return `cell` as `metric` sees it: with segmentation masks only if it reads them."""
     if cell is None or metric.pictures or not isinstance(cell.y_true, LabelPictures):
         return cell
     return replace(cell, y_true=None, y_pred=None)
@@ -237,9 +236,13 @@ def _every_truth(request: CaseRequest, kind: DataType) -> list[LabelPictures | N
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of an exam.
+    """Facts of an exam for scoring.
 
-    truth, every, columns: by evaluation batch. rows: positions of a test set in its batch, unless it is all of it.
+    Attributes:
+        truth: True labels by evaluation batch.
+        every: All true masks by evaluation batch.
+        rows: Positions of a test set in its batch, unless it is all of it.
+        columns: Further columns by evaluation batch.
     """
 
     record: ExamRecord
@@ -252,7 +255,7 @@ class _Known:
     def seen(
         self, stored: Mapping[PredictionKey, Predictions], key: PredictionKey, rounds: int
     ) -> EvaluationRecord | None:
-        """What is known of a test set after so many `rounds`; None where it was not asked."""
+        """Return the record of a test set after so many `rounds`; None if it was not evaluated."""
         record, j, batch = self.record, key.test, self.record.batch(key.test)
         predictions = stored.get(PredictionKey(batch, key.samples))
         if predictions is None:
@@ -280,9 +283,9 @@ class _Known:
 def _rows(
     cases: CaseStore, request: CaseRequest, exam: _Known, rounds: Sequence[RoundResult]
 ) -> Iterator[tuple[int | None, list[EvaluationRecord | None]]]:
-    """Yield (samples that had arrived, what is known of each test set) of each examination; None at the end of a round.
+    """Yield (samples that had arrived, record of each test set) of each evaluation; None at the end of a round.
 
-    One by one, and nothing of them is kept: a long stream is examined thousands of times.
+    They are read one by one and not kept: a long stream has thousands of evaluations.
     """
     tests = range(len(exam.record.tests))
     for round_ in rounds:
@@ -292,9 +295,7 @@ def _rows(
 
 
 def _unseen(record: ExamRecord, j: int, truth: NDArray[Any], rounds: int) -> NDArray[np.bool_] | None:
-    """Return (N,) whether each sample of test set j is of what was not taught in the first `rounds`; None:
-    nobody asks.
-    """
+    """Return (N,) True for samples of test set j whose class was not taught in the first `rounds`; None if not used."""
     unseen = record.rules.get("unseen", "none")
     if unseen == "none":
         return None
@@ -304,23 +305,21 @@ def _unseen(record: ExamRecord, j: int, truth: NDArray[Any], rounds: int) -> NDA
 
 
 def _taught(record: ExamRecord, rounds: int) -> tuple[int, ...] | None:
-    """Class indices that were taught in the first `rounds`; None: all rounds have the same classes."""
+    """Return class indices taught in the first `rounds`; None if all rounds have the same classes."""
     if len({frozenset(classes) for classes in record.round_classes}) < 2:
         return None
     return tuple(sorted({label for classes in record.round_classes[:rounds] for label in classes}))
 
 
 def score_of(spec: MetricSpec, metric: Metric, seen: EvaluationRecord | ScoreMatrix | None) -> Score:
-    """Return (number, parts): a metric that yields a mapping gives parts, and its number is the part of its
-    own name.
-    """
+    """Return (number, parts); the number of a metric that returns a mapping is the part with the metric's name."""
     if seen is None or metric.function is None:
         return None, None
     return _score(spec, metric, _guarded(spec, metric.function, seen))
 
 
 def _guarded(spec: MetricSpec, function: Callable[[Seen], Said], seen: Seen) -> Said:
-    """What the metric's function says; its own errors under the metric's name, with the line of the author's file."""
+    """Call the metric's function; its errors are reported under its name, with the line of the author's file."""
     try:
         return function(seen)
     except IanvsError:
@@ -339,17 +338,17 @@ def _score(spec: MetricSpec, metric: Metric, value: Mapping[str, SupportsFloat] 
     return (None if value is None else finite(value)), None
 
 
-GROUPS = 100  # of test samples: one for each sample where there are fewer
-FEW_GROUPS = 20  # where every round is scored without each, for what is computed over rounds
-_MOST_LEFT_OUT = 10_000  # numbers of a score that are stored for that
-_SEED = 20_240_903  # the same groups for all methods, rounds and seeds: differences are paired
+GROUPS = 100  # number of groups of test samples, at most one for each sample
+FEW_GROUPS = 20  # number of groups if every round is scored without each of them, for metrics over rounds
+_MOST_LEFT_OUT = 10_000  # limit of stored numbers of a score for that
+_SEED = 20_240_903  # the same groups for all methods, rounds and seeds, so that differences are paired
 
 
 def without_groups(row: Sequence[EvaluationRecord | None], groups: int) -> Iterator[list[EvaluationRecord | None]]:
-    """[j] test set j without the g-th of its groups of samples, which are drawn at random and equally large.
+    """Yield, for each g, the test sets without the g-th of their random groups of equal size.
 
-    There are `groups` of them, or as many as the smallest test set has samples. None where samples are not kept (of
-    segmentation masks only counts are), or where a test set has a single one.
+    There are `groups` of them, or as many as the smallest test set has samples. None if samples are not stored (of
+    segmentation masks only counts are), or a test set has a single one.
     """
     groups, drawn = _grouped(row, groups)
     for group in range(groups):
@@ -360,7 +359,7 @@ def without_groups(row: Sequence[EvaluationRecord | None], groups: int) -> Itera
 
 
 def _grouped(row: Sequence[EvaluationRecord | None], groups: int) -> tuple[int, Sequence[NDArray[np.int64] | None]]:
-    """Return (number of groups, [j] (N,) the group of each sample of test set j): 0 where there is nothing to group."""
+    """Return (number of groups, the group (N,) of each sample by test set); 0 if nothing can be grouped."""
     sizes = [_size(record) for record in row if record is not None]
     groups = min([groups, *sizes])
     if not sizes or groups < 2:
@@ -369,7 +368,7 @@ def _grouped(row: Sequence[EvaluationRecord | None], groups: int) -> tuple[int, 
 
 
 def _size(record: EvaluationRecord) -> int:
-    """Return how many samples can be told apart; 0: none."""
+    """Return the number of separately stored samples; 0: none."""
     if record.y_true is None or isinstance(record.y_true, LabelPictures):
         return 0
     return len(record.y_true)
@@ -381,9 +380,9 @@ def _drawn(samples: int, groups: int) -> NDArray[np.int64]:
 
 
 def missing_pictures(plan: Plan, inspector: Inspector) -> list[ValidationError]:
-    """Finished cases whose predicted segmentation masks a metric reads, and that kept none.
+    """Return errors for finished cases without stored segmentation masks that a metric reads.
 
-    A problem for each metric, which names the cases that have to be run again for it.
+    There is an error for each metric, which names the cases that have to run again.
     """
     authored = {key: spec for scores in plan.scores for spec, key in scores if spec.url is not None}
     answers = inspector.metrics(list(authored.values()))

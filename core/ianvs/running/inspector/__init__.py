@@ -1,4 +1,4 @@
-"""What must be known of authors' files before a run: each is imported once, by a process of its own."""
+"""Finds facts about authors' files before a run; each file is imported once, in a separate process."""
 
 from ianvs.running.inspector.facts import ParadigmFacts, PluginFacts, ReferenceFacts
 from ianvs.running.inspector.inspector import Inspector

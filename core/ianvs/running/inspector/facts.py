@@ -1,4 +1,4 @@
-"""What is known of an author's file, and how it is found out: by running its code, in the process that answers."""
+"""Facts about an author's file, found by running its code in the process that answers."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -19,7 +19,7 @@ from ianvs.plugins.source import file_digests
 from ianvs.processes.interpreters.author_object import load_in
 from ianvs.store.keys import digest
 
-Answer = dict[str, Any]  # ready for json; what has "problems" is not kept
+Answer = dict[str, Any]  # a JSON value; not cached if it has "problems"
 _METRIC_FACTS = (
     *("summary", "higher_is_better", "direction_known", "source", "formula", "pictures"),
     *("pooled", "over_rounds", "partial", "mapping", "needs", "asks"),
@@ -41,9 +41,12 @@ class ReferenceFacts:
 
 @dataclass(frozen=True)
 class PluginFacts:
-    """arguments: those of its constructor that have a name. bound: whether it sees past rounds.
+    """Facts about a plugin.
 
-    reference: None where the class that it names can't be used, which its check tells.
+    Attributes:
+        arguments: Named arguments of its constructor.
+        bound: Whether it sees past rounds.
+        reference: None if the class that it names can't be used, which its check reports.
     """
 
     arguments: tuple[str, ...]
@@ -53,11 +56,16 @@ class PluginFacts:
 
 @dataclass(frozen=True)
 class ParadigmFacts:
-    """methods: by type of module those that a class of it has to have. needed: types that an algorithm has to list.
+    """Facts about a paradigm.
 
-    as_one, reference: see ianvs.exam.paradigms.Paradigm. by_itself: its answers are not simply those of its base model.
-    receives_feedback: it receives feedback on predictions instead of training data.
-    problems: (option, what is wrong with it); "" is the paradigm.
+    Attributes:
+        methods: By type of module the required methods of its class.
+        needed: Types of modules that an algorithm must list.
+        as_one: See ianvs.exam.paradigms.Paradigm.
+        reference: See ianvs.exam.paradigms.Paradigm.
+        by_itself: Whether its predictions are not simply those of its base model.
+        receives_feedback: Whether it receives feedback on predictions instead of training data.
+        problems: (option, error); "" is the paradigm itself.
     """
 
     methods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -70,7 +78,7 @@ class ParadigmFacts:
 
 
 def look_at_plugin(plugin: tuple[str | None, str, Surroundings]) -> Answer:
-    """`PluginFacts` of (url, name) in its surroundings."""
+    """Return `PluginFacts` of (url, name) in its interpreter."""
     url, name, where = plugin
     try:
         target = load_in(where, url, name, once=True).target
@@ -87,7 +95,7 @@ def look_at_plugin(plugin: tuple[str | None, str, Surroundings]) -> Answer:
 
 
 def look_at_metric(spec: MetricSpec) -> Answer:
-    """Those fields of its `Metric` that its file decides."""
+    """Return the fields of a `Metric` that its file determines."""
     try:
         metric = resolve(spec, load_once)
     except ConfigError as error:
@@ -101,8 +109,9 @@ def look_at_metric(spec: MetricSpec) -> Answer:
 
 
 def metric_from(name: str, *, unit: Unit | None = None, accumulates: bool = False, **facts: Any) -> Metric:
-    """Return the metric of which `look_at_metric` told this. It can't be computed here. unit: of one over a score
-    matrix.
+    """Return a metric from the facts of `look_at_metric`, without its function.
+
+    Unit: of a metric over a score matrix.
     """
     if unit is not None:
         return Metric(name, "matrix", unit=unit, **facts)
@@ -142,7 +151,7 @@ def _paradigm_facts(spec: ParadigmSpec) -> ParadigmFacts:
 
 
 def _methods(protocol: object) -> tuple[str, ...]:
-    """Return names of the methods that a protocol, or `Protocol | None`, asks for."""
+    """Return the methods that a protocol, or `Protocol | None`, requires."""
     part_of_type = next((part for part in get_args(protocol) if part is not type(None)), protocol)
     layers = [layer for layer in getattr(part_of_type, "__mro__", ()) if getattr(layer, "_is_protocol", False)]
     named = (name for layer in layers for name, value in vars(layer).items() if callable(value))

@@ -1,4 +1,4 @@
-"""Asks what must be known of the files of a job's authors."""
+"""Inspects the files of a job's authors."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ class Inspector:
         self._job, self._seconds, self._engine, self._sandbox = job, job.limits.check_seconds, engine, sandbox
         self._answers: dict[Path, Answer | str] = {}
         self._inline = InThisProcess() if inline else None
-        self._processes: dict[bool, IsolatedCaller] = {}  # that of plugins and paradigms, that of metrics
+        self._processes: dict[bool, IsolatedCaller] = {}  # the process of plugins and paradigms, and that of metrics
 
     def close(self) -> None:
-        """End the processes; a further question starts them anew."""
+        """End the processes; a further request starts them again."""
         for process in self._processes.values():
             process.close()
 
     def plugins(self, plugins: Sequence[tuple[AlgorithmSpec, ModuleSpec]]) -> list[PluginFacts | None]:
-        """Of each module of an algorithm; None for one that can't be imported in time, which its check will tell.
+        """Return the facts of each module.
 
-        And for one of a contract that runs its cases itself.
+        None for one that can't be imported in time (its check reports that), or whose contract runs its cases.
         """
         answers = [self._plugin(*plugin) for plugin in plugins]
         usable = (
@@ -76,7 +76,7 @@ class Inspector:
         return [None if answer is None else _PLUGIN_FACTS.validate_python(answer) for answer in usable]
 
     def metrics(self, specs: Sequence[MetricSpec]) -> list[Metric | list[ValidationError]]:
-        """Of each what it is, or what is wrong with it. One of an author's file has no `function` here."""
+        """Return each metric or its errors. A metric of an author's file has no `function` here."""
         return [self._metric(spec) for spec in specs]
 
     def paradigms(self, algorithms: Sequence[AlgorithmSpec]) -> list[ParadigmFacts]:
@@ -88,7 +88,7 @@ class Inspector:
         return facts
 
     def check(self, subject: Subject) -> Checked:
-        """What is wrong with a plugin, with its hyperparameters, and with what its constructor makes of them."""
+        """Check a plugin, its hyperparameters, and its constructor."""
         facts = self._plugin(subject.algorithm, subject.module)
         if facts is None:
             return Checked((), asks=False)
@@ -97,7 +97,10 @@ class Inspector:
         return checked(subject, lambda request: self._process().call_iter(_name(check_plugin), request, self._seconds))
 
     def _plugin(self, algorithm: AlgorithmSpec, module: ModuleSpec) -> Answer | str | None:
-        """None where its contract runs it, or where its interpreter can't be started, which another check reports."""
+        """Return facts.
+
+        None if its contract runs it, or if its interpreter can't be started, which another check reports.
+        """
         if runner_named(algorithm.contract) is not None:
             return None
         where = surroundings(algorithm)
@@ -133,10 +136,10 @@ class Inspector:
         return _PARADIGM_FACTS.validate_python(answer)
 
     def _answer(self, kind: _Kind, url: str | None, name: str, request: object, more: object = None) -> Answer | str:
-        """What the file says, or in words why it says nothing. more: what the answer depends on beside its source."""
+        """Return the facts of a file, or an error message. more: what the answer depends on besides the source."""
         try:
             source = file_digests(url, name, job=self._job.file.parent)
-        except OSError:  # it is gone, which the loader tells
+        except OSError:  # it is missing, which the loader reports
             source = {}
         file = self._job.workspace / "cache" / kind.folder / f"{digest([url, name, more, source])}.json"
         if file not in self._answers:
@@ -153,7 +156,7 @@ class Inspector:
         return self._answers[file]
 
     def _process(self, of_plugins: bool = True) -> IsolatedCaller | InThisProcess:
-        sealed = of_plugins and self._job.sandboxed  # metrics are the exam's
+        sealed = of_plugins and self._job.sandboxed  # metrics belong to the exam
         if self._inline is not None and not sealed:
             return self._inline
         if of_plugins not in self._processes:
@@ -167,9 +170,12 @@ class Inspector:
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of question. folder: of the cache. of_plugins: it is about plugins and paradigms, not about metrics.
+    """A type of request.
 
-    holds: whether an answer that was kept is still right.
+    Attributes:
+        folder: Of the cache.
+        of_plugins: Whether it concerns plugins and paradigms; otherwise metrics.
+        holds: Whether a cached answer is still valid.
     """
 
     folder: str
@@ -179,11 +185,11 @@ class _Kind:
 
 
 def _same_reference(answer: Mapping[str, object]) -> bool:
-    """Unless the source of the class that trains plainly is another one now."""
+    """Return whether the source of the reference class is unchanged."""
     try:
         facts = _PLUGIN_FACTS.validate_python(answer).reference
         return facts is not None and facts.source == digest(file_digests(facts.url, facts.name))
-    except (ValueError, OSError):  # its file is gone
+    except (ValueError, OSError):  # its file is missing
         return False
 
 

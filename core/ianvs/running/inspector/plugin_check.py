@@ -38,10 +38,12 @@ class Needed(NamedTuple):
 
 @dataclass(frozen=True)
 class Subject:
-    """A module of an algorithm that is to be looked at. methods: those that its class has to have.
+    """A module of an algorithm to be checked.
 
-    choices: hyperparameters that it is built with, by which its constructor may refuse. exam: the facts of an exam
-    (EXAM_FACTS) that the plugin is asked whether it can take; None: before there are any.
+    Attributes:
+        methods: Required methods of its class.
+        choices: Hyperparameters to build it with, which its constructor may reject.
+        exam: The facts of an exam (EXAM_FACTS) that the plugin is asked about; None: not known yet.
     """
 
     algorithm: AlgorithmSpec
@@ -60,23 +62,25 @@ class Subject:
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found. asks: the plugin wants to see the facts of an exam."""
+    """The result of a check. asks: whether the plugin wants the facts of an exam."""
 
     problems: tuple[ValidationError, ...]
     asks: bool
 
 
 def checked(subject: Subject, ask: Callable[[Subject], Iterator[Any]]) -> Checked:
-    """What is wrong with a plugin. ask: has `check_plugin` called by another process (`IsolatedCaller.call_iter`).
+    """Check a plugin. ask: calls `check_plugin` in another process (`IsolatedCaller.call_iter`).
 
-    What a constructor, or check_exam() where there is an exam, says of many choices is told once.
+    Equal messages of the constructor, or of check_exam() if there is an exam, for many choices are reported once.
     """
     module, answers, doing = subject.module, ask(subject), ""
     by_message: dict[tuple[str, bool], list[Mapping[str, object]]] = {}
     try:
         facts = next(answers)
         doing = f"building {module.name}"
-        for (message, warning), choice in zip(answers, subject.choices, strict=False):  # there are none after problems
+        for (message, warning), choice in zip(
+            answers, subject.choices, strict=False
+        ):  # no further messages after problems
             if message:
                 by_message.setdefault((message, warning), []).append(choice)
     except IsolatedCallError as error:
@@ -91,7 +95,7 @@ def checked(subject: Subject, ask: Callable[[Subject], Iterator[Any]]) -> Checke
 
 
 def unanswered(subject: Subject, why: str, doing: str = "") -> Checked:
-    """Of a plugin whose process has ended, or was ended, while it was `doing` something; at first it is imported."""
+    """Return the result for a plugin whose process ended while it was `doing` something; at first it is imported."""
     module = subject.module
     doing = doing or "importing " + (f"'{module.name}'" if module.url is None else shown_path(module.url))
     place = module.places.get("name") or subject.algorithm.place or Location(subject.algorithm.file)
@@ -101,17 +105,18 @@ def unanswered(subject: Subject, why: str, doing: str = "") -> Checked:
 
 
 def check_plugin(subject: Subject) -> Iterator[object]:
-    """Yield the problems of the class, and whether it asks for an exam; then, if there are none, what each choice
-    meets.
+    """Yield the problems of the class, and whether it has check_exam.
 
-    That is [what is refused or warned of, "" for nothing; whether it is a warning].
+    Then, without problems, the result of each choice.
+
+    A result is [error or warning, "" for none; whether it is a warning].
     """
     module, problems, asks = subject.module, [], False
     if subject.exam is None:
         problems = _check_module(subject)
     loaded = None if problems else _loaded(subject)
     if loaded is not None:
-        torch = sys.modules.get("torch")  # now that everything is imported
+        torch = sys.modules.get("torch")  # everything is imported now
         if subject.device == "cuda" and torch is not None and not torch.cuda.is_available():
             problems.append(ValidationError(NO_CUDA, subject.device_place, code="missing-device"))
         asks = callable(getattr(loaded.target, "check_exam", None))
@@ -124,7 +129,7 @@ def check_plugin(subject: Subject) -> Iterator[object]:
 def _message_and_severity(
     module: ModuleSpec, loaded: Loaded, choice: Mapping[str, object], exam: Mapping[str, object] | None
 ) -> tuple[str, bool]:
-    """Return (what is refused or warned of, "" for nothing; whether it is a warning)."""
+    """Return (error or warning, "" for none; whether it is a warning)."""
     try:
         with loaded.active() as build:
             plugin = build(**choice)
@@ -138,7 +143,7 @@ def _message_and_severity(
 
 
 def _blamed(subject: Subject, message: str, choice: Mapping[str, object]) -> Location:
-    """Return the place of the hyperparameter that a refusal names first, else of the plugin's name."""
+    """Return the place of the first hyperparameter that a message names, else of the plugin's name."""
     module = subject.module
     named = {match.start(): name for name in choice if (match := re.search(rf"\b{re.escape(name)}\b", message))}
     if named:
@@ -183,7 +188,7 @@ def _check_module(subject: Subject) -> list[ValidationError]:
 
 
 def _broken(target: type, name: str, methods: Sequence[str], questions: Sequence[Needed]) -> Iterator[str]:
-    """What the class `name` lacks of `methods`, and what its methods ask for that they will not get."""
+    """Yield the missing `methods` of class `name`, and required arguments of its methods that are never passed."""
     missing = [method for method in methods if not callable(getattr(target, method, None))]
     if "train" in methods and lacks_train(target):
         yield (
@@ -200,7 +205,7 @@ def _broken(target: type, name: str, methods: Sequence[str], questions: Sequence
             yield f"{name} learns while it is tested, so it can't be given the true replies. Remove it, {out}"
     if missing:
         yield f"{name} lacks the method{'s' if len(missing) > 1 else ''} {', '.join(missing)}."
-    # A required argument that no exam offers would fail only after the data were loaded.
+    # A required argument that no exam provides would fail only after loading the data.
     for method, given, offered in (("train", 1, CONTEXT), ("predict", 1, CONTEXT), ("check_exam", 0, EXAM_FACTS)):
         function = getattr(target, method, None)
         parameters = list(inspect.signature(function).parameters.values()) if callable(function) else []

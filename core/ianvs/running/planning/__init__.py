@@ -1,1 +1,1 @@
-"""Grid -> test cases, their identities, and what is new, finished or failed, with the reason."""
+"""Plans test cases from grids: their identities, and which are new, finished or failed, with the reason."""

@@ -1,4 +1,4 @@
-"""Conditions of `--only` and `--rerun`: which cases they mean."""
+"""Conditions of `--only` and `--rerun`, which select cases."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,12 +6,12 @@ from ianvs.base.types import TestCase
 
 
 def fits(case: TestCase, wanted: str, status: str | None = None) -> bool:
-    """Return whether `--only` and `--rerun` mean the case by `wanted`: conditions separated by commas, all of which
-    must hold; with several such lists, separated by semicolons, those of one.
+    """Return whether `wanted` of `--only` and `--rerun` selects the case.
 
-    A condition is `name=value` (algorithm, seed, testenv, a hyperparameter, status where that is told), `seed 0`, an
-    algorithm's name, the beginning of a case's id, or a row as reports print it: "ewc (strength=100)". Any of them may
-    have a comma in it.
+    `wanted` is a comma-separated list of conditions that must all hold; of several lists, separated by semicolons, one
+    must hold. A condition is `name=value` (algorithm, seed, testenv, a hyperparameter, or status if it is given), `seed
+    0`, an algorithm's name, the beginning of a case's id, or a row as in reports: "ewc (strength=100)". Conditions may
+    contain commas.
     """
     facts = {"algorithm": case.algorithm, "seed": case.seed, "testenv": case.testenv, **case.hyperparameters}
     if status is not None:
@@ -20,12 +20,12 @@ def fits(case: TestCase, wanted: str, status: str | None = None) -> bool:
 
 
 def alternatives(wanted: str) -> Sequence[str]:
-    """Return the lists of conditions, of which one has to hold as a whole."""
+    """Return the lists of conditions, of which one has to hold."""
     return [part.strip() for part in wanted.split(";") if part.strip()] or [wanted]
 
 
 def _all_hold(case: TestCase, facts: Mapping[str, object], parts: Sequence[str]) -> bool:
-    """Return whether the parts can be put together, with their commas, to conditions that all hold."""
+    """Return whether the parts can be joined, with their commas, to conditions that all hold."""
     return not parts or any(
         _holds(case, facts, ",".join(parts[:count]).strip()) and _all_hold(case, facts, parts[count:])
         for count in range(1, len(parts) + 1)
@@ -45,7 +45,7 @@ def _holds(case: TestCase, facts: Mapping[str, object], condition: str) -> bool:
 
 
 def _same(fact: object, value: str) -> bool:
-    """As text, or as numbers: `0.001` is `1e-3`."""
+    """Return whether a fact equals `value` as text or as a number: `0.001` is `1e-3`."""
     if str(fact) == value:
         return True
     try:

@@ -1,4 +1,4 @@
-"""What the process of one case needs to know."""
+"""The input of the process of one case."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -21,27 +21,27 @@ from ianvs.running.planning.source_snapshot import SourceSnapshot, snapshot_cont
 
 PREPARE_EXAM = "ianvs.running.session.exams:prepare_exam"
 RUN_CASE = "ianvs.running.session.case:run_case"
-"""What is called with a CaseRequest."""
+"""Name of the function that is called with a CaseRequest."""
 TRAINED = "trained"
-"""What a case returns that is to be evaluated when all cases are trained, in a sandbox."""
+"""Result of a case that is evaluated in a sandbox after all cases were trained."""
 ANSWERED = "answered"
-"""What a case returns that is to be scored by a process that has not run its author's code."""
+"""Result of a case that is scored by a process that has not run its author's code."""
 SCORE_CASES = "ianvs.running.session.scorer_process:serve"
-"""What is called with the folder of that process. It has two files:"""
+"""Name of the function that is called with the folder of that process. The folder has two files:"""
 SCORER_ADDRESS, SCORER_OUTPUT = "address.json", "output.txt"
-"""Where the process takes requests, and what it has printed for the present case."""
+"""The socket for requests, and the output for the present case."""
 SCORED, UNANSWERED = "scored", "unanswered"
-"""Its replies to a CaseRequest: that the case is scored, or has failed, and that it lacks answers."""
+"""Its replies to a CaseRequest: the case is scored or has failed; it lacks predictions."""
 
 UNWRITABLE = {"round": 0, "unwritable": True}
-"""What a case reports before it ends with EXIT_STORAGE."""
+"""The report of a case before it exits with EXIT_STORAGE."""
 
 
 @dataclass(frozen=True)
 class CaseRequest:
-    """A test case to be run, resumed or scored; which of these is found out on disk.
+    """A test case to be run, resumed or scored; the files on disk determine which of these.
 
-    An exam is prepared for the first case that takes it: testenv, splitting_method and as_one say which it is.
+    An exam is prepared for the first case that uses it; testenv, splitting_method and as_one identify it.
     """
 
     case: TestCase
@@ -57,34 +57,34 @@ class CaseRequest:
     scores: tuple[tuple[MetricSpec, str], ...]  # (metric, key under which its values are stored)
     threads: int
     device: str  # "auto", "cpu", "cuda"
-    apart: bool  # whether it has a process of its own, and is scored by another: else it is scored where it has run
+    apart: bool  # whether it has its own process and is scored by another; otherwise it is scored in its process
     generation: GenerationSpec
     memory_mb: float | None
     saved_mb: float
-    secrets: frozenset[str]  # texts that are shown and stored nowhere
-    code: tuple[SourceSnapshot, ...]  # of the authors, as it was planned
+    secrets: frozenset[str]  # strings that are never shown or stored
+    code: tuple[SourceSnapshot, ...]  # planned source code of the authors
     provenance: Mapping[str, object]
-    working_directory: Path | None  # of plugins, where their contract names one
+    working_directory: Path | None  # interpreter of plugins, if their contract names one
     started_in: Path  # the folder that ianvs was started in
-    phases: tuple[Phase, ...] = ("all",)  # what is to be done now; of a sandboxed case not "all"
+    phases: tuple[Phase, ...] = ("all",)  # what to do now; not "all" for a sandboxed case
     own_code: tuple[
         SourceSnapshot, ...
-    ] = ()  # of `code`, that of the algorithm's own files; for sandboxes, as what follows
+    ] = ()  # the part of `code` that belongs to the algorithm; for sandboxes, like the following fields
     readable: tuple[Path, ...] = ()  # files and folders that its hyperparameters name
     hidden: tuple[Path, ...] = ()  # files and folders that the exam consists of
-    models_mb: float | None = None  # all models that are kept until they are evaluated; None: what the disk has free
-    cases_kept: int = 1  # how many cases keep the models of all rounds at a time
-    until: int | None = None  # the round after which it pauses and is scored; None: it goes to the end
+    models_mb: float | None = None  # disk space for all models that await evaluation; None: the free space
+    cases_kept: int = 1  # number of cases that keep the models of all rounds at a time
+    until: int | None = None  # the round after which it pauses and is scored; None: the last one
 
     def exam(self, progress: Callable[[Any], None] | None = None) -> Exam:
-        """Return the exam that the case takes, with its data. Raises ConfigError or DataError."""
+        """Return the exam of the case with its data. Raises ConfigError or DataError."""
         cache, facts = self.workspace / "cache", self.identity.get("exam")
         fingerprint = str(facts["dataset"]) if isinstance(facts, Mapping) and "dataset" in facts else None
         split = self.splitting_method
         return open_exam(self.testenv, cache, split, as_one=self.as_one, progress=progress, fingerprint=fingerprint)
 
     def planned_code(self) -> AbstractContextManager[None]:
-        """Inside, authors' files are what they were when the case was planned. Raises DamagedError."""
+        """Context manager: imports of authors' files get the planned code. Raises DamagedError."""
         return imports_from(snapshot_contents(self.workspace, self.code))
 
 
@@ -97,7 +97,7 @@ def case_request(
     *,
     apart: bool = False,
 ) -> CaseRequest:
-    """What the process of `case`, one of `algorithm`'s in `plan`, needs to know. apart: it is one of its own.
+    """Return the input of the process of `case`, which belongs to `algorithm`. apart: whether it has its own process.
 
     code: as stored by `store_sources`.
     """

@@ -1,4 +1,4 @@
-"""Grid -> test cases."""
+"""Creates test cases from grids."""
 
 import itertools
 import math
@@ -15,7 +15,7 @@ from ianvs.store.keys import digest
 
 @dataclass(frozen=True)
 class PerSeedExam:
-    """An exam that one seed has for itself. group_id: of those of all seeds, whose cases are one row."""
+    """An exam of a single seed. group_id: common to the exams of all seeds, whose cases are one row."""
 
     seed: int
     group_id: str
@@ -23,23 +23,25 @@ class PerSeedExam:
 
 @dataclass(frozen=True)
 class ListedCases:
-    """Cases that need no search. choices: of their hyperparameters; None: the grid. role: of reference runs."""
+    """Cases without a search. choices: of their hyperparameters; None: the grid. role: of reference runs."""
 
     choices: tuple[Mapping[str, object], ...] | None = None
     role: str = ""
 
 
 SEARCHED = ListedCases(())
-"""No cases: those of its search's trials stand beside it. Its class is looked at, and its exam prepared."""
+"""No cases, since its search's trials are listed separately. Its class is inspected, and its exam prepared."""
 
 
 @dataclass(frozen=True)
 class TrialCases:
-    """Cases of a trial. study: the key of its search.
+    """Cases of a trial.
 
-    seed: the one that they have; None: every one of the job's, of the trial that won. until: the next round where the
-    search looks at it, after which they pause; None: they go to the end. outcome: what became of one that did not
-    win, for which there is nothing more to do.
+    Attributes:
+        study: The key of its search.
+        seed: The seed of its cases; None: all seeds of the job, for the winner.
+        until: The next rung, after which they pause; None: the last round.
+        outcome: Why a trial that did not win is not continued.
     """
 
     study: str
@@ -65,11 +67,14 @@ class AcceptedCase:
 
 @dataclass(frozen=True)
 class PlannedAlgorithm:
-    """An algorithm in one exam, with what its cases share.
+    """An algorithm in one exam, with the common facts of its cases.
 
-    testenv_name: "" where the job has one exam only. drawn: None: the exam is that of all seeds. origin: where its
-    cases come from. repeated: the seed whose cases run once more, from nothing; None: they are no repetition.
-    accepted: by the id that a case would have, the stored one in its place.
+    Attributes:
+        testenv_name: "" if the job has one exam only.
+        drawn: None: the exam is common to all seeds.
+        origin: Where its cases come from.
+        repeated: The seed whose cases run again from scratch; None: no repetition.
+        accepted: Ids of stored cases that replace a case, by the id of that case.
     """
 
     spec: AlgorithmSpec
@@ -87,7 +92,7 @@ class PlannedAlgorithm:
 
     @property
     def role(self) -> str:
-        """As TestCase.role: of reference runs, and of repetitions."""
+        """Role of its cases as in TestCase.role, for reference runs and repetitions."""
         if self.repeated is not None:
             return REPEAT_ROLE
         return self.origin.role if isinstance(self.origin, ListedCases) else ""
@@ -103,32 +108,32 @@ class PlannedAlgorithm:
 
     @property
     def until(self) -> int | None:
-        """The round after which its cases pause; None: they go to the end."""
+        """The round after which its cases pause; None: the last one."""
         return self.trial.until if self.trial else None
 
     @property
     def is_ranked(self) -> bool:
-        """Whether its cases go to the end: a trial that is stopped before it is not compared with others."""
+        """Whether its cases run to the end; a stopped trial is not compared with others."""
         return self.until is None and not (self.trial and self.trial.outcome)
 
     @property
     def seed(self) -> int | None:
-        """The one seed that its cases have; None: all of the job's."""
+        """The only seed of its cases; None: all of the job's."""
         seed = self.trial.seed if self.trial and self.repeated is None else self.repeated
         return self.drawn.seed if seed is None and self.drawn is not None else seed
 
     def seeds(self, seeds: Sequence[int]) -> Sequence[int]:
-        """Those of a job's seeds that its cases have."""
+        """Return those of a job's seeds that its cases have."""
         return seeds if self.seed is None else (self.seed,)
 
     def cases(self, seeds: Sequence[int]) -> Iterator[TestCase]:
-        """Hyperparameters x seeds."""
+        """Yield the cases: hyperparameters x seeds."""
         for hyperparameters in self.hyperparameters():
             for seed in self.seeds(seeds):
                 yield self.case(hyperparameters, seed)
 
     def hyperparameters(self) -> Iterable[Mapping[str, object]]:
-        """Yield each choice of them that its cases have."""
+        """Choices of hyperparameters of its cases."""
         return grid(self.spec.modules) if self.choices is None else self.choices
 
     def case(self, hyperparameters: Mapping[str, object], seed: int) -> TestCase:
@@ -149,7 +154,7 @@ class PlannedAlgorithm:
         )
 
     def identity_of(self, case: TestCase) -> dict[str, object]:
-        """Everything that made the id of `case`, readable; secret values are not written down."""
+        """Return everything that determines the id of `case`, readable; secret values are left out."""
         accepted = next(
             (accepted_case for accepted_case in self.accepted.values() if accepted_case.id == case.id), None
         )
@@ -163,7 +168,7 @@ class PlannedAlgorithm:
         }
 
     def with_source(self, source: Mapping[str, str]) -> "PlannedAlgorithm":
-        """Return the same algorithm as it was when its source files had these digests."""
+        """Return the algorithm with these digests of source files."""
         identity = {**self.identity, "source": dict(source)}
         return replace(self, identity=identity, identity_digest=digest(identity), accepted={})
 
@@ -172,9 +177,7 @@ class PlannedAlgorithm:
 
 
 def repetition_of(planned: PlannedAlgorithm, repetition: int, seeds: Sequence[int]) -> PlannedAlgorithm | None:
-    """Return the same algorithm once more with the first of the seeds, from nothing: what changes is noise,
-    not chance.
-    """
+    """Return the algorithm with the first seed again, from scratch: differences are noise of the machine."""
     if planned.seed not in (None, seeds[0]):
         return None
     identity = {**planned.identity, "repetition": repetition}
@@ -182,7 +185,7 @@ def repetition_of(planned: PlannedAlgorithm, repetition: int, seeds: Sequence[in
 
 
 def _options_shown(facts: Mapping[str, Any], name: str) -> dict[str, object]:
-    """`facts` without the secrets among the options of `name`; a source file may be called key.py."""
+    """Return `facts` without the secrets among the options of `name`; a source file may be called key.py."""
     return {**facts, name: facts[name] and without_secrets(facts[name])}
 
 
@@ -191,10 +194,10 @@ def grid_size(modules: tuple[ModuleSpec, ...]) -> int:
 
 
 def own_hyperparameters(hyperparameters: Mapping[str, object], kind: str, kinds: Sequence[str]) -> dict[str, object]:
-    """Those that the module of type `kind` is built with, of an algorithm with modules of these `kinds`.
+    """Return the hyperparameters of the module of type `kind`, in an algorithm with modules of these `kinds`.
 
-    The first module's carry their plain names; those of further modules the type too ("aggregation-rate"), so that two
-    modules may have a hyperparameter of one name.
+    Those of the first module have plain names, those of further modules the type as prefix ("aggregation-rate"), so
+    that two modules may have a hyperparameter of one name.
     """
     if kind == kinds[0]:
         others = tuple(f"{other}-" for other in kinds[1:])
@@ -204,13 +207,13 @@ def own_hyperparameters(hyperparameters: Mapping[str, object], kind: str, kinds:
 
 
 def grid_axes(modules: tuple[ModuleSpec, ...]) -> Iterator[tuple[str, tuple[object, ...]]]:
-    """Yield (name, values) of each hyperparameter of the grid, as the files list them, named as in a case."""
+    """Yield (name, values) of each hyperparameter of the grid, in the order of the files, named as in a case."""
     for prefix, module in prefixed(modules):
         yield from ((prefix + name, values) for name, values in module.grid)
 
 
 def grid(modules: tuple[ModuleSpec, ...]) -> Iterator[dict[str, object]]:
-    """Choices of hyperparameters, the last named one changing fastest, as the files list them."""
+    """Yield choices of hyperparameters; the last named one varies fastest, in the order of the files."""
     constants = {prefix + name: value for prefix, m in prefixed(modules) for name, value in m.constants.items()}
     listed = list(grid_axes(modules))
     names = [name for name, _ in listed]
@@ -219,5 +222,5 @@ def grid(modules: tuple[ModuleSpec, ...]) -> Iterator[dict[str, object]]:
 
 
 def prefixed(modules: tuple[ModuleSpec, ...], joint: str = "-") -> Iterator[tuple[str, ModuleSpec]]:
-    """Yield each module with what the names of its hyperparameters begin with: see `own_hyperparameters`."""
+    """Yield each module with the prefix of its hyperparameters: see `own_hyperparameters`."""
     return (("" if module is modules[0] else f"{module.type}{joint}", module) for module in modules)

@@ -1,10 +1,10 @@
-"""What determines a result, and nothing else.
+"""Identity of a result: the facts that determine it.
 
-In: the data, the exam's rules and rounds, the source of an author's scenario, the algorithm's source, its
+Included: the data, the exam's rules and rounds, the source of an author's scenario, the algorithm's source, its
 hyperparameters with the content of files that they name, the seed, the number of threads (which changes the last bits),
-that a server writes the replies, with its version, and the version of this
-recipe. Not in: names and places of files, key order, the spelling of numbers, comments in yaml, the number of jobs, the
-engine, the device's index, the list of metrics, the url of a server.
+whether a server writes the replies, with its version, and the version of this recipe. Not included: names and places of
+files, key order, the spelling of numbers, comments in yaml, the number of jobs, the engine, the device's index, the
+list of metrics, the url of a server.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,19 +28,19 @@ from ianvs.running.planning.named_files import content_digest, named_files
 from ianvs.store.keys import digest
 
 IDENTITY_VERSION = 4
-"""Raised when a change of ours changes results, so that results of before are not taken for results of after."""
+"""Raised if a change of ianvs changes results, so that earlier results are not used in place of new ones."""
 
 
-_REDEFINED = {"lexical_similarity": 2, "semantic_similarity": 2}  # built in: 1 was from 0 to 100
+_REDEFINED = {"lexical_similarity": 2, "semantic_similarity": 2}  # version of built-in data: 1 had values from 0 to 100
 
 
 def exam_identity(
     exam: TestEnvSpec, algorithm: AlgorithmSpec, paradigm: ParadigmFacts, dataset_fingerprint: str
 ) -> dict[str, object]:
-    """What determines the rounds and test sets that `algorithm` meets."""
+    """Return what determines the rounds and test sets of `algorithm`."""
     scenario = exam.scenario
     options = {} if scenario is None else dict(scenario.options)
-    if isinstance(file := options.get("file"), str):  # a file that a scenario is read from counts by its content
+    if isinstance(file := options.get("file"), str):  # a file of a scenario counts by its content
         options["file"] = _model_digest(Path(file))
     facts: dict[str, object] = {
         "version": IDENTITY_VERSION,
@@ -51,7 +51,7 @@ def exam_identity(
         "splitting_method": algorithm.split.splitting_method if algorithm.split else "default",
         "as_one": paradigm.as_one,
     }
-    if scenario is not None and is_authors(scenario):  # one of ours makes other exams under another IDENTITY_VERSION
+    if scenario is not None and is_authors(scenario):  # a change of a built-in one needs another IDENTITY_VERSION
         url = None if scenario.url is None else str(scenario.url)
         if source := source_of(url, scenario.name, ENTRY_POINTS):
             facts["scenario_source"] = source
@@ -67,7 +67,7 @@ def exam_identity(
 def algorithm_identity(
     job: JobSpec, exam: TestEnvSpec, algorithm: AlgorithmSpec, paradigm: ParadigmFacts
 ) -> dict[str, object]:
-    """What determines a result beside the exam, the hyperparameters and the seed."""
+    """Return what determines a result besides the exam, the hyperparameters and the seed."""
     spec = algorithm.paradigm
     facts: dict[str, object] = {
         "version": IDENTITY_VERSION,
@@ -84,14 +84,14 @@ def algorithm_identity(
     if pictures := published_pictures(algorithm):
         facts["pictures"] = pictures
     if not paradigm.reference and exam.budget is not None and exam.budget.passes is not None:
-        facts["passes"] = exam.budget.passes  # a learner is told; of the rest of the budget it is not
+        facts["passes"] = exam.budget.passes  # learners know this part of the budget
     cost = 1 if exam.prequential is None or paradigm.reference else exam.prequential.cost(algorithm.stream_cost)
     if cost != 1:
         facts["stream_cost"] = cost
     if job.sandboxed:
         facts["sealing"] = "strict"
     if job.generation.engine == "server":
-        facts["generation"] = {"engine": "server", "version": job.generation.version}  # wherever it runs
+        facts["generation"] = {"engine": "server", "version": job.generation.version}  # on any machine
     contract = contract_named(algorithm.contract)
     if contract.adapter is not None:
         facts["adapter"] = file_digests(contract.adapter, "adapted")
@@ -103,20 +103,20 @@ def algorithm_identity(
 
 
 def published_pictures(algorithm: AlgorithmSpec) -> dict[str, object]:
-    """{network and weights: what is published of their images}, by which a learner completes its options."""
+    """Return {network and weights: published facts of their input images}, which complete a learner's options."""
     options: dict[str, object] = {}
     for module in algorithm.modules:
         values = {**{name: (value,) for name, value in module.constants.items()}, **dict(module.grid)}
         for network, weights in product(values.get("network", ()), values.get("weights", ())):
             if isinstance(network, str) and isinstance(weights, str):
-                from ianvs.authoring.preprocessing import published  # it loads torch
+                from ianvs.authoring.preprocessing import published  # loads torch
 
                 options[f"{network}, {weights}"] = published(network, weights, True in values.get("download", ()))
     return {pair: values_published for pair, values_published in options.items() if values_published}
 
 
 def algorithm_source(job: JobSpec, algorithm: AlgorithmSpec) -> dict[str, str]:
-    """{file: digest} of what its authors have written."""
+    """Return {file: digest} of the author's source files."""
     digests: dict[str, str] = {}
     for prefix, url, name, group in plugin_files_of(algorithm):
         digests |= {prefix + file: content for file, content in source_of(url, name, group, source_home(job)).items()}
@@ -124,12 +124,12 @@ def algorithm_source(job: JobSpec, algorithm: AlgorithmSpec) -> dict[str, str]:
 
 
 def source_home(job: JobSpec) -> Path:
-    """Return the folder whose modules are the job's authors', too."""
+    """Return the folder whose modules belong to the job's authors."""
     return job.working_directory or job.file.parent
 
 
 def plugin_files_of(algorithm: AlgorithmSpec) -> Iterator[tuple[str, str | None, str, str]]:
-    """Yield (prefix, url, name, group) of its modules, and of a paradigm and a contract that have no version of ours.
+    """Yield (prefix, url, name, group) of its modules, and of a paradigm and a contract that are not built in.
 
     prefix: of the names of its files.
     """
@@ -144,26 +144,22 @@ def plugin_files_of(algorithm: AlgorithmSpec) -> Iterator[tuple[str, str | None,
 
 
 def train_ratio(exam: TestEnvSpec, algorithm: AlgorithmSpec) -> float:
-    """Return the share of a round that is trained on: what the file says; else all of it, or 0.8 if `model_eval` is
-    there.
-    """
+    """Return the share of a round for training: that of the file; else 1, or 0.8 with `model_eval`."""
     if algorithm.split is not None:
         return algorithm.split.train_ratio
     return 0.8 if exam.gate is not None else 1.0
 
 
 def metric_keys(metrics: Sequence[MetricSpec]) -> list[str]:
-    """Return the `metric_key` of each of an exam's metrics: one of a `url` over a score matrix is computed with that
-    score.
-    """
+    """Return the `metric_key` of each of an exam's metrics; that of a `url` over a score matrix includes its score."""
     scores = {metric.name: metric for metric in metrics}
     return [metric_key(metric, scores.get(metric.score or "") if metric.url else None) for metric in metrics]
 
 
 def metric_key(metric: MetricSpec, score: MetricSpec | None = None) -> str:
-    """Return the name under which a metric's values are stored; another definition under the same name has another key.
+    """Return the name under which a metric's values are stored; another definition of the same name has another key.
 
-    of: the score that it is computed from, where it is stored beside it.
+    score: the score that it is computed from, if the metric's values are stored.
     """
     facts: dict[str, object] = {"version": IDENTITY_VERSION, "name": metric.name, "options": dict(metric.options)}
     if score is not None:
@@ -181,7 +177,7 @@ def metric_key(metric: MetricSpec, score: MetricSpec | None = None) -> str:
 
 
 def _digestible(facts: Mapping[str, object]) -> dict[str, object]:
-    """What a contract says, a metric by its source and a file by its content."""
+    """Return facts of a contract with metrics replaced by their source and files by their content."""
     return {name: _digest_value(value) for name, value in facts.items()}
 
 
@@ -198,5 +194,5 @@ def _digest_value(value: object) -> object:
 
 
 def _model_digest(model: Path | str | None, cache: Path | None = None) -> str | None:
-    """A model file counts by its content, a model's name by itself."""
+    """Return the identity of a model: a file by its content, a model's name by itself."""
     return content_digest(model, cache) if isinstance(model, Path) else model

@@ -1,4 +1,4 @@
-"""How much disk the models of a job take that are kept until they are evaluated, as those of sandboxed cases are."""
+"""Estimates the disk space of models that are kept until they are evaluated, as with sandboxes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ianvs.store import ExamStore
 
 
 def models_text(rounds: int, cases: int, size: int, workspace: Path) -> str:
-    """In words. size: bytes of one model."""
+    """Return the estimate as text. size: bytes of one model."""
     megabytes, free = rounds * cases * size / 1e6, shutil.disk_usage(workspace).free / 1e6
     return (
         f"models of {rounds} rounds x {cases} cases x {mb_text(size / 1e6)} take {mb_text(megabytes)} until they are "
@@ -19,12 +19,12 @@ def models_text(rounds: int, cases: int, size: int, workspace: Path) -> str:
 
 
 def mb_text(megabytes: float) -> str:
-    """With two digits that tell something."""
+    """Return megabytes with two significant digits."""
     return f"{megabytes:,.0f} MB" if megabytes >= 10 else f"{megabytes:.2g} MB"
 
 
 def planned_models_text(plan: Plan) -> str:
-    """Of a plan, as far as one of its models is stored; "" without sandboxes."""
+    """Return the estimate for a plan, if one of its models is stored; "" without sandboxes."""
     if not plan.job.sandboxed:
         return ""
     records = [ExamStore(plan.job.workspace).record(algorithm.exam_id) for algorithm in plan.algorithms]

@@ -1,4 +1,4 @@
-"""What hyperparameters name: files and folders, which count by their content whatever the key, and servers."""
+"""Files, folders and servers that hyperparameters name. Files count by their content, whatever the key."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
 from ianvs.exam.data.content_digests import SETTLED_NS
 from ianvs.exam.data.fingerprint import digest_of, read_memo, write_memo
 
-# "org/model", "resnet50.a1_in1k" and "torch.optim.SGD" are names of something else.
+# "org/model", "resnet50.a1_in1k" and "torch.optim.SGD" are no files.
 _LIKE_A_FILE = re.compile(
     r"(~?/|\.{1,2}/)[^\s,]*\w|[^\s:,]*\w\.(bin|ckpt|csv|gguf|h5|hdf5|json|keras|msgpack|np[yz]|onnx|pickle|pkl|pth?|"
     r"safetensors|toml|txt|ya?ml)"
@@ -25,10 +25,10 @@ _LIKE_A_FILE = re.compile(
 
 
 def named_files(job: JobSpec, algorithm: AlgorithmSpec, taken: Collection[str] | None = None) -> dict[str, str]:
-    """{text of a hyperparameter: digest} of what it names: a file, a folder, the GGUF of a `base_model`.
+    """Return {text of a hyperparameter: digest} of what it names: a file, a folder, the GGUF of a `base_model`.
 
-    A text may name several, with commas between them. Folders around the workspace or the working directory count by
-    their names: a run itself fills them. taken: names of the hyperparameters that count; None: all.
+    A text may name several, separated by commas. Folders that contain the workspace or the working directory count by
+    their names, since runs change their content. taken: names of the hyperparameters that count; None: all.
     """
     places, cache = (_home(job), job.workspace.resolve()), job.workspace / "cache"
     return {
@@ -52,7 +52,7 @@ def named_paths(job: JobSpec, algorithm: AlgorithmSpec) -> dict[Path, Location |
 
 
 def named_servers(algorithm: AlgorithmSpec) -> dict[str, Location | None]:
-    """Addresses of the web that hyperparameters name, with the place where each is named."""
+    """Return web addresses that hyperparameters name, with the place where each is named."""
     return {
         text: _place_of_value(module, key, position)
         for module, key, position, text in _texts(algorithm)
@@ -61,9 +61,10 @@ def named_servers(algorithm: AlgorithmSpec) -> dict[str, Location | None]:
 
 
 def absolute_paths(value: object, home: Path) -> Any:
-    """A hyperparameter for a plugin that works elsewhere: relative paths of what lies below `home` are absolute.
+    """Return a hyperparameter for a plugin with another working directory: relative paths of files below `home` are
+    absolute.
 
-    A plain word may be the name of anything, and stays, whatever lies there.
+    A single word may be any name and stays, even if there is such a file.
     """
     if isinstance(value, Mapping):
         return {key: absolute_paths(part, home) for key, part in value.items()}
@@ -79,7 +80,7 @@ def absolute_paths(value: object, home: Path) -> Any:
 
 
 def missing_file_warnings(job: JobSpec) -> Iterator[ValidationError]:
-    """Yield a warning for each hyperparameter that looks like the path of a file, where none is."""
+    """Yield a warning for each hyperparameter that looks like the path of a missing file."""
     home = _home(job)
     for algorithm in job.algorithms:
         for module, key, position, text in _texts(algorithm):
@@ -95,9 +96,7 @@ def missing_file_warnings(job: JobSpec) -> Iterator[ValidationError]:
 
 
 def content_digest(path: Path, cache: Path | None = None) -> str:
-    """Return the SHA-256 of a file, or of the files of a folder and their names. cache: remembers it while none has
-    changed.
-    """
+    """Return the SHA-256 of a file, or of a folder's files and their names. cache: stores it while none has changed."""
     memo = None if cache is None else cache / "digests" / f"{digest_of(['content', os.fspath(path)])[:32]}.json"
     try:
         files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
@@ -117,20 +116,18 @@ def content_digest(path: Path, cache: Path | None = None) -> str:
             f"{reason} An algorithm names it, so its content is part of what is examined.", code="unreadable-file"
         ) from error
     if memo is not None and all(time.time_ns() - s.st_mtime_ns > SETTLED_NS for s in stats):
-        with suppress(OSError):  # it only saves time
+        with suppress(OSError):  # the cache only saves time
             write_memo(memo, [state, sha.hexdigest()])
     return sha.hexdigest()
 
 
 def _home(job: JobSpec) -> Path:
-    """Where the processes of plugins work."""
+    """Return the working directory of plugins."""
     return job.working_directory or Path.cwd()
 
 
 def _texts(algorithm: AlgorithmSpec) -> Iterator[tuple[ModuleSpec, str, int, str]]:
-    """Yield (module, hyperparameter, position of its value, text) for each text in any of its values; none of
-    a secret.
-    """
+    """Yield (module, hyperparameter, position of its value, text) for each string in its values, without secrets."""
     for module in algorithm.modules:
         listed = {name: (value,) for name, value in module.constants.items()} | dict(module.grid)
         for name, values in listed.items():
@@ -155,7 +152,7 @@ def _strings_in(value: object, name: str) -> Iterator[str]:
 
 
 def _paths(home: Path, key: str, text: str) -> dict[str, Path]:
-    """What `text` names, whole or in its parts, and where it is."""
+    """Return the existing paths that `text`, or parts of it, name."""
     models = find_gguf(text) if key == "base_model" else []
     if len(models) == 1:
         return {text: models[0]}
@@ -168,5 +165,5 @@ def _existing_path(home: Path, text: str) -> Path | None:
     try:
         path = home / Path(text).expanduser()
         return path if text.strip() and (path.is_file() or path.is_dir()) else None
-    except (OSError, RuntimeError, ValueError):  # a long text, a user that is not there
+    except (OSError, RuntimeError, ValueError):  # a long text, or an unknown user
         return None

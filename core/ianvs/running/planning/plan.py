@@ -1,4 +1,4 @@
-"""A job -> its test cases in a fixed order, and for each what is to be done and why."""
+"""Plans a job: its test cases in a fixed order, with what to do for each, and why."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -35,18 +35,19 @@ from ianvs.store import CaseState, CaseStore, ExamStore, JobStore, StudyStore
 from ianvs.store.identity_differences import identity_differences
 from ianvs.store.keys import digest
 
-CHANGED_SINCE = "changed since"  # begins the reason of a case that has run under another identity
+CHANGED_SINCE = "changed since"  # prefix of the reason for a case that has run under another identity
 
 Action = Literal["run", "resume", "score", "prepare", "nothing"]
-"""prepare: nothing of the case itself, but its exam, which is damaged or gone."""
+"""prepare: only the exam of the case is missing or damaged."""
 
 
 @dataclass(frozen=True)
 class PlannedCase:
     """A test case, its state on disk, and what `ianvs run` would do with it.
 
-    damaged: files below the workspace that are gone or were changed after the case had ended: what they held is made
-    again. stored: of a finished one, to which there is nothing to do.
+    Attributes:
+        damaged: Files below the workspace that are missing or changed after the case had ended; they are restored.
+        stored: The state of a finished case without anything to do.
     """
 
     case: TestCase
@@ -59,29 +60,29 @@ class PlannedCase:
 
     @property
     def runs(self) -> bool:
-        """Whether a process of its own has something to do for it."""
+        """Whether it needs a process."""
         return self.action not in ("nothing", "prepare")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Iterate it for the planned cases. Cases are made one by one: a plan of any size takes the same memory."""
+    """A plan, iterable over its cases. Cases are created one by one: a plan of any size takes the same memory."""
 
     job: JobSpec
     algorithms: tuple[PlannedAlgorithm, ...]
     store: CaseStore
-    scores: tuple[tuple[tuple[MetricSpec, str], ...], ...] = ()  # of each exam, every score and the key of its values
+    scores: tuple[tuple[tuple[MetricSpec, str], ...], ...] = ()  # by exam, every score and the key of its values
     references: PlannedReferences = field(default_factory=PlannedReferences)
     studies: tuple[PlannedStudy, ...] = ()
 
     @property
     def searches(self) -> bool:
-        """Whether there are trials to be asked for: their cases are not in the plan yet."""
+        """Whether further trials are needed, whose cases are not in the plan yet."""
         return any(not study.ended for study in self.studies)
 
     @cached_property
     def secrets(self) -> frozenset[str]:
-        """Texts that no case may show: secrets of the files, and of the variables of this process."""
+        """Strings that no case may show: secrets in the files and in this process's variables."""
         return secrets_in(self.job)
 
     def __len__(self) -> int:
@@ -93,13 +94,13 @@ class Plan:
         return self._with_state(self.cases())
 
     def with_resources(self, resources: ResourcesSpec | None) -> Iterator[PlannedCase]:
-        """Those whose algorithm asks for these."""
+        """Yield the cases whose algorithm needs these resources."""
         return self._with_state(
             (case, algorithm) for case, algorithm in self.cases() if algorithm.spec.resources == resources
         )
 
     def stored(self) -> Iterator[PlannedCase]:
-        """Those of which something is stored, in the same order; all others, and there may be a million, are new."""
+        """Yield the cases with stored files, in the same order; all others, possibly a million, are new."""
         if self._selected:
             ids = stored_ids(self.store)
             return self._with_state(
@@ -109,16 +110,14 @@ class Plan:
 
     def _with_state(self, cases: Iterable[tuple[TestCase, PlannedAlgorithm]]) -> Iterator[PlannedCase]:
         exams, damage = ExamStore(self.store.workspace), dict[str, str | None]()
-        has_exams = runner_of(self.job) is None  # else nothing of an exam is
+        has_exams = runner_of(self.job) is None  # otherwise nothing of an exam is stored
         for case, algorithm in cases:
             if algorithm.exam_id not in damage:
                 damage[algorithm.exam_id] = exams.damaged_file(algorithm.exam_id) if has_exams else None
             yield self._planned(case, algorithm, damage[algorithm.exam_id])
 
     def cases(self) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
-        """Yield the cases alone, without a look at the disk: those that `only` and `limit` leave, and what
-        they need.
-        """
+        """Yield the cases selected by `only` and `limit` without reading the disk."""
         if not self._selected:
             yield from self._all()
             return
@@ -141,9 +140,10 @@ class Plan:
                 yield case, algorithm
 
     def scores_of(self, algorithm: PlannedAlgorithm) -> tuple[tuple[MetricSpec, str], ...]:
-        """Return every score that cases of `algorithm` are to have, and the key it is stored under.
+        """Return every score that cases of `algorithm` need, with the key of its values.
 
-        A reference run is shared by exams that differ only in what is no concern of it, and is scored for all of them.
+        A reference run is shared by exams that differ only in facts that do not affect it, and is scored for all of
+        them.
         """
         if not algorithm.role:
             return self.scores[self.job.testenvs.index(algorithm.testenv)]
@@ -190,7 +190,7 @@ class Plan:
 
     @cached_property
     def _ids_of_other_jobs(self) -> frozenset[str]:
-        """Ids of cases that other jobs of the workspace have stored and this one has not: their exam may be another."""
+        """Ids of stored cases of other jobs in the workspace that are not in this one; their exam may differ."""
         stored: dict[bool, set[str]] = {True: set(), False: set()}
         for name in JobStore.names(self.job.workspace):
             with suppress(DamagedError):
@@ -199,7 +199,7 @@ class Plan:
         return frozenset(stored[False] - stored[True])
 
     def earlier(self, case: TestCase, algorithm: PlannedAlgorithm) -> EarlierCase | None:
-        """What this job has stored of the same algorithm, hyperparameters and seed under another identity."""
+        """Return the job's stored case of the same algorithm, hyperparameters and seed with another identity."""
         predecessor = self.store.predecessor(case) or ""
         before = None
         with suppress(DamagedError):
@@ -211,12 +211,12 @@ class Plan:
         return EarlierCase(predecessor, tuple(identity_differences(before, now)), same_exam)
 
     def finished_with_other_source(self) -> dict[str, str]:
-        """{id of a case that has not finished: id of a finished one that differs from it in its source alone}."""
+        """Return {id of an unfinished case: id of a finished one that differs only in its source}."""
         return cases_of_other_source(self.algorithms, self.cases(), self.store)
 
     @cached_property
     def accepted_sources(self) -> dict[str, tuple[str, ...]]:
-        """By id of an accepted case of an earlier source, the files that have changed since."""
+        """Return, by id of an accepted case of an earlier source, the files that have changed since."""
         changes: dict[str, tuple[str, ...]] = {}
         for algorithm in self.algorithms:
             now: Mapping[str, str] = algorithm.identity["source"]  # type: ignore[assignment]
@@ -226,7 +226,7 @@ class Plan:
         return changes
 
     def earlier_cases(self) -> Iterator[tuple[TestCase, EarlierCase]]:
-        """Yield cases that have not run, of which the job has stored an earlier one in the same exam."""
+        """Yield cases that have not run, with the job's earlier one in the same exam."""
         stored = stored_ids(self.store)
         for case, algorithm in self.cases() if stored else ():
             if (
@@ -244,7 +244,7 @@ def make_plan(
     samples: Sequence[str | None] = (),
     say: Callable[[DatasetSpec, str], object] = lambda dataset, progress: None,
 ) -> Plan:
-    """Plan `job` against what its workspace holds. Raises ConfigError, or DataError if the data can't be read.
+    """Plan `job` with what its workspace holds. Raises ConfigError, or DataError if the data can't be read.
 
     samples: fingerprints of each testenv's samples, if `data.check_dataset` found them. say: receives the progress of
     reading files.
@@ -317,7 +317,7 @@ def make_plan(
 
 
 def _refuse_repeated(algorithms: Sequence[PlannedAlgorithm]) -> None:
-    """Raise ConfigError where two testenvs are one exam: their cases would be the same, and each is run once."""
+    """Raise ConfigError if two testenvs are the same exam, since each case is run once."""
     first: dict[tuple[str, str, str], TestEnvSpec] = {}
     for planned in algorithms:
         exam = planned.testenv
@@ -329,7 +329,7 @@ def _refuse_repeated(algorithms: Sequence[PlannedAlgorithm]) -> None:
 
 
 def scored_metrics(exam: TestEnvSpec) -> tuple[MetricSpec, ...]:
-    """Return the testenv's metrics, and those that they build on without naming them: BWT alone is BWT of accuracy."""
+    """Return the testenv's metrics and those that they depend on: BWT alone is BWT of accuracy."""
     named = list(exam.metrics)
     if not any(metric_header(metric).level in ("score", "reported") for metric in named):
         named.insert(0, MetricSpec("accuracy", dataset_columns=exam.dataset.columns_of_settings))
@@ -340,8 +340,8 @@ def scored_metrics(exam: TestEnvSpec) -> tuple[MetricSpec, ...]:
 
 
 def job_columns(job: JobSpec, inspector: Inspector) -> dict[str, tuple[MetricColumn, ...]]:
-    """Of each exam, which is called "" where the job has one."""
-    metrics = []  # (spec, metric, key); what is wrong with any of them was told before
+    """Return the columns of each exam, which is called "" if the job has one."""
+    metrics = []  # (spec, metric, key); errors were reported before
     for exam in job.testenvs:
         specs = scored_metrics(exam)
         answers = zip(specs, inspector.metrics(specs), metric_keys(specs), strict=True)
@@ -351,16 +351,16 @@ def job_columns(job: JobSpec, inspector: Inspector) -> dict[str, tuple[MetricCol
 
 
 def matches(planned: PlannedCase, wanted: str) -> bool:
-    """wanted: "all", "failed", or conditions (`fits`)."""
+    """Return whether `wanted` selects a case: "all", "failed", or conditions (`fits`)."""
     if wanted in ("all", "failed"):
         return wanted in ("all", planned.state)
     return fits(planned.case, wanted, planned.state)
 
 
 def start_over(plan: Plan, wanted: str) -> int:
-    """Drop what is stored of the cases that match, so that they run from the first round; how many there were.
+    """Delete the stored files of the selected cases, so that they restart; returns their number.
 
-    A search finds out again what they were worth; what it asked for after them stays.
+    A search keeps its later trials, and evaluates these again.
     """
     count = 0
     trials: dict[str, set[int]] = {}

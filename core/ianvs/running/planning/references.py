@@ -1,12 +1,11 @@
 """Reference runs: models that others are compared with by IM, the survey's FWT, delta_m and Omega.
 
-joint: for each round k a fresh model trained on rounds 1 to k together. single_task: for each round j a fresh model
-trained on it alone. They are ordinary cases of the paradigms `joint` and `solo`. What is trained is the class that an
-algorithm names as its `reference`, with those of its hyperparameters that this class takes; so all algorithms with the
-same network, data and seed share one. A class that names none is its own reference: a fresh one that is trained once
-has nothing to remember.
+joint: for each round k a new model trained on rounds 1 to k together. single_task: for each round j a new model trained
+on it alone. They are ordinary cases of the paradigms `joint` and `solo`. The trained class is the one that an algorithm
+names as its `reference`, with those of its hyperparameters that this class takes; so all algorithms with the same
+network, data and seed share one. A class that names none is its own reference, since a new model has nothing to forget.
 
-stateless: the algorithm itself, reset before each question of a stream and told nothing, for `gain`.
+stateless: the algorithm itself, reset before each sample of a stream and without feedback, for `gain`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +24,10 @@ from ianvs.store.keys import digest
 _PARADIGMS = {"joint": "joint", "single_task": "solo"}  # by role
 ROLES = tuple(_PARADIGMS)
 STATELESS = "stateless"
-_HAVE_STATELESS = ("incrementallearning", "testtimelearning")  # whose answers are those of the modules that are reset
+_HAVE_STATELESS = (
+    "incrementallearning",
+    "testtimelearning",
+)  # paradigms whose predictions come from modules that can be reset
 
 _Values = Mapping[str, object]
 _Known = tuple[PlannedAlgorithm, Callable[[_Values], _Values]]
@@ -33,14 +35,14 @@ _Known = tuple[PlannedAlgorithm, Callable[[_Values], _Values]]
 
 @dataclass(frozen=True)
 class PlannedReferences:
-    """algorithms: of the reference runs that are planned beside those that the job lists."""
+    """algorithms: of the reference runs that are planned besides those that the job lists."""
 
     algorithms: tuple[PlannedAlgorithm, ...] = ()
     # (exam, identity, algorithm, role) -> (reference, hyperparameters of a case -> those of its reference):
     by_student: Mapping[tuple[str, ...], _Known] = field(default_factory=dict)
 
     def ids(self, case: TestCase, algorithm: PlannedAlgorithm) -> dict[str, str]:
-        """{role: id of the reference case} of a case."""
+        """Return {role: id of the reference case} of a case."""
         ids = {}
         for role in (*ROLES, STATELESS):
             planned = self.by_student.get(_key(algorithm, role))
@@ -51,7 +53,7 @@ class PlannedReferences:
 
 
 def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspector: Inspector) -> PlannedReferences:
-    """Return the references that the metrics of each exam need: those that the job names, else planned ones."""
+    """Return the references that the metrics of each exam need: those that the job lists, else planned ones."""
     by_student: dict[tuple[str, ...], _Known] = {}
     planned: dict[tuple[str, str], tuple[PlannedAlgorithm, dict[str, _Values]]] = {}  # with their hyperparameters
     facts = _facts(job, students, inspector)
@@ -69,7 +71,7 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspecto
             if (name := job.references.get(role)) is not None:
                 same = (s for s in students if s.testenv is student.testenv and s.drawn == student.drawn)
                 named = next(s for s in same if s.spec.name == name)
-                only = next(grid(named.spec.modules))  # it has one choice: the scheduler's checks see to that
+                only = next(grid(named.spec.modules))  # it has one choice, as the scheduler's checks ensure
                 by_student[_key(student, role)] = (named, partial(_constant_values, only))
                 continue
             plugin = facts.get(student.spec.name)
@@ -92,9 +94,7 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspecto
 
 
 def _stateless(job: JobSpec, student: PlannedAlgorithm) -> PlannedAlgorithm:
-    """Return the student itself, which remembers nothing. It is told nothing, so what is told, and when, is no part of
-    it.
-    """
+    """Return the student without memory. Feedback is not shown to it, so its settings are not part of the identity."""
     asks = student.testenv.prequential
     assert asks is not None
     exam = {**student.exam, "prequential": {"score": asks.score}}
@@ -125,7 +125,7 @@ def _needed(exam: TestEnvSpec) -> tuple[str, ...]:
 
 
 def _facts(job: JobSpec, students: Sequence[PlannedAlgorithm], inspector: Inspector) -> dict[str, PluginFacts]:
-    """By algorithm; empty where no reference has to be planned, since finding out takes seconds."""
+    """Return facts by algorithm; {} if no reference has to be planned, since inspection takes seconds."""
     roles = {role for student in students for role in _needed(student.testenv)} - set(job.references)
     if not roles or not job.plans_references:
         return {}
@@ -159,7 +159,7 @@ def _reference(job: JobSpec, student: PlannedAlgorithm, facts: ReferenceFacts, r
 
 
 def _accepted_values(takes: tuple[str, ...] | None, kinds: Sequence[str], hyperparameters: _Values) -> _Values:
-    """Of the base model's those that the reference takes. kinds: of the algorithm's modules."""
+    """Return the base model's hyperparameters that the reference takes. kinds: of the algorithm's modules."""
     values = own_hyperparameters(hyperparameters, "basemodel", kinds)
     return {name: value for name, value in values.items() if takes is None or name in takes}
 

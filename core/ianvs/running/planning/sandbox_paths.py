@@ -1,4 +1,4 @@
-"""What of the file system sandboxes may show, and what they must not."""
+"""Files that sandboxes may read, and files that they must not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ianvs.running.planning.named_files import named_paths
 
 
 def exam_paths(job: JobSpec) -> tuple[Path, ...]:
-    """Return files and folders that the job's exams consist of, and its results."""
+    """Return files and folders of the job's exams, and its results."""
     paths = [job.workspace, *(path for exam in job.testenvs for path in _data_of(exam))]
     return tuple(dict.fromkeys(path.resolve() for path in paths))
 
@@ -27,7 +27,7 @@ def readable_paths(job: JobSpec, algorithm: AlgorithmSpec) -> tuple[Path, ...]:
 
 
 def inspector_sandbox(job: JobSpec) -> Sandbox | None:
-    """In which plugins of a job are imported and built before it runs; None where it has no sandboxes."""
+    """Return the sandbox for importing and building plugins before a run; None if the job has no sandboxes."""
     if not job.sandboxed:
         return None
     paths = [path for algorithm in job.algorithms for path in readable_paths(job, algorithm)]
@@ -38,7 +38,7 @@ def inspector_sandbox(job: JobSpec) -> Sandbox | None:
 
 
 def readable_problems(job: JobSpec) -> Iterator[ValidationError]:
-    """Yield files and folders that an algorithm names and that are of an exam."""
+    """Yield errors for files that an algorithm names and that belong to an exam."""
     hidden = exam_paths(job)
     for algorithm in job.algorithms:
         for path, place in named_paths(job, algorithm).items():
@@ -53,7 +53,7 @@ def readable_problems(job: JobSpec) -> Iterator[ValidationError]:
 
 
 def _code_of_exams(job: JobSpec) -> Iterator[Path]:
-    """Yield files of data types and questions of the exam's author, whose code learners work with."""
+    """Yield files of data types and evaluation tasks of the exam's author, whose code learners need."""
     for exam in job.testenvs:
         kind = exam.dataset.data_type
         urls = [*(question.url for question in exam.questions), None if kind is None else kind.url]

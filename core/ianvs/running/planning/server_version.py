@@ -1,4 +1,4 @@
-"""Which program a server of replies runs: it is part of what determines a result."""
+"""The version of a model server, which is part of a result's identity."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -11,7 +11,10 @@ from ianvs.store.keys import digest
 
 
 def with_server_version(job: JobSpec, url: str) -> JobSpec:
-    """While the server does not answer, it is what it was last: what is finished can be reported without it."""
+    """Return the job with the server's version.
+
+    Without a response, the last known one, so that finished cases can be reported.
+    """
     memo = job.workspace / "cache" / "servers" / f"{digest(url)}.json"
     try:
         version = ReplyServer(url).served().version

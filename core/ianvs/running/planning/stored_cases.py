@@ -1,4 +1,4 @@
-"""Cases that are stored: of a plan, found from the disk, since a grid may have a million others; and earlier ones."""
+"""Finds stored cases of a plan from the disk, since a grid may have a million others; and earlier ones."""
 
 import os
 from collections import Counter
@@ -16,7 +16,7 @@ from ianvs.store.keys import canonical
 
 
 def stored_ids(store: CaseStore) -> Set[str]:
-    """Return names of the folders of cases."""
+    """Return the names of the folders of cases."""
     with suppress(FileNotFoundError):
         return {name for name in os.listdir(store.root) if not name.startswith(".")}  # noqa: PTH208 - a million
     return set()
@@ -25,14 +25,14 @@ def stored_ids(store: CaseStore) -> Set[str]:
 def stored_cases(
     algorithms: Sequence[PlannedAlgorithm], seeds: Sequence[int], store: CaseStore
 ) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
-    """In the order of the plan. Trials of searches are among them whether or not something is stored of them."""
+    """Yield stored cases in the order of the plan, and all trials of searches."""
     ids = stored_ids(store)
     by_id: dict[str, TestCase] = {}
     for case_id in ids:
         with suppress(DamagedError):
             if (case := store.case(case_id)) is not None and HIDDEN not in canonical(case.hyperparameters):
                 by_id[case_id] = case
-    all_told = len(by_id) == len(ids)  # else what one does not tell has to be looked for
+    all_told = len(by_id) == len(ids)  # otherwise missing facts have to be searched
     for algorithm in algorithms:
         trials = algorithm.choices is not None
         if not trials and all_told and len(algorithm) * len(seeds) > 2 * len(ids):
@@ -42,7 +42,7 @@ def stored_cases(
 
 
 def _of_grid(algorithm: PlannedAlgorithm, seeds: Sequence[int], by_id: Mapping[str, TestCase]) -> list[TestCase]:
-    """Those of `told`, by id, that the algorithm's grid makes."""
+    """Return those of the cases `by_id` that belong to the algorithm's grid."""
     values: dict[str, Sequence[object]] = {"": seeds}
     for prefix, module in prefixed(algorithm.spec.modules):
         values |= {prefix + name: (value,) for name, value in module.constants.items()}
@@ -59,9 +59,9 @@ def _of_grid(algorithm: PlannedAlgorithm, seeds: Sequence[int], by_id: Mapping[s
 
 
 def accepted_cases(workspace: Path, job: str) -> dict[str, AcceptedCase]:
-    """Finished cases of an earlier source that a job counts as its own, by the id that each would have now.
+    """Return finished cases of an earlier source that a job counts as its own, by the id that each would have now.
 
-    Those that are damaged don't count: with the source of today they can't be made again.
+    Damaged ones don't count, since they can't be restored with the present source.
     """
     store, accepted = CaseStore(workspace), {}
     for now, before in JobStore(workspace, job).accepted().items():
@@ -113,9 +113,11 @@ def cases_of_other_source(
 
 @dataclass(frozen=True)
 class EarlierCase:
-    """A case that a job has stored before something changed, and that would be another one now.
+    """A case that a job has stored before something changed.
 
-    differences: what changed, in words. same_exam: whether none of that belongs to the exam.
+    Attributes:
+        differences: The changes, as text.
+        same_exam: Whether none of them belongs to the exam.
     """
 
     case_id: str
@@ -124,14 +126,14 @@ class EarlierCase:
 
     @property
     def other_source_alone(self) -> bool:
-        """Whether nothing has changed but source files, of the algorithm or of ianvs."""
+        """Whether only source files have changed, of the algorithm or of ianvs."""
         return all(
             difference.startswith(("source ", "ianvs itself", "how ianvs digests")) for difference in self.differences
         )
 
     @property
     def description(self) -> str:
-        """As in "made by an earlier plugin.py"."""
+        """A description, as in "made by an earlier plugin.py"."""
         sources = [
             difference.removeprefix("source ") for difference in self.differences if difference.startswith("source ")
         ]

@@ -1,4 +1,4 @@
-"""What searches of a job have asked for so far, as cases: their trials, and of those that have ended the winner."""
+"""The searches of a job as cases: their trials so far, and the winners of those that have ended."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,15 +13,24 @@ from ianvs.running.planning.identity import metric_key
 from ianvs.store.job_store import Study, StudyStore, Trial
 from ianvs.store.keys import digest
 
-_APART = ("place", "places", "trials", "metric", "select")  # settings that make no other search, or are named otherwise
+_APART = (
+    "place",
+    "places",
+    "trials",
+    "metric",
+    "select",
+)  # settings that do not identify a search, or have another name
 
 
 @dataclass(frozen=True)
 class PlannedStudy:
     """A search of one algorithm in one exam.
 
-    bases: by seed, the algorithm whose choices are the trials'. stored: what it has found so far; None: it is to begin.
-    spec: its settings. metric: the column that it goes by.
+    Attributes:
+        bases: By seed, the algorithm with the trials' choices.
+        stored: Its results so far; None: it has not begun.
+        spec: Its settings.
+        metric: The column that it optimises.
     """
 
     spec: SearchSpec
@@ -31,7 +40,7 @@ class PlannedStudy:
 
     @cached_property
     def key(self) -> str:
-        """Another search has another one; more trials are the same search gone on with."""
+        """Identity of the search; more trials continue the same search."""
         base, spec, space = self.any_base, self.spec, self.space
         metrics = [metric_key(each) for each in base.testenv.metrics if each.name in self.metric.split(" of ")]
         return digest(
@@ -61,7 +70,7 @@ class PlannedStudy:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """Those of the job's that trials are run with: the first, or those that `by: seeds` chooses on."""
+        """The job's seeds for trials: the first, or those that `by: seeds` selects on."""
         by_seeds = self.spec.select is not None and self.spec.select.by == "seeds"
         seeds = sorted(self.bases)
         return tuple(sorted(first_half(seeds)) if by_seeds else seeds[:1])
@@ -70,28 +79,26 @@ class PlannedStudy:
     def ended(self) -> bool:
         if self.stored is None or not self.stored.ended:
             return False
-        # One that ran out of configurations to try is at its end, whatever is asked for.
+        # A search without further configurations has ended, whatever is requested.
         return bool(self.stored.note) or len(self.stored.trials) >= self.spec.trials
 
     @property
     def left(self) -> int:
-        """Trials that have still to be asked for."""
+        """Number of further trials."""
         return 0 if self.ended else self.spec.trials - (0 if self.stored is None else len(self.stored.trials))
 
     @property
     def cases_left(self) -> int:
-        """At most: of trials that have still to be asked for, and of a winner that is not known yet."""
+        """Upper limit of cases of further trials and of an unknown winner."""
         return 0 if self.ended else self.left * len(self.seeds) + len(self.bases)
 
     def hyperparameters(self, drawn: Mapping[str, object]) -> dict[str, object]:
-        """Return all of a trial, in the order of the file."""
+        """Return all hyperparameters of a trial, in the order of the file."""
         first = next(grid(self.any_base.spec.modules))
         return {name: drawn.get(name, value) for name, value in first.items()}
 
     def stage(self, trial: Trial, outcome: str = "") -> Iterator[PlannedAlgorithm]:
-        """Yield the cases of a trial as they go to its goal, by seed. outcome: what became of one that goes
-        no further.
-        """
+        """Yield the cases of a trial up to its next rung, by seed. outcome: why it is not continued."""
         choice = self.hyperparameters(trial.drawn)
         at_the_end = self.stored is not None and trial.goal == self.stored.rounds
         until = None if outcome or at_the_end else trial.goal
@@ -99,7 +106,7 @@ class PlannedStudy:
             yield replace(self.bases[seed], origin=TrialCases(self.key, trial.number, choice, seed, until, outcome))
 
     def planned(self) -> Iterator[PlannedAlgorithm]:
-        """Yield every trial that it has asked for, and the winner with all seeds of the job."""
+        """Yield every trial so far, and the winner with all seeds of the job."""
         if self.stored is None:
             return
         winner = self.stored.winner if self.ended else None
@@ -129,7 +136,7 @@ def plan_studies(job: JobSpec, spec: SearchSpec, students: Sequence[PlannedAlgor
     studies = []
     for bases in groups.values():
         study = PlannedStudy(spec, search_metric(job), bases)
-        with suppress(DamagedError):  # then it is asked for once more, and finds its trials done
+        with suppress(DamagedError):  # then it is planned again, with its trials done
             choices = {name: space_range.choices for name, space_range in study.space.items()}
             study = replace(study, stored=store.read(study.key, choices))
         studies.append(study)
@@ -141,7 +148,7 @@ def is_searched(algorithm: AlgorithmSpec) -> bool:
 
 
 def search_space(modules: tuple[ModuleSpec, ...]) -> dict[str, Range]:
-    """By hyperparameter, named as in a case; several values are a choice."""
+    """Return ranges by hyperparameter, named as in a case; several values are a choice."""
     space = {}
     for name, values in grid_axes(modules):
         if isinstance(values[0], Range):
@@ -157,9 +164,7 @@ def search_metric(job: JobSpec) -> str:
 
 
 def with_ends(module: ModuleSpec) -> ModuleSpec:
-    """Return the module with the ends of each range as values to try, as a constructor is asked whether it
-    takes them.
-    """
+    """Return the module with the ends of each range as values, to check them with its constructor."""
     ends = {name: values[0].ends for name, values in module.grid if isinstance(values[0], Range)}
     places = {name: module.value_places.get(name, ())[:1] * len(values) for name, values in ends.items()}
     tried = tuple((name, ends.get(name, values)) for name, values in module.grid)

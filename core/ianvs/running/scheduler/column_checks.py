@@ -52,9 +52,13 @@ def published_problems(preflight: Preflight) -> Iterator[ValidationError]:
 
 
 def _wrong_column(preflight: Preflight, subject: str, name: str, otherwise: str = "is not a column") -> str:
-    """Why `name` means no column, or more than one, of an exam; "" where it means one.
+    """Return why `name` matches no or several columns of an exam; "" if it matches one.
 
-    said: who names it, as in "sort_by names". what: what it is if no exam has such a column.
+    Args:
+        preflight: The checks.
+        subject: Beginning of the message, as in "sort_by names".
+        name: The name.
+        otherwise: What it is if no exam has such a column.
     """
     matches = [columns_named(name, of_exam) for of_exam in preflight.columns]
     if not any(matches):

@@ -26,7 +26,7 @@ from ianvs.store import CaseState, JobStore
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run of a job ended. Exit codes: 0 all good, 1 some case failed, 130 interrupted.
+    """The result of a run. Exit codes: 0 success, 1 a case failed, 130 interrupted.
 
     states: of cases that were finished before; a limited number.
     """

@@ -186,7 +186,7 @@ def _file_of(url: Path | str) -> Iterator[Path]:
 _HEAVY = ("torchvision", "transformers", "peft", "sentence_transformers")  # up to a second and a half each to import
 _METHODS = Path(PACKAGE.name, "testalgorithms")
 _PLAIN_NETWORKS = ("mlp", "linear")
-_PICTURES = re.compile("resnet", re.IGNORECASE)  # ours is built of torchvision's blocks, too
+_PICTURES = re.compile("resnet", re.IGNORECASE)  # the built-in one uses torchvision's blocks, too
 
 
 def imports_of(job: JobSpec) -> set[str]:
@@ -199,7 +199,7 @@ def imported_by_cases(job: JobSpec) -> tuple[str, ...]:
     names = {"ianvs.running.session.case", "ianvs.running.session.exams"}
     files = _files(job)
     written = {path for path in files if (own_name(path) or _METHODS).is_relative_to(_METHODS)}
-    # What the rest of our package imports depends on what it is asked for.
+    # Imports of other parts of ianvs depend on their use.
     imported = _top_level(written)
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in written]
     modules = [module for algorithm in job.algorithms for module in algorithm.modules]

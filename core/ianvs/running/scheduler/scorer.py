@@ -114,7 +114,7 @@ class Scorer:
         if self._folder is not None:
             with contextlib.suppress(OSError, ValueError, EOFError):  # it does not listen yet, or not any more
                 self._channel = Client(json.loads((self._folder / SCORER_ADDRESS).read_bytes())["address"])
-                remove_folders([self._folder])  # both have its files open: what is printed remains nowhere
+                remove_folders([self._folder])  # both have its files open, so its output is lost
                 self._folder = None
         if self._channel is not None:
             with contextlib.suppress(OSError):  # it has ended, of which the engine will tell

@@ -53,18 +53,18 @@ _COMPILED = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 def warm_up() -> None:
     """Do once, in the process that cases are forked from, what each of them would do first.
 
-    Scenarios, metrics and data types of other packages are imported by the cases: they may start threads, which do not
-    survive a fork.
+    Scenarios, metrics and data types of other packages are imported by the cases, since they may start threads, which
+    do not survive a fork.
     """
     find_scenario("")
     for point in (*entries(METRICS), *entries(DATA_TYPES)):
         if is_ours(point):
-            with contextlib.suppress(Exception):  # a case that needs it raises the error
+            with contextlib.suppress(Exception):  # a case that needs it reports the error
                 importlib.import_module(point.module)
     importlib.import_module("numpy.ma")  # imported by the first call of np.unique
     is_installed(Path())
     FileLock(os.devnull)  # its first object inspects its class
-    # The first question for a type asks all subclasses of an abstract class, and a fork copies the pages they are on.
+    # The first isinstance() of an abstract class visits all its subclasses, and a fork would copy their pages.
     examples: tuple[object, ...] = ("", 0, 0.0, None, (), [], Path())
     for example in examples:
         isinstance(example, Mapping | os.PathLike)

@@ -53,9 +53,12 @@ _CallPlan = list[tuple[tuple[int, ...], _Call]]  # (test sets, their call)
 
 
 class Examination:
-    """Evaluates one learner on the test sets of an exam. spent: cost of predictions, since it was last reset.
+    """Evaluates one learner on the test sets of an exam.
 
-    testenv: the evaluation tasks besides labels. replies: the source of replies.
+    Attributes:
+        spent: Cost of predictions since the last reset.
+        testenv: Has the evaluation tasks besides labels.
+        replies: The source of replies.
     """
 
     def __init__(
@@ -182,7 +185,7 @@ class Examination:
     def _classes(self) -> int:
         return len(self._exam.dataset.classes)
 
-    # --- questions ----------------------------------------------------------------------------------------------
+    # --- evaluation tasks ---------------------------------------------------------------------------------------
 
     def _call_plan(
         self, parts: Mapping[int, tuple[Part, ...]], when: str, question: EvaluationTask | None = None
@@ -206,9 +209,11 @@ class Examination:
     def _calls_of(
         self, question: EvaluationTask, labels: _CallPlan, parts: Mapping[int, tuple[Part, ...]], taught: int
     ) -> _CallPlan:
-        """Return calls of a question with the same samples in the same order, plus training samples if it fits a probe.
+        """Return calls of an evaluation task for the same samples in the same order, plus training samples if it fits a
+        probe.
 
-        None to a learner that lacks the method and may. Raises PluginError for who would learn what is shown to it.
+        [] for a learner that may lack the method, and does. Raises PluginError for a learner that would learn from
+        shown labels.
         """
         if question.may_lack and self.unscored:
             return []
@@ -250,7 +255,7 @@ class Examination:
             return {}
         return {"task": j, "task_classes": classes} if rules.output_space == "task" else {"task": j}
 
-    # --- answers ------------------------------------------------------------------------------------------------
+    # --- predictions --------------------------------------------------------------------------------------------
 
     def _answers(
         self,
@@ -262,8 +267,11 @@ class Examination:
         is_trial: bool = False,
         when: str = "",
     ) -> Iterator[Predictions]:
-        """Checked answers, in the order of the calls. timed: what they take, and lose of their length, is `spent`.
-        is_trial: a trial call, whose result is not used. when: names the evaluation, for cached replies."""
+        """Yield validated predictions, in the order of the calls.
+
+        timed: add their time, and the number of shortened ones, to `spent`. is_trial: the result is not used. when:
+        names the evaluation, for cached replies.
+        """
         for call in calls:
             shows = call.question is not None and call.question.shows_labels
             adapted, labels = call.adapted, call.question is None

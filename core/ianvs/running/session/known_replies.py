@@ -24,7 +24,7 @@ from ianvs.store.keys import digest
 class Replies:
     """Replies of one case, cached in the workspace. Implements ianvs.plugins.contract.Generation.
 
-    engine: who writes what is not known. called: whether the learner has called it, since the examination began.
+    engine: the source of uncached replies. called: whether the learner has called it since the evaluation began.
     """
 
     def __init__(self, request: CaseRequest) -> None:

@@ -98,8 +98,8 @@ class _Resident:
 
         enough: up to this number an overestimate is acceptable.
 
-        A forked process has the pages of its parent, too: of it that memory counts which it shares with nobody. To read
-        that takes some 20 ms for each gigabyte, so at first all of its memory is counted.
+        A forked process shares pages with its parent; only its private memory counts. Reading that takes some 20 ms per
+        gigabyte, so at first all of its memory is counted.
         """
         processes = [os.getpid(), *descendants(os.getpid())]
         images: set[str] = set()
@@ -139,7 +139,7 @@ class _ResidentElsewhere:
 
         process, total = psutil.Process(), 0
         for each in [process, *process.children(recursive=True)]:
-            with contextlib.suppress(psutil.Error):  # it has just ended
+            with contextlib.suppress(psutil.Error):  # the process has just ended
                 total += int(each.memory_info().rss)
         return total, total
 
@@ -147,7 +147,7 @@ class _ResidentElsewhere:
 def _unshared(pid: int) -> int:
     """Return the private bytes of a process.
 
-    Two numbers are higher than that: one counts files that were just written, the other a part of what is shared.
+    Two other numbers would be too high: one counts recently written files, the other a part of shared memory.
     """
     sizes = _kilobytes(f"/proc/{pid}/smaps_rollup", ("Private_Dirty:", "Pss_Anon:", "Pss_Shmem:"))
     return min(sizes.get("Private_Dirty:", 0), sizes.get("Pss_Anon:", 0) + sizes.get("Pss_Shmem:", 0)) << 10
@@ -158,7 +158,7 @@ def _is_about_to_start_another(pid: int, parent: str) -> bool:
     try:
         with open(f"/proc/{pid}/statm") as its, open(f"/proc/{parent}/statm") as of_parent:  # noqa: PTH123
             return its.read() == of_parent.read()
-    except OSError:  # one has just ended
+    except OSError:  # a process has just ended
         return False
 
 
@@ -175,7 +175,7 @@ def _kilobytes(path: str, names: Iterable[str]) -> dict[str, int]:
 
 
 def _end_all() -> NoReturn:
-    """Kill the process group, and where there are none each process."""
+    """Kill the process group; without process groups, each process."""
     if hasattr(os, "killpg"):
         os.killpg(0, signal.SIGKILL)
     import psutil

@@ -14,13 +14,13 @@ _HIDDEN = "Parameters and FLOPs are blank: no attribute of the plugin holds a to
 
 @dataclass(frozen=True)
 class NetworkSize:
-    """None is "not measured".
+    """The size of networks; None is "not measured".
 
     Attributes:
         parameters: Of all networks that `predict` calls, each shared tensor once.
         trainable: Those of them with `requires_grad`.
         flops: Of predicting one sample; a multiplication and an addition are two.
-        note: Why something is missing; "" where nothing is.
+        note: Why a value is missing; "" if none is.
     """
 
     parameters: int | None = None
@@ -38,11 +38,11 @@ def network_size(plugins: Iterable[object], predict_one: Callable[[], object] | 
     """Measure the networks of the plugins.
 
     Args:
-        plugins: The author's objects. What another interpreter holds can't be seen.
-        predict_one: Predicts one sample; None where that is not possible.
+        plugins: The author's objects. Objects in another interpreter are not visible.
+        predict_one: Predicts one sample; None if that is not possible.
 
     Returns:
-        All None where the plugins have no network of torch.
+        All None if the plugins have no torch network.
     """
     plugins = list(plugins)
     torch = sys.modules.get("torch")
@@ -87,7 +87,7 @@ def _forward(predict_one: Callable[[], object]) -> tuple[list["nn.Module"], int]
 
 
 def _networks(plugins: Iterable[object], network_type: type["nn.Module"]) -> list["nn.Module"]:
-    """Networks among the attributes, also in containers and in the attributes of other objects."""
+    """Return networks among the attributes, also in containers and in the attributes of other objects."""
     networks: list[nn.Module] = []
     seen: set[int] = set()
     waiting: list[Any] = list(plugins)

@@ -226,7 +226,7 @@ class PrequentialServer:
         ends = [self._order.revealed_at(index, len(self._chunks)) for index in range(len(self._chunks))]
         return sum(c.size for (_, c), end in zip(self._chunks, ends, strict=True) if 0 <= end < self._end)
 
-    # --- within -------------------------------------------------------------------------------------------------
+    # --- private ------------------------------------------------------------------------------------------------
 
     def _bounds(self, step: int) -> tuple[int, int]:
         """Return [start, end) of the chunks of a round; (0, 0) if it has none."""

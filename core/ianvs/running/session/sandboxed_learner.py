@@ -103,7 +103,7 @@ class SandboxedLearner:
         return self.facts
 
     def learn_from(self, source: Source) -> None:
-        """Where its training data come from."""
+        """Set the source of training data."""
         self._source = source
 
     # --- called by the loop -------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ class SandboxedLearner:
         if end != len(query.x):
             raise PluginError(f"the sandbox returned {end} answers to {len(query.x)} samples.", code="invalid-result")
 
-    # --- within -------------------------------------------------------------------------------------------------
+    # --- private ------------------------------------------------------------------------------------------------
 
     def _open(self, model: Model, *, trains: bool) -> SandboxClient:
         folder = Path(tempfile.mkdtemp(prefix="sandbox-", dir=self._scratch))

@@ -261,7 +261,7 @@ class CaseSession:
         extended = {**context, "new_classes": classes, "train_rounds": (view,)}
         yield from self._served_iterator(_ServedData(view, None, context=extended))
 
-    # --- within -------------------------------------------------------------------------------------------------
+    # --- private ------------------------------------------------------------------------------------------------
 
     def _serve_rounds(self, whole: ServedRounds, first: int, share: Share) -> _ServedData:
         """Serve rounds from `first` on as one view, with earlier rounds for learners that see them."""

@@ -23,7 +23,7 @@ def state_digest(plugins: Iterable[object], most: int = 1 << 30) -> Digest:
     """Digest the attributes of the plugin's objects: tensors, buffers, arrays, and the lengths of containers.
 
     Args:
-        plugins: The objects. What another interpreter holds can't be seen.
+        plugins: The objects. Objects in another interpreter are not visible.
         most: Limit of bytes of tensors and arrays that are read; larger ones are sampled evenly.
     """
     arrays: dict[str, Any] = {}

@@ -27,8 +27,9 @@ class StreamScores:
     def scores_of_answers(
         self, positions: NDArray[np.int64], answers: Any, labels: NDArray[Any] | None = None
     ) -> NDArray[np.float64]:
-        """Return (n,) what `answers` to the samples at `positions` are worth. labels: to hold them against, in place of
-        the dataset's own.
+        """Return (n,) scores of `answers` to the samples at `positions`.
+
+        labels: true labels in place of the dataset's own.
         """
         train = self._dataset.train
         truth = train.y[positions] if labels is None else labels

@@ -117,8 +117,8 @@ class CaseTrainingSource:
         """Serve a request of the learner.
 
         Returns:
-            Whole rounds; or chunks as (round, chunk, samples, fraction of the round); or the keeper of a prequential
-            stream.
+            Whole rounds; or chunks as (round, chunk, samples, fraction of the round); or the server of a prequential
+                stream.
 
         Raises:
             ExamRuleError, PluginError: If the request breaks a rule, or is invalid.

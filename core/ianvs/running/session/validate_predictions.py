@@ -29,8 +29,19 @@ def validated_predictions(
     *,
     unseen: bool,
 ) -> Predictions:
-    """What `ask` says of `x`. name: what errors call the samples; method: the paradigm's; caller: the module's, once
-    it was asked. classes: how many the exam has. Raises PluginError."""
+    """Return the validated predictions that `ask` returns for `x`. Raises PluginError.
+
+    Args:
+        kind: The data type.
+        classes: Number of classes of the exam.
+        x: The samples.
+        name: Their name in errors.
+        label_shape: Shape of a label.
+        ask: The paradigm's method, bound to its other arguments.
+        caller: Returns the module's method after the call, for errors.
+        method: The paradigm's method, for errors.
+        unseen: Whether -1 is valid.
+    """
     count = len(x)
     samples = _of_shape(count) if x.lazy else x.gather()
     asked_for = Samples(samples, _of_shape(count, *label_shape), np.empty(0, str))
@@ -59,7 +70,7 @@ def validated_predictions(
 
 
 def _of_shape(*shape: int) -> NDArray[np.uint8]:
-    """Zeros that take no memory; np.broadcast_to would take as long as all other checks."""
+    """Return zeros that take no memory; np.broadcast_to would take as long as all other checks."""
     return np.ndarray(shape, np.uint8, b"\0", strides=(0,) * len(shape))
 
 
