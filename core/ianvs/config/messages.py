@@ -4,7 +4,7 @@ which keys are known there, and where a key belongs.
 
 import re
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import pydantic
@@ -104,15 +104,22 @@ def _problems_of(
 def _unknown_key(path: Steps, model: type[Spec], kind: str) -> ConfigProblem:
     key = str(path[-1])
     known_keys = [name for section in sections_at(model, path[:-1]) for name in section.known_keys()]
-    near = closest(key, known_keys) if f"{key}s" in known_keys else ""
-    hint = (
-        near
-        or home_of(key, kind)
-        or closest(key, known_keys)
-        or f" Known keys: {one_line(list(dict.fromkeys(known_keys)))}."
-    )
+    hint = unknown_key_hint(key, known_keys, kind)
     where = label(tuple(step for step in (kind, *path[:-1]) if isinstance(step, str) or "hyperparameters" in path))
     return ConfigProblem(f"unknown key '{key}' in {where}.{hint}", path, code="unknown-key")
+
+
+def unknown_key_hint(key: str, known_keys: Sequence[str], kind: str) -> str:
+    """Return with a leading blank where an unknown key belongs, a near key, or the known ones.
+
+    Args:
+        key: The key.
+        known_keys: Those of its section.
+        kind: The type of the file, "benchmarkingjob", "testenv" or "algorithm".
+    """
+    plural = closest(key, known_keys) if f"{key}s" in known_keys else ""
+    listed = one_line(list(dict.fromkeys(known_keys)))
+    return plural or home_of(key, kind) or closest(key, known_keys) or f" Known keys: {listed}."
 
 
 def _missing(key: str, path: Steps, model: type[Spec], data: object, kind: str) -> Iterator[ConfigProblem]:

@@ -118,3 +118,25 @@ def test_sorting_by_a_score_for_each_class_says_what_to_write(tmp_path):
     assert code == "unknown-column"
     path.write_text(path.read_text().replace("per_class_accuracy: d", "'per_class_accuracy[3]': d"))
     ianvs.validate(path)
+
+
+@pytest.mark.parametrize("title", ["lrate", "scale", "accuracy", "Learning rate"])
+def test_a_column_title_that_may_be_a_slip_is_warned_of(tmp_path, title):
+    hyperparameters = "- lr: {values: [0.1]}\n- scale: {values: [1]}\n- l_rate: {values: [1]}"
+    path = job(tmp_path, "Scaled", hyperparameters, f"    columns: {{lr: {title}}}\n")
+    scaled = "\n\nclass Scaled(Mine):\n    def __init__(self, lr, scale, l_rate):\n        super().__init__(lr)\n"
+    (tmp_path / "plugin.py").write_text(PLUGIN + scaled)
+    warnings = [warning for warning in ianvs.validate(path).warnings if warning.code == "doubtful-ranking"]
+    assert len(warnings) == (title != "Learning rate")
+    for warning in warnings:
+        printed(warning.message)
+
+
+@pytest.mark.parametrize("file", ["algorithm.yaml", "testenv.yaml"])
+def test_a_key_in_the_wrong_file_is_told_with_its_file(tmp_path, file):
+    path = job(tmp_path, "Mine", "- lr: {values: [0.1]}")
+    kind = file.removesuffix(".yaml")
+    text = (tmp_path / file).read_text()
+    (tmp_path / file).write_text(text.replace(f"{kind}:\n", f"{kind}:\n  references: none\n", 1))
+    [(code, _)] = errors_of(ianvs.validate, path)
+    assert code in ("unknown-key", "invalid-option")

@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ianvs.base.errors import Location, ValidationError, one_line
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.cells import is_number
@@ -173,7 +175,9 @@ def _blocks(
             for name in names:
                 cells = batch.column(name)
                 if name in features:
-                    block_cells[name] = cells.to_numpy(zero_copy_only=False)
+                    block_cells[name] = numbers = cells.to_numpy(zero_copy_only=False)
+                    if np.isnan(numbers).any():
+                        raise ValueError("a missing number")
                     continue
                 texts = block_cells[name] = [sys.intern(cell.strip()) for cell in cells.to_pylist()]
                 if not all(texts) or any('"' in cell for cell in set(texts)):

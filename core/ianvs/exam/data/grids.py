@@ -220,7 +220,7 @@ def no_number(grid: Grid, row: int, name: str, cell: object, features: Sequence[
     If most of its cells are numbers, or the others are missing values, the cell is wrong, else the choice of columns.
     """
     cells = listed(grid.cells(name))
-    others = [other for other in cells if not grid.is_number(other)]
+    others = [other for other in cells if _is_missing(other) or not grid.is_number(other)]
     missing = [other for other in others if _is_missing(other)]
     if len(others) == len(cells) or (len(missing) < len(others) and 2 * len(others) >= len(cells)):
         return _no_sample_column(grid, list(grid.columns) if features is None else features, (row, name, cell))

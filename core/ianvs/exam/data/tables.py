@@ -165,6 +165,8 @@ class _BlockRows:
         for row, cell in enumerate(cells):
             try:
                 numbers[row] = self.grid.number(cell)
+                if isinstance(cell, str) and np.isnan(numbers[row]):
+                    raise ValueError("a missing number in words")
             except (TypeError, ValueError):
                 raise SourceError([no_number(self.grid, self.start + row, name, cell)]) from None
         return numbers

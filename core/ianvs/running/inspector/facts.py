@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
-from ianvs.base.errors import ConfigError, IanvsError, Location, PluginError, closest, code_of, one_line
+from ianvs.base.errors import ConfigError, IanvsError, Location, PluginError, code_of
 from ianvs.config.contracts import Surroundings
+from ianvs.config.messages import unknown_key_hint
 from ianvs.config.models import AlgorithmSpec
 from ianvs.config.spec import MetricSpec, ParadigmSpec
 from ianvs.exam.data.options import check_options
@@ -136,7 +137,7 @@ def _paradigm_facts(spec: ParadigmSpec) -> ParadigmFacts:
     given = {name: value for name, value in spec.options.items() if name in fields}
     _, wrong = check_options(paradigm.options, given, spec.name, None, {name: Location(Path(name)) for name in given})
     keys = [*AlgorithmSpec.known_keys(), *fields]
-    hints = {option: closest(option, keys) or f" Known keys: {one_line(keys)}." for option in unknown}
+    hints = {option: unknown_key_hint(option, keys, "algorithm") for option in unknown}
     problems = [(option, f"unknown key '{option}' in algorithm.{hint}") for option, hint in hints.items()]
     problems += [(str(problem.place.file) if problem.place else "", problem.message) for problem in wrong]
     return ParadigmFacts(

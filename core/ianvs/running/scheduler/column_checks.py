@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 
 from ianvs.base.errors import Location, ValidationError, closest
-from ianvs.config.spec import Range, SelectSpec, TestEnvSpec
+from ianvs.config.spec import JobSpec, Range, SelectSpec, TestEnvSpec
 from ianvs.exam.metrics.metric_columns import columns_named, whole_of
 from ianvs.exam.metrics.registry import find, metric_header
+from ianvs.results.report.columns import title_of
 from ianvs.running.planning.cases import grid_size
 from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import is_searched, search_metric
@@ -76,16 +77,36 @@ def _wrong_column(preflight: Preflight, subject: str, name: str, otherwise: str 
 
 def renamed_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check `columns` of the leaderboard for unknown hyperparameters."""
-    rank, modules = (
-        preflight.job.rank,
-        [module for algorithm in preflight.job.algorithms for module in algorithm.modules],
-    )
+    job, rank = preflight.job, preflight.job.rank
+    modules = [module for algorithm in job.algorithms for module in algorithm.modules]
     names = list(dict.fromkeys(name for module in modules for name in (*dict(module.grid), *module.constants)))
     for name in rank.columns:
         if name not in names and preflight.job.search is None:
             hint = f"{closest(name, names)} There are: {', '.join(names) or 'none'}."
             message = f"`columns` names '{name}', which is no hyperparameter in the algorithms' files.{hint}"
             yield ValidationError(message, rank.places.get(name), code="unknown-hyperparameter")
+    metrics = {column for of_exam in preflight.columns for column in of_exam}
+    for name, title in rank.columns.items():
+        if name not in names or title == name:
+            continue
+        shown = f"`columns` shows {name} as '{title}'"
+        message = ""
+        if title in metrics:
+            message = f"{shown}, which is a metric: the column is called '{title_of(title)} (hyperparameter)'."
+        elif title in names and (both := _algorithm_with(job, name, title)):
+            message = f"{shown}, and {both} has both: its values stay in two columns."
+        elif title not in names and (near := closest(title, names)):
+            message = f"{shown}, which is no hyperparameter in the algorithms' files.{near}"
+        if message:
+            yield ValidationError(message, rank.places.get(name), warning=True, code="doubtful-ranking")
+
+
+def _algorithm_with(job: JobSpec, *names: str) -> str:
+    """Return the first algorithm with hyperparameters of all these names; "" if there is none."""
+    for algorithm in job.algorithms:
+        if all(any(name in (*dict(m.grid), *m.constants) for m in algorithm.modules) for name in names):
+            return algorithm.name
+    return ""
 
 
 def _same_metric(name: str, column: str) -> bool:

@@ -175,7 +175,7 @@ def test_lists_on_the_lines_of_a_jsonl_are_told_by_line(tmp_path, end):
     ]
 
 
-@pytest.mark.parametrize("cell", ["NA", "?", "-", "n/a", "o.5"])
+@pytest.mark.parametrize("cell", ["NA", "?", "-", "n/a", "o.5", "nan", "NaN"])
 def test_a_cell_without_a_number_is_told_with_its_line(tmp_path, cell):
     (tmp_path / "t.csv").write_text(f"a,b,label\n1,1,x\n2,{cell},y\n3,2,x\n")
     assert refusal(spec_of(tmp_path / "t.csv", tmp_path / "t.csv")) == [("invalid-record", "t.csv:3:1")]
