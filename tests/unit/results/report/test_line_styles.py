@@ -50,10 +50,25 @@ def test_no_two_rows_have_the_same_line(count: int, methods: int) -> None:
     assert len({(one.colour, one.dash, one.marker) for one in styles}) == count
 
 
-def test_a_method_has_one_colour_and_one_marker() -> None:
+def test_a_method_has_one_colour_and_its_lines_differ_in_marker_and_dash() -> None:
     styles = line_styles((f"m{n % 3}", False) for n in range(12))
-    assert len({(one.colour, one.marker) for one in styles}) == 3
-    assert all(styles[n].colour == styles[n + 3].colour for n in range(9))
+    assert len({one.colour for one in styles}) == 3
+    for method in range(3):
+        lines = styles[method::3]
+        assert len({one.colour for one in lines}) == 1
+        assert len({one.marker for one in lines}) == len({one.dash for one in lines}) == 4
+
+
+@pytest.mark.parametrize(("counts", "colours"), [((7, 1), 8), ((4, 4, 4), 3), ((14, 2), 8), ((20,), 8)])
+def test_rows_share_a_colour_if_they_are_more_than_the_colours_and_few_of_an_algorithm(
+    counts: tuple[int, ...], colours: int
+) -> None:
+    cases = [
+        result(f"method{m}", hyperparameters={"capacity": n}) for m, count in enumerate(counts) for n in range(count)
+    ]
+    styles = [row.style for row in shown_rows(board(cases), "")]
+    assert len({style.colour for style in styles}) == colours
+    assert len({(style.colour, style.marker) for style in styles}) == len(styles)
 
 
 def test_the_first_eight_methods_differ_in_colour_and_in_marker() -> None:

@@ -59,10 +59,11 @@ def test_a_row_is_called_and_drawn_the_same_in_every_exam() -> None:
     assert [[row.id for row in one.rows] for one in exams] == [["r0", "r1"], ["r2", "r3", "r4"]]
 
 
-def test_rows_of_one_method_share_its_colour_unless_it_is_alone() -> None:
-    grid = [result("gd", hyperparameters={"rate": rate}, accuracy=0.5) for rate in (0.1, 0.2)]
+def test_rows_of_one_method_share_its_colour_where_colours_are_few_unless_it_is_alone() -> None:
+    grid = [result("gd", hyperparameters={"rate": n / 10}, accuracy=0.5) for n in range(1, 4)]
     alone = list(row_styles(board(grid)).values())
     assert alone[0].colour != alone[1].colour
-    beside = row_styles(board([*grid, result("ewc", accuracy=0.4)]))
-    assert beside["gd .1", False].colour == beside["gd .2", False].colour != beside["ewc", False].colour
+    others = [result(f"ewc{n}", accuracy=0.4) for n in range(7)]
+    beside = row_styles(board([*grid, *others]))
+    assert beside["gd .1", False].colour == beside["gd .2", False].colour != beside["ewc1", False].colour
     assert beside["gd .1", False].dash != beside["gd .2", False].dash

@@ -1,15 +1,17 @@
 """The rows of an exam as charts show them: a name, a unique line style, and which are shown at first."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ianvs.results.report.charts.svg import LineStyle, classes, dash, line_styles, marker, tag
+from ianvs.results.report.charts.svg import LIGHT, LineStyle, classes, dash, line_styles, marker, tag
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
 
 _AT_FIRST = 10  # number of lines that can be distinguished at a glance
+_OF_ONE_COLOUR = 4  # maximum number of lines of one colour, which differ in marker and dash
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,15 @@ def shown_rows(leaderboard: Leaderboard, exam: str) -> list[ShownRow]:
 def row_styles(leaderboard: Leaderboard) -> dict[tuple[str, bool], LineStyle]:
     """Return styles by name and whether the row is a reference; they are the same in every exam.
 
-    Rows of one algorithm differ only in their dash, unless no other algorithm competes.
+    Rows of one algorithm share its colour if there are more rows than colours, and few of each algorithm: many lines of
+    one colour can't be told apart.
     """
     names = leaderboard.row_names
-    several = len({row.algorithm for row in leaderboard.rows if not row.bound}) > 1
+    competing = [(name, row) for name, row in zip(names.values(), leaderboard.rows, strict=True) if not row.bound]
+    algorithms = Counter({name: row.algorithm for name, row in competing}.values())
+    shared = algorithms.total() > len(LIGHT) and len(algorithms) > 1 and max(algorithms.values()) <= _OF_ONE_COLOUR
     methods = {
-        (name, row.bound): row.algorithm if several else name
+        (name, row.bound): row.algorithm if shared else name
         for name, row in zip(names.values(), leaderboard.rows, strict=True)
     }
     return dict(zip(methods, line_styles((method, bound) for (_, bound), method in methods.items()), strict=True))

@@ -157,7 +157,7 @@ def dash(style: LineStyle) -> str | None:
 def line_styles(lines: Iterable[tuple[str, bool]]) -> list[LineStyle]:
     """Return a distinct style for each line, for any number of lines. lines: (method, whether it is a reference).
 
-    Lines of one method have its colour and marker, and differ in their dash.
+    Lines of one method have its colour, and differ in marker and dash.
     """
     methods: dict[tuple[str, bool], tuple[int | None, str]] = {}
     dashes, numbers, references = Counter[tuple[int | None, str]](), count(), count()
@@ -172,7 +172,8 @@ def line_styles(lines: Iterable[tuple[str, bool]]) -> list[LineStyle]:
         look = methods[method]
         place = dashes[look] + method[1]  # references are never solid
         dashes[look] += 1
-        styles.append(LineStyle(look[0], _DASHES[place] if place < len(_DASHES) else (3 + place, 3), look[1]))
+        shape = MARKERS[(MARKERS.index(look[1]) + place - method[1]) % len(MARKERS)]
+        styles.append(LineStyle(look[0], _DASHES[place] if place < len(_DASHES) else (3 + place, 3), shape))
     return styles
 
 
