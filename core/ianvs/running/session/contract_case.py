@@ -12,6 +12,7 @@ from ianvs.base.package import own_name
 from ianvs.config.contracts import Contract, ContractCase
 from ianvs.plugins.authors_files import is_installed
 from ianvs.processes.engines.engine import Reporter
+from ianvs.processes.engines.forked import keep_freed_memory
 from ianvs.running.loop import Interrupted
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.cases import own_hyperparameters
@@ -30,6 +31,7 @@ def run_contract_case(
     store.begin(request.case, request.identity)
     case.folder.mkdir(parents=True, exist_ok=True)
     report({"round": 0, "doing": "start"})
+    keep_freed_memory()
     memory.begin()
     with _restored_environment():
         contract.run(case, _Progress(report))
