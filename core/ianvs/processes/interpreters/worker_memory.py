@@ -17,11 +17,13 @@ def memory_size(memory: object) -> tuple[int | None, int | None, str]:
 
     Returns:
         (samples, bytes, unknown): its length; its size, None if unknown; and what has no known size, else "". Of what
-        has no length nothing is known.
+        has no length nothing is known, and a range only says how many samples there are.
     """
     if not hasattr(type(memory), "__len__"):
         return None, None, ""
     samples = len(memory)  # type: ignore[arg-type]
+    if isinstance(memory, range):  # a number of samples that are stored elsewhere
+        return samples, None, ""
     size, waiting, seen, count = 0, [memory], set(), 0
     while waiting:
         item = waiting.pop()

@@ -116,8 +116,9 @@ def memory_sizes(plugins: Iterable[object]) -> tuple[int | None, int | None, str
     counted = [size for _, size, _ in sizes if size is not None]
     if len(counted) == len(sizes):
         return samples, sum(counted), ""
-    unknown = next(unknown for _, size, unknown in sizes if size is None)
-    return samples, None, f"Memory_bytes is blank: `memory` holds {unknown}; give it a property `nbytes`"
+    unknown = next((unknown for _, size, unknown in sizes if size is None and unknown), "")
+    remark = f"Memory_bytes is blank: `memory` holds {unknown}; give it a property `nbytes`" if unknown else ""
+    return samples, None, remark
 
 
 def saved_bytes(folder: Path, limit_mb: float) -> int:

@@ -28,6 +28,7 @@ def measured(memory: object) -> tuple[int | None, int | None, str]:
         (ROW, 8, 256),
         (SimpleNamespace(), None, None),
         (None, None, None),
+        (range(7), 7, None),  # the samples are elsewhere
     ],
 )
 def test_a_memory_counts_with_all_that_it_holds(memory, samples, size):
