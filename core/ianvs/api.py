@@ -82,7 +82,10 @@ def run(
     Raises:
         ConfigError: The job's files are wrong. It is raised before anything runs.
     """
-    with closing(SharedLocalEngine()) as early, open_job(path, CaseOptions, options, early) as (job, inspector):
+    with (
+        closing(SharedLocalEngine()) as early,
+        open_job(path, CaseOptions, options, early, corrects=True) as (job, inspector),
+    ):
         if not yes:
             refuse_many(job)
         if fail_fast is not None:
@@ -146,7 +149,7 @@ def validate(path: PathLike, *, watcher: Listener | None = None, **options: Unpa
     Raises:
         ConfigError: All errors that the checks found.
     """
-    with open_job(path, JobOptions, options) as (job, inspector):
+    with open_job(path, JobOptions, options, corrects=True) as (job, inspector):
         return check_job(job, inspector, watcher or Listener())
 
 

@@ -184,3 +184,21 @@ def test_a_variable_in_the_workspace_is_replaced(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert main(["run", str(job), "--workspace", "~/ws", "--quiet"]) == 0
     assert (tmp_path / "home" / "ws").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        ("mien", "Did you mean the folder 'mine'?"),
+        ("digits_tunning", "Did you mean 'digits_tuning'?"),
+        ("something", "Here are: mine. `ianvs list jobs` lists those that come with ianvs."),
+        ("mine/benchmarkingjob.yml", "Did you mean 'benchmarkingjob.yaml'?"),
+        ("mien/benchmarkingjob.yaml", "Did you mean 'mine/benchmarkingjob.yaml'?"),
+    ],
+)
+def test_a_misspelt_job_gets_the_folder_here_first(
+    typed: str, answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_job(tmp_path / "mine")
+    assert main(["-f", typed]) == 2
+    assert answer in capsys.readouterr().err

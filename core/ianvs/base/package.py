@@ -7,9 +7,11 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distribution
+from itertools import islice
 from pathlib import Path
 
-from ianvs.base.errors import ConfigError, ValidationError, closest
+from ianvs.base.errors import ConfigError, ValidationError, one_line
+from ianvs.base.near_names import nearest
 
 PACKAGE = Path(__file__).resolve().parents[1]
 DISTRIBUTION = "ianvs-bench"
@@ -84,14 +86,26 @@ def job_path(given: Path) -> Path:
     jobs = shipped_jobs()
     if given.name in jobs:
         return jobs[given.name]
-    hint = closest(given.name, jobs) or f" There are: {', '.join(jobs)}."
-    raise ConfigError(
-        [
-            ValidationError(
-                f"there is no file '{given}', and no job of that name comes with ianvs.{hint}", code="missing-file"
-            )
-        ]
-    )
+    nearby = _jobs_in_folder()
+    if near := nearest(given.name, nearby):
+        hint = f"Did you mean {nearby[near]} '{near}'?"
+    elif shipped := nearest(given.name, jobs):
+        hint = f"Did you mean '{shipped}'?"
+    else:
+        listed = f"Here are: {one_line(list(nearby))}. " if nearby else ""
+        hint = f"{listed}`ianvs list jobs` lists those that come with ianvs."
+    message = f"there is no file '{given}', and no job of that name comes with ianvs. {hint}"
+    raise ConfigError([ValidationError(message, code="missing-file")])
+
+
+def _jobs_in_folder() -> dict[str, str]:
+    """Return the folders with a job in the working directory, and its yaml files: what each is, by name."""
+    with suppress(OSError), os.scandir() as listing:
+        names = sorted(entry.name for entry in islice(listing, 1000))
+        folders = [name for name in names if (Path(name) / JOB_FILE).is_file()]
+        files = [name for name in names if name.endswith((".yaml", ".yml"))]
+        return {**dict.fromkeys(folders, "the folder"), **dict.fromkeys(files, "the file")}
+    return {}
 
 
 def files_of(name: str) -> tuple[str, list[Path]] | None:

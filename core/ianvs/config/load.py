@@ -32,10 +32,13 @@ def load_job(
     device: str | None = None,
     environment: Mapping[str, str] | None = None,
     overrides: Sequence[Override] = (),
+    corrects: bool = False,
 ) -> JobSpec:
     """Return the job at `path` with everything that it links to; the keyword arguments replace what the files say.
 
     overrides: those of hyperparameters are kept for `planning.with_hyperparameters`, which knows who has them.
+    corrects: a job whose only errors are misspelt keys is returned as if they were right, with the errors as its
+    `problems`, for callers that look for further ones.
     `environment` holds the variables for `${VAR}` in paths, the process's own by default. Raises ConfigError with all
     problems of all files, in the order in which they are read.
     """
@@ -44,11 +47,14 @@ def load_job(
     reading, document = _opened(file, root, os.environ if environment is None else environment)
     if jobs is not None or device is not None:
         reading.problems += _override_problems(jobs, device)
+    reading.corrects = corrects and not overrides and type(reading) is Reading
     if overrides and document is not None:
         reading.overrides, override_problems = assign_to_files(overrides, document)
         reading.problems += override_problems
         document = reading.overridden(document, "benchmarkingjob")
     job = reading.validated(document, "benchmarkingjob", JobFile)
+    if reading.corrected:
+        document = reading.open(file)
     testenvs, algorithms = _linked(reading, document)
     if root and not (working_folder / root).is_dir() and not any(testenv.dataset.download for testenv in testenvs):
         reading.problems.append(
@@ -60,7 +66,8 @@ def load_job(
         reading.problems.append(ValidationError(mixed_contracts, algorithms_place, code="mixed-contracts"))
     rewriting = list(reading.rewriting_problems())
     deferred = [problem for problem in rewriting if not problem.warning]
-    if reading.problems or not (job and testenvs):
+    others = [problem for problem in reading.problems if problem not in reading.corrected]
+    if others or not (job and testenvs and algorithms):
         raise ConfigError(_in_order(reading.problems + deferred, reading.files))
     if job.working_directory and reading.working_directory is None:
         message = "'working_directory' has no effect: it is of algorithms under `contract: ianvs`."
@@ -94,7 +101,7 @@ def load_job(
         overrides=tuple(reading.overrides),
         plans_references=job.references != "none",
         working_directory=reading.working_directory,
-        problems=tuple(_in_order(deferred, reading.files)),
+        problems=tuple(_in_order(deferred + reading.corrected, reading.files)),
         warnings=tuple(_in_order([*reading.warnings, *(each for each in rewriting if each.warning)], reading.files)),
         unexpanded_paths=reading.lookup.unexpanded_paths,
     )

@@ -62,7 +62,7 @@ def problems_of(
     """Yield the problems in what stands below the key `kind` of `document`, which did not fit `model`."""
     section = at(document.data, kind)
     for details in error.errors(include_url=False):
-        path = _existing(details["loc"], section)
+        path = existing_steps(details["loc"], section)
         beside = details["type"] == "missing" and not path and (details["loc"][-1],) in document.keys
         # In a tuple, pydantic counts entries that are right.
         counted = details["type"] == "too_short" and len(details["input"]) >= details["ctx"]["min_length"]
@@ -77,7 +77,7 @@ def to_validation_error(problem: ConfigProblem, document: Document, kind: str) -
     return ValidationError(problem.message, location, code=problem.code)
 
 
-def _existing(loc: Steps, data: object) -> Steps:
+def existing_steps(loc: Steps, data: object) -> Steps:
     """pydantic's `loc` without what is not in the file: names of forms, and keys that are missing."""
     path: Steps = ()
     for step in loc:

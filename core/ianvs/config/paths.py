@@ -1,6 +1,5 @@
 """Paths in configuration files: variables in them, and where they are looked for."""
 
-import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from ianvs.base.errors import InvalidValue, shown_path
+from ianvs.base.near_names import nearest
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
@@ -117,12 +117,22 @@ def _exists(path: Path) -> bool:
 def neighbour(tried: list[Path]) -> str:
     """ " Did you mean 'x'?" for the name of a missing path, x being a near name of the same kind beside it; or ""."""
     for path in tried:
-        try:
-            with os.scandir(path.parent) as listing:
-                names = [Path(entry.name) for entry in islice(listing, 1000)]
-        except OSError:
-            continue
-        stems = {name.stem: name.name for name in names if name.suffix == path.suffix}
-        if near := difflib.get_close_matches(path.stem, stems, n=1):
-            return f" Did you mean '{stems[near[0]]}'?"
+        if near := _near_name(path):
+            return f" Did you mean '{near}'?"
+        folder = path.parent
+        if not folder.exists() and (near := _near_name(folder)) and (folder.with_name(near) / path.name).exists():
+            return f" Did you mean '{Path(near) / path.name}'?"
     return ""
+
+
+def _near_name(path: Path) -> str | None:
+    """Return the name beside a missing path that is nearest to its own, of the same suffix."""
+    try:
+        with os.scandir(path.parent) as listing:
+            names = [Path(entry.name) for entry in islice(listing, 1000)]
+    except OSError:
+        return None
+    suffixes = (".yaml", ".yml") if path.suffix in (".yaml", ".yml") else (path.suffix,)
+    stems = {name.stem: name.name for name in names if name.suffix in suffixes}
+    near = nearest(path.stem, stems)
+    return None if near is None else stems[near]

@@ -8,6 +8,7 @@ from typing import TypeVar
 import pydantic
 
 from ianvs.base.errors import ConfigError, Location, ValidationError, closest
+from ianvs.config.corrected_keys import with_known_keys
 from ianvs.config.messages import home_of, problems_of, to_validation_error
 from ianvs.config.models import FILE_KINDS, AlgorithmSpec, TestEnvSpec
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
@@ -30,7 +31,9 @@ class Reading:
     Attributes:
         lookup: How paths in the job's file are resolved.
         working_directory: The folder that processes of plugins work in; None where the files don't say.
-        problems: Errors that prevent a `JobSpec`.
+        problems: Errors that prevent a `JobSpec`, unless they are among `corrected`.
+        corrects: Whether files are read on as if their misspelt keys were right.
+        corrected: Errors of such keys.
     """
 
     lookup: Lookup
@@ -38,6 +41,8 @@ class Reading:
     problems: list[ValidationError] = field(default_factory=list)
     warnings: list[ValidationError] = field(default_factory=list)
     overrides: list[Override] = field(default_factory=list)
+    corrects: bool = False
+    corrected: list[ValidationError] = field(default_factory=list)
     _documents: dict[Path, Document | None] = field(default_factory=dict)
 
     @property
@@ -117,11 +122,22 @@ class Reading:
         try:
             validated = model.adapter().validate_python(section, context=self.lookup_of(document))
         except pydantic.ValidationError as error:
-            self.problems += problems_of(error, model, document, kind)
-            return None
+            wrong = list(problems_of(error, model, document, kind))
+            self.problems += wrong
+            again = with_known_keys(error, model, document, kind) if self.corrects else None
+            if again is None or len(self.problems) != before + len(wrong):
+                return None
+            try:
+                validated = model.adapter().validate_python(at(again.data, kind), context=self.lookup_of(again))
+            except pydantic.ValidationError:
+                return None
+            self.corrected += wrong
+            document = self._documents[document.file] = again
+            before = len(self.problems)
         if len(self.problems) != before:
             return None
-        self.warnings += [to_validation_error(problem, document, kind) for problem in validated.remarks(section)]
+        remarks = validated.remarks(at(document.data, kind))
+        self.warnings += [to_validation_error(problem, document, kind) for problem in remarks]
         return validated.placed(document, (kind,))
 
     def testenv(self, document: Document, link: Location) -> TestEnvSpec | None:
@@ -130,7 +146,8 @@ class Reading:
 
     def algorithm(self, document: Document, link: Location) -> AlgorithmSpec | None:
         """Return the algorithm in `document`, its base model first; None if anything is wrong with it."""
-        algorithm = self.with_constants(document, self.validated(document, "algorithm", AlgorithmSpec, link))
+        validated = self.validated(document, "algorithm", AlgorithmSpec, link)
+        algorithm = self.with_constants(self._documents.get(document.file) or document, validated)
         if algorithm is None:
             return None
         return replace(algorithm, modules=tuple(sorted(algorithm.modules, key=lambda each: each.type != "basemodel")))

@@ -60,7 +60,12 @@ class CaseOptions(JobOptions, total=False):
 
 @contextmanager
 def open_job(
-    path: PathLike, option_class: type[JobOptions], options: Mapping[str, Any], early: SharedLocalEngine | None = None
+    path: PathLike,
+    option_class: type[JobOptions],
+    options: Mapping[str, Any],
+    early: SharedLocalEngine | None = None,
+    *,
+    corrects: bool = False,
 ) -> Iterator[tuple[JobSpec, Inspector]]:
     """Context manager: a job with its options, and an inspector of its plugins, which is closed at the end.
 
@@ -69,6 +74,7 @@ def open_job(
         option_class: The class of the options that the caller accepts.
         options: Values of these options.
         early: Starts the processes in which plugins are inspected, which cases will use, too; None: others are started.
+        corrects: Read on after misspelt keys, which are among the job's problems: the caller makes all checks.
 
     Raises:
         ConfigError: If the job's files are wrong.
@@ -88,6 +94,7 @@ def open_job(
         device=options.get("device"),
         environment=os.environ,
         overrides=parse_overrides(options.get("settings", ())),
+        corrects=corrects,
     )
     engine = (lambda: None) if early is None else partial(early.forking, job)
     with closing(Inspector(job, engine, partial(inspector_sandbox, job), inline=runs_inline(job))) as inspector:

@@ -140,3 +140,10 @@ def test_a_key_in_the_wrong_file_is_told_with_its_file(tmp_path, file):
     (tmp_path / file).write_text(text.replace(f"{kind}:\n", f"{kind}:\n  references: none\n", 1))
     [(code, _)] = errors_of(ianvs.validate, path)
     assert code in ("unknown-key", "invalid-option")
+
+
+def test_columns_beside_a_misspelt_metric_hide_no_other_error(tmp_path):
+    path = job(tmp_path, "Mine", "- lr: {values: [0.1]}", "    columns: {lr: rate}\n", metrics="[acuracy]")
+    text = (tmp_path / "testenv.yaml").read_text()
+    (tmp_path / "testenv.yaml").write_text(text.replace("CIL", "CILL"))
+    assert sorted(code for code, _ in errors_of(ianvs.validate, path)) == ["unknown-metric", "unknown-scenario"]

@@ -85,7 +85,8 @@ def renamed_problems(preflight: Preflight) -> Iterator[ValidationError]:
             hint = f"{closest(name, names)} There are: {', '.join(names) or 'none'}."
             message = f"`columns` names '{name}', which is no hyperparameter in the algorithms' files.{hint}"
             yield ValidationError(message, rank.places.get(name), code="unknown-hyperparameter")
-    metrics = {column for of_exam in preflight.columns for column in of_exam}
+    of_exams = preflight.columns if rank.columns and not preflight.problems else ()  # metrics may be misspelt
+    metrics = {column for columns in of_exams for column in columns}
     for name, title in rank.columns.items():
         if name not in names or title == name:
             continue
