@@ -24,7 +24,7 @@ from ianvs.results.stored import Results, load_results
 from ianvs.results.stored.provenance import collect
 from ianvs.results.write_all_reports import write_all_reports
 from ianvs.running.open_job import CaseOptions, JobOptions, PathLike, open_job, refuse_many
-from ianvs.running.planned_results import nothing_stored, results_of, stored_results_of
+from ianvs.running.planned_results import nothing_stored_message, results_of, stored_results_of
 from ianvs.running.planning.plan import Plan, start_over
 from ianvs.running.progress import default_listener
 from ianvs.running.scheduler.case_loop import Listener
@@ -261,7 +261,7 @@ def prune(
     with open_job(path, JobOptions, options) as (job, inspector):
         plan_ = require_files(job, inspector).checked_plan()
     if not plan_.store.root.is_dir():
-        raise IanvsError(nothing_stored(job.workspace), code="missing-results")
+        raise IanvsError(nothing_stored_message(job.workspace), code="missing-results")
     wanted = JobStore.case_ids(job.workspace).union(planned.case.id for planned in plan_.stored())
     kinds = {"old"} | ({"finished"} if finished else set()) | ({"lost"} if lost else set())
     items = [item for item in prunable(plan_.store, wanted) if item.kind in kinds]

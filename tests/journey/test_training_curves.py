@@ -11,7 +11,7 @@ from ianvs.cli import main
 from ianvs.results.exports.case_runs import case_runs
 from ianvs.results.exports.parquet_export import tables
 from ianvs.running import progress
-from ianvs.running.progress import PlainProgress, inside
+from ianvs.running.progress import PlainProgress, round_progress_text
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
@@ -99,6 +99,6 @@ def test_each_export_takes_them(job, results, tmp_path, to):
 
 
 def test_the_same_words_follow_what_status_says():
-    numbers = inside({"round": 2, "fraction": 0.353, "numbers": {"held_out_loss": 1.23456}})
+    numbers = round_progress_text({"round": 2, "fraction": 0.353, "numbers": {"held_out_loss": 1.23456}})
     assert [part.strip() for part in numbers.split(",")] == ["", "35%", "held out loss 1.235"]
-    assert inside({"round": 2, "doing": "evaluate"}) == ""
+    assert round_progress_text({"round": 2, "doing": "evaluate"}) == ""

@@ -88,10 +88,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    from ianvs.running.progress import SaidOfData, listener_for
+    from ianvs.running.progress import DataProgress, listener_for
 
     # Data may take minutes to decode: somebody who waits sees how far it is, a file gets what is left to be said.
-    with listener_for(sys.stderr) if sys.stderr.isatty() else nullcontext(SaidOfData()) as listener:
+    with listener_for(sys.stderr) if sys.stderr.isatty() else nullcontext(DataProgress()) as listener:
         try:
             job = ianvs.validate(
                 options.file,
@@ -148,10 +148,10 @@ def _prepare(options: argparse.Namespace) -> int:
 
 def _plan(options: argparse.Namespace) -> int:
     from ianvs.running.planning.model_storage import planned_models_text
-    from ianvs.running.progress import SaidOfData, describe
+    from ianvs.running.progress import DataProgress, describe
     from ianvs.running.scheduler.searching import outline
 
-    plan = ianvs.plan(options.file, **selected(options), watcher=SaidOfData())
+    plan = ianvs.plan(options.file, **selected(options), watcher=DataProgress())
     warn(plan.job.warnings)
     for study in plan.studies:
         print(outline(study, plan))

@@ -64,8 +64,8 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
 
 def _status(options: argparse.Namespace) -> int:
     from ianvs import api
-    from ianvs.running.planned_results import nothing_like_it
-    from ianvs.running.progress import describe, waits
+    from ianvs.running.planned_results import nothing_current_message
+    from ianvs.running.progress import describe, waiting_text
     from ianvs.store import JobStore
 
     plan = api.plan(options.file, **selected(options))
@@ -80,11 +80,11 @@ def _status(options: argparse.Namespace) -> int:
                 f"{planned.case.id[:8]}  running     {describe(planned)}: {_where(running)} (process {running['pid']})"
             )
         elif waiting:
-            print(f"{planned.case.id[:8]}  {state:<12}{describe(planned)}: {waits(waiting)}")
+            print(f"{planned.case.id[:8]}  {state:<12}{describe(planned)}: {waiting_text(waiting)}")
         elif state in ("failed", "unfinished"):
             print(visible(f"{planned.case.id[:8]}  {state:<12}{describe(planned)}: {planned.reason}"))
     for reason, count in Counter(queue.values()).items():  # of cases that have never run
-        print(f"{count} new: {waits(reason)}")
+        print(f"{count} new: {waiting_text(reason)}")
     counts["waiting"] += len(queue)
     counts["new"] += len(plan) - counts.total()
     print(f"{plan.job.name}: {counted(+counts)}")
@@ -94,16 +94,17 @@ def _status(options: argparse.Namespace) -> int:
                 "running" if plan.store.running(id_) else plan.store.status(id_) or "unfinished" for id_ in ids
             )
             print(f"its last run: {counted(was)}; its code, settings, data or PYTHONPATH were others.")
-        print(nothing_like_it(plan.job), file=sys.stderr)
+        print(nothing_current_message(plan.job), file=sys.stderr)
     return 0
 
 
 def _where(running: Mapping[str, Any]) -> str:
     """How far a case is that runs."""
-    from ianvs.running.progress import inside
+    from ianvs.running.progress import round_progress_text
 
     seconds = max(0.0, time.time() - running["since"])  # unless the clock was moved back
-    return f"round {running['round']} of {running['rounds']}, {running['doing']} for {seconds:.0f} s{inside(running)}"
+    round_ = f"round {running['round']} of {running['rounds']}"
+    return f"{round_}, {running['doing']} for {seconds:.0f} s{round_progress_text(running)}"
 
 
 def _running(options: argparse.Namespace) -> tuple[int, tuple[str, ...]] | None:

@@ -282,7 +282,7 @@ def contract_of(job: JobSpec) -> Contract:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class Interpreter:
     """The interpreter and environment of a plugin object.
 
     Attributes:
@@ -294,13 +294,13 @@ class Surroundings:
     adapter: str | None = None
 
 
-HERE = Surroundings()
+THIS_INTERPRETER = Interpreter()
 
 
-def surroundings(algorithm: AlgorithmSpec) -> Surroundings:
+def interpreter_of(algorithm: AlgorithmSpec) -> Interpreter:
     """Return where the objects of an algorithm run."""
     python = None if algorithm.python is None else str(algorithm.python)
-    return Surroundings(python, contract_named(algorithm.contract).adapter)
+    return Interpreter(python, contract_named(algorithm.contract).adapter)
 
 
 def mixed(named: Sequence[tuple[str, str]]) -> str | None:

@@ -111,7 +111,7 @@ def _resolved(name: str, annotation: object, function: Callable[..., object]) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class LazyArgument:
     """A value that is made when it is asked for."""
 
     make: Callable[[], object]
@@ -134,7 +134,7 @@ def named_arguments(function: Callable[..., object], offered: Mapping[str, objec
     """
     named, left = _named(getattr(function, "__func__", function))
     return {
-        name: value.make() if type(value) is Late else value
+        name: value.make() if type(value) is LazyArgument else value
         for name, value in offered.items()
         if (name not in left if named is None else name in named)
     }

@@ -71,20 +71,22 @@ def overlap(exam: TestEnvSpec, algorithm: AlgorithmSpec, hyperparameters: Mappin
     made = [_folded_name(name) for name in exam.dataset.made_of or _made_of(exam.dataset)]
     if not made:
         return ""
-    seen = [*(algorithm.pretrained_on or named_after(hyperparameters))]
+    seen = [*(algorithm.pretrained_on or pretraining_collections(hyperparameters))]
     if (backbone := exam.dataset.backbone) is not None:
-        seen += backbone.pretrained_on or named_after({"network": backbone.network, "weights": backbone.weights})
+        seen += backbone.pretrained_on or pretraining_collections(
+            {"network": backbone.network, "weights": backbone.weights}
+        )
     seen = [_folded_name(name) for name in seen]
     wanted = [("samples", name, name) for name in made]
     wanted += [("classes", name, shared) for name in made for shared in KNOWN.get(name, Collection()).shares]
     for kind, name, looked_for in wanted:
         for within in seen:
-            if looked_for in _held(within):
+            if looked_for in _contained(within):
                 return f"{kind} of {name}" + (f", in {within}" if within != name else "")
     return ""
 
 
-def named_after(hyperparameters: Mapping[str, object]) -> tuple[str, ...]:
+def pretraining_collections(hyperparameters: Mapping[str, object]) -> tuple[str, ...]:
     """Return the pretraining data by the name of weights: IMAGENET1K_V1, timm/vit_base_patch16_224.augreg_in21k, ..."""
     network, weights = (str(hyperparameters.get(key) or "") for key in ("network", "weights"))
     if not weights:
@@ -117,8 +119,8 @@ def _folded_name(name: str) -> str:
     return _SPELT.get(_plain(name), name)
 
 
-def _held(name: str) -> Iterator[str]:
+def _contained(name: str) -> Iterator[str]:
     """Yield `name`, and all collections that it contains."""
     yield name
     for part in KNOWN.get(name, Collection()).holds:
-        yield from _held(part)
+        yield from _contained(part)

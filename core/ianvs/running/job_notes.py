@@ -16,7 +16,7 @@ from ianvs.results.report.document import Note
 from ianvs.results.stored import Results
 from ianvs.running.planning.cases import PlannedAlgorithm
 from ianvs.running.planning.plan import Plan
-from ianvs.running.planning.stored_cases import EarlierCase, said_of_earlier
+from ianvs.running.planning.stored_cases import EarlierCase, earlier_case_sentences
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 
 _MADE_ANEW = "`ianvs run --rerun CASE` makes them anew, with the source of today."
@@ -28,13 +28,21 @@ def job_notes(plan: Plan) -> tuple[Note, ...]:
     exams = {planned.exam_id: planned for planned in plan.algorithms}.values()
     built = [(planned, exam) for planned in exams if (exam := store.record(planned.exam_id)) is not None]
     doubts = [
-        (planned.testenv_name, doubt) for planned, record in built for doubt in data_doubts(plan, planned, record)
+        (planned.testenv_name, doubt)
+        for planned, record in built
+        for doubt in data_warnings_text(plan, planned, record)
     ]
     of_data = dict.fromkeys(Note("data", doubt, name, "testenv") for name, doubt in doubts)
-    return (*_settings(plan), *_order_in_sandboxes(plan), *_accepted(plan), *_exams(plan.job), *of_data)
+    return (
+        *_override_notes(plan),
+        *_order_in_sandboxes(plan),
+        *_accepted_case_notes(plan),
+        *_exams(plan.job),
+        *of_data,
+    )
 
 
-def data_doubts(plan: Plan, planned: PlannedAlgorithm, exam: ExamRecord) -> list[str]:
+def data_warnings_text(plan: Plan, planned: PlannedAlgorithm, exam: ExamRecord) -> list[str]:
     """Return warnings on the samples of the exam of `planned`; [] before they were checked."""
     doubts = data.data_warnings_of(str(planned.exam["dataset"]), plan.job.workspace / "cache") or {}
     # If only future rounds are evaluated, both parts are meant to be the same samples.
@@ -42,7 +50,9 @@ def data_doubts(plan: Plan, planned: PlannedAlgorithm, exam: ExamRecord) -> list
     return [doubt for name, doubt in doubts.items() if not (name == SHARED and future)]
 
 
-def with_earlier(results: Results, store: CaseStore, earlier: Mapping[str, EarlierCase], *, shown: bool) -> Results:
+def with_earlier_cases(
+    results: Results, store: CaseStore, earlier: Mapping[str, EarlierCase], *, shown: bool
+) -> Results:
     """Return `results` with a note on `earlier` cases, by the id that they would have now.
 
     Shown: also with these cases.
@@ -54,7 +64,7 @@ def with_earlier(results: Results, store: CaseStore, earlier: Mapping[str, Earli
         remedy = f"`ianvs report --stored` shows them; {remedy}"
     if all(case_before.other_source_alone for case_before in earlier.values()):
         remedy = f"{remedy[:-1]}, and `ianvs run --keep` counts them as they are."
-    notes = [Note("version", f"{sentence}.", remedy=remedy) for sentence in said_of_earlier(earlier.values())]
+    notes = [Note("version", f"{sentence}.", remedy=remedy) for sentence in earlier_case_sentences(earlier.values())]
     cases = list(results.case_list)
     for place, case in enumerate(cases if shown else ()):
         match = earlier.get(case.id)
@@ -65,7 +75,7 @@ def with_earlier(results: Results, store: CaseStore, earlier: Mapping[str, Earli
     return replace(results, case_list=tuple(cases), job_notes=(*notes, *results.job_notes))
 
 
-def _settings(plan: Plan) -> Iterator[Note]:
+def _override_notes(plan: Plan) -> Iterator[Note]:
     """Yield settings from the command line or a call that replaced those of the files."""
     job = plan.job
     overrides = [f"--set {hide_secrets(override.text, {override.key: override.value})}" for override in job.overrides]
@@ -102,7 +112,7 @@ def _order_in_sandboxes(plan: Plan) -> Iterator[Note]:
         yield Note("settings", f"In sandboxes, {order}.")
 
 
-def _accepted(plan: Plan) -> Iterator[Note]:
+def _accepted_case_notes(plan: Plan) -> Iterator[Note]:
     """Yield notes on cases of an earlier source, by the files that have changed since."""
     cases: dict[tuple[str, ...], list[str]] = {}
     for case, _ in plan.cases() if plan.accepted_sources else ():

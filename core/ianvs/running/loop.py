@@ -26,7 +26,7 @@ T = TypeVar("T")
 Phase = Literal["all", "train", "evaluate"]
 
 
-class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for it
+class CaseInterruptedError(Exception):
     """The case was asked to stop. Completed rounds are stored."""
 
 
@@ -221,7 +221,7 @@ def run_rounds(case: Case) -> None:
         done = 0
     for step in range(done + 1, case.last + 1):
         if case.reporter.stop_requested():
-            raise Interrupted
+            raise CaseInterruptedError
         _begin(case, step)
         case.reporter.round(step, "train")
         gate = case.gate if step > 1 or predicts_untrained else None  # without predictions there is nothing to compare
@@ -301,7 +301,7 @@ def _evaluate_stored(case: Case) -> None:
     case.source.saw_past_rounds = trained[-1].bound
     for result in trained[first:]:
         if case.reporter.stop_requested():
-            raise Interrupted
+            raise CaseInterruptedError
         _begin(case, result.index)
         case.reporter.round(result.index, "evaluate")
         model = case.rounds.model(result.index) if result.index else Model()

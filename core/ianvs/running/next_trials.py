@@ -32,7 +32,9 @@ def next_wave(study: Study, spec: SearchSpec, space: Mapping[str, Range]) -> Stu
         return study
     wanted = max(spec.trials - len(study.trials), 0) if not study.note else 0
     on = dict(
-        going_on(study.trials, study.rungs, spec.reduction or REDUCTION, study.higher_is_better, at_the_end=not wanted)
+        continuing_trials(
+            study.trials, study.rungs, spec.reduction or REDUCTION, study.higher_is_better, at_the_end=not wanted
+        )
     )
     trials = tuple(replace(trial, goal=on.get(trial.number, trial.goal)) for trial in study.trials)
     numbers = range(len(trials) + 1, len(trials) + 1 + min(spec.batch, wanted))
@@ -93,7 +95,7 @@ def rungs_of(first: int, reduction: int, last: int) -> tuple[int, ...]:
     return (*rungs, last)
 
 
-def going_on(
+def continuing_trials(
     trials: Sequence[Trial], rungs: Sequence[int], reduction: int, higher_is_better: bool, *, at_the_end: bool = False
 ) -> Iterator[tuple[int, int]]:
     """Yield (number of a trial, its next rung) of all that continue. None of them may be running.

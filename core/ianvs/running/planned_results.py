@@ -16,7 +16,7 @@ from ianvs.results.report.document import Note
 from ianvs.results.stored import Results, load_results
 from ianvs.running.contamination import overlaps
 from ianvs.running.inspector import Inspector
-from ianvs.running.job_notes import job_notes, with_earlier
+from ianvs.running.job_notes import job_notes, with_earlier_cases
 from ianvs.running.planning.plan import CHANGED_SINCE, Plan, job_columns
 from ianvs.running.planning.stored_cases import stored_ids
 from ianvs.running.scoring import missing_pictures
@@ -45,7 +45,7 @@ def results_of(plan: Plan, provenance: Mapping[str, object], inspector: Inspecto
         seeds=seeds,
         metrics=metrics,
         columns=tuple(columns),
-        case_list=tuple(_shown(case) for case, _ in planned),
+        case_list=tuple(_without_secrets(case) for case, _ in planned),
         provenance={**provenance, "configuration": resolved(job)},
         references={case_id: ids for case_id, ids in references.items() if ids},
         budgets={name: exam.budget for name, exam in exams_.items() if exam.budget is not None},
@@ -58,7 +58,7 @@ def results_of(plan: Plan, provenance: Mapping[str, object], inspector: Inspecto
     )
 
 
-def _shown(case: TestCase) -> TestCase:
+def _without_secrets(case: TestCase) -> TestCase:
     """Return a case as it is stored: without secrets."""
     return replace(case, hyperparameters=without_secrets(case.hyperparameters))
 
@@ -92,7 +92,7 @@ def stored_results_of(
     last = (JobStore(plan.job.workspace, plan.job.name).read() or {}).get("provenance") or {}
     command = {"command": last["command"]} if last.get("command") else {}
     results = results_of(plan, {**provenance, **command}, inspector)
-    return with_earlier(results, plan.store, earlier, shown=earlier_too)
+    return with_earlier_cases(results, plan.store, earlier, shown=earlier_too)
 
 
 def results_of_last_run(plan: Plan) -> Results:
@@ -104,7 +104,7 @@ def results_of_last_run(plan: Plan) -> Results:
     job = plan.job
     changed = [planned.reason for planned in islice(plan, _MOST_REASONS) if planned.reason.startswith(CHANGED_SINCE)]
     if JobStore(job.workspace, job.name).read() is None:
-        raise IanvsError(nothing_stored(job.workspace), code="missing-results")
+        raise IanvsError(nothing_stored_message(job.workspace), code="missing-results")
     results = load_results(job.workspace, job.name)
     if not changed:
         raise IanvsError(_other_settings(results), code="missing-results")
@@ -116,7 +116,7 @@ def results_of_last_run(plan: Plan) -> Results:
     return replace(results, job_notes=(mark, *(note for note in results.job_notes if note.kind != "version")))
 
 
-def nothing_stored(workspace: Path) -> str:
+def nothing_stored_message(workspace: Path) -> str:
     """Return the message that nothing of a job is stored, with the searched folder."""
     return (
         f"nothing of this job is stored in {shown_path(workspace)}. A relative `workspace` is "
@@ -124,10 +124,10 @@ def nothing_stored(workspace: Path) -> str:
     )
 
 
-def nothing_like_it(job: JobSpec) -> str:
+def nothing_current_message(job: JobSpec) -> str:
     """Return the message that nothing is stored of the present job, and how to read what is stored instead."""
     if JobStore(job.workspace, job.name).read() is None:
-        return nothing_stored(job.workspace)
+        return nothing_stored_message(job.workspace)
     return (
         "no results are stored for the present state of the job: `ianvs plan` shows what has changed, and "
         "`ianvs report` shows the earlier results."

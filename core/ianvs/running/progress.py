@@ -58,12 +58,12 @@ def describe(planned: PlannedCase) -> str:
     return f"{name}, seed {planned.case.seed}{again}"
 
 
-def waits(reason: str) -> str:
+def waiting_text(reason: str) -> str:
     """Return the text for a waiting case, with the engine's reason."""
     return f"waits in the queue ({reason})"
 
 
-def inside(progress: Mapping[str, object]) -> str:
+def round_progress_text(progress: Mapping[str, object]) -> str:
     """Return the progress of a round and numbers of its learner, as a suffix: ", 35 %, loss 1.23"; or ""."""
     numbers = progress.get("numbers")
     parts = [f"{float(progress['fraction']):.0%}"] if "fraction" in progress else []  # type: ignore[arg-type]
@@ -90,7 +90,7 @@ class _Progress(Listener):
     def __init__(self, job: str) -> None:
         self._job, self._to_do, self._start = job, 0, time.monotonic()
 
-    def _say(self, line: str, colour: str = "") -> None:
+    def _show(self, line: str, colour: str = "") -> None:
         """Show a line. colour: "yellow" for a warning, "red" for a failure, "" for lines that `quiet` drops."""
         raise NotImplementedError
 
@@ -106,35 +106,35 @@ class _Progress(Listener):
     def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None:
         self._to_do, self._start = to_do, time.monotonic()
         for warning in plan.job.warnings:
-            self._say(f"warning: {warning}", "yellow")
+            self._show(f"warning: {warning}", "yellow")
         if damaged:
-            self._say(f"warning: {one_line(damaged, 5)} {CHANGED_MESSAGE}; made again", "yellow")
-        self._say(_opening(plan, to_do))
+            self._show(f"warning: {one_line(damaged, 5)} {CHANGED_MESSAGE}; made again", "yellow")
+        self._show(_opening(plan, to_do))
 
     def notified(self, message: str) -> None:
-        self._say(message)
+        self._show(message)
 
     def more(self, to_do: int, studies: Sequence[Study] = ()) -> None:
         self._to_do += to_do
         for study in studies:
-            self._say(_so_far(study))
+            self._show(_study_progress(study))
 
     def retried(self, case: PlannedCase, failure: Failure) -> None:
-        self._say(f"{describe(case)}: {failure.error}, tried again", "yellow")
+        self._show(f"{describe(case)}: {failure.error}, tried again", "yellow")
 
     def lost(self, case: PlannedCase, reason: str) -> None:
-        self._say(f"{describe(case)}: {reason}; it goes on elsewhere", "yellow")
+        self._show(f"{describe(case)}: {reason}; it goes on elsewhere", "yellow")
 
     def warned(self, case: PlannedCase, message: str) -> None:
-        self._say(f"{describe(case)}: {message}", "yellow")
+        self._show(f"{describe(case)}: {message}", "yellow")
 
     def stopping(self, running: int) -> None:
         plural = "s" if running > 1 else ""
         later = f"stopping: {running} running case{plural} will end after this round; Ctrl-C again ends them now"
-        self._say(later if running else "ending the running cases now", "yellow")
+        self._show(later if running else "ending the running cases now", "yellow")
 
 
-class SaidOfData(Listener):
+class DataProgress(Listener):
     """Shows only messages on the preparation of data."""
 
     def reading_progress(self, subject: str, message: str) -> None:
@@ -159,38 +159,40 @@ class PlainProgress(_Progress):
 
     def preparing(self, subject: str, fraction: float) -> None:
         if fraction == 0.0:
-            self._say(f"preparing {subject}")
+            self._show(f"preparing {subject}")
 
     def reading_progress(self, subject: str, message: str) -> None:
-        self._say(f"preparing {subject}: {message}")
+        self._show(f"preparing {subject}: {message}")
 
     def queued(self, case: PlannedCase, reason: str) -> None:
         if self._verbose or reason not in self._reasons:  # the first of many that wait for the same reason
             self._reasons.add(reason)
-            self._say(f"{describe(case)}: {waits(reason)}")
+            self._show(f"{describe(case)}: {waiting_text(reason)}")
 
     def started(self, case: PlannedCase) -> None:
         if self._verbose:
-            self._say(f"{case.case.id[:8]} begins: {describe(case)} ({case.reason})")
+            self._show(f"{case.case.id[:8]} begins: {describe(case)} ({case.reason})")
 
     def progressed(self, case: PlannedCase, payload: object) -> None:
         if self._verbose and isinstance(payload, dict):
             now = payload.get("round", 0), payload.get("doing", "train")
             if self._rounds.get(case.case.id) != now:
                 self._rounds[case.case.id] = now
-                self._say(f"{case.case.id[:8]} round {now[0]}: {now[1]}")
+                self._show(f"{case.case.id[:8]} round {now[0]}: {now[1]}")
         moment = time.monotonic()
         late = moment >= self._reported_at.setdefault(case.case.id, moment) + _MINUTE
         if late and isinstance(payload, dict) and "numbers" in payload:
             self._reported_at[case.case.id] = moment
-            self._say(f"{describe(case)}: round {payload['round']} of {payload['rounds']}{inside(payload)}")
+            self._show(
+                f"{describe(case)}: round {payload['round']} of {payload['rounds']}{round_progress_text(payload)}"
+            )
 
     def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None:
         self._done += 1
         ending, left = self._ending(case, status, failure), _left(self._start, self._done, self._to_do)
-        self._say(f"[{self._done}/{self._to_do}] {ending}{left}", "" if failure is None else "red")
+        self._show(f"[{self._done}/{self._to_do}] {ending}{left}", "" if failure is None else "red")
 
-    def _say(self, line: str, colour: str = "") -> None:
+    def _show(self, line: str, colour: str = "") -> None:
         if colour or not self._quiet:
             print(visible(line), file=self._stream, flush=True)
 
@@ -239,7 +241,7 @@ class LiveProgress(_Progress):
 
     def reading_progress(self, subject: str, message: str) -> None:
         if not message.endswith(" left"):  # otherwise it changes too soon
-            self._say(f"preparing {subject}: {message}")
+            self._show(f"preparing {subject}: {message}")
         else:
             if self._data is None:
                 self.preparing(subject, 0.0)
@@ -253,7 +255,7 @@ class LiveProgress(_Progress):
         self._progress.update(self._all, total=self._to_do)
 
     def queued(self, case: PlannedCase, reason: str) -> None:
-        self._row(case, waits(reason))
+        self._row(case, waiting_text(reason))
 
     def started(self, case: PlannedCase) -> None:
         self._row(case, "starting")
@@ -273,7 +275,7 @@ class LiveProgress(_Progress):
         note = f"round {round_}, {payload.get('doing', 'train')}" if round_ else "untrained model"
         numbers = self._numbers[case.case.id] = {} if "doing" in payload else self._numbers.get(case.case.id, {})
         numbers |= payload.get("numbers", {})
-        note += inside({"numbers": numbers})
+        note += round_progress_text({"numbers": numbers})
         self._progress.update(row, total=rounds, completed=max(0, round_ - 1) + done, note=note)
 
     def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None:
@@ -281,7 +283,7 @@ class LiveProgress(_Progress):
         if self._all is not None:
             self._progress.advance(self._all)
         if failure is not None or (status != "finished" and case.algorithm.until is None):
-            self._say(self._ending(case, status, failure), "red")
+            self._show(self._ending(case, status, failure), "red")
 
     def _remove(self, case: PlannedCase) -> None:
         row = self._rows.pop(case.case.id, None)
@@ -296,7 +298,7 @@ class LiveProgress(_Progress):
         self._remove(case)
         super().lost(case, reason)
 
-    def _say(self, line: str, colour: str = "") -> None:
+    def _show(self, line: str, colour: str = "") -> None:
         self._progress.console.print(visible(line), style=colour or None, highlight=False, markup=False)
 
 
@@ -324,7 +326,7 @@ def _references(plan: Plan) -> str:
     return f"; among them {' and '.join(parts)}" if parts else ""
 
 
-def _so_far(study: Study) -> str:
+def _study_progress(study: Study) -> str:
     """Describe the trials of a search so far, and the best one."""
     trials = f"search for {method_name(study.algorithm, study.testenv)}: {len(study.trials)} trials"
     best = study.best()

@@ -82,7 +82,7 @@ def _write_scores(
     cases, exams, after = CaseStore(request.workspace), ExamStore(request.workspace), request.until
     kind = data_type(record.kind, request.testenv.dataset.data_type)
     wanted = not kind.stores_truth and any(metric.pictures for _, _, metric in metrics)
-    every = _every_truth(request, kind) if wanted else None
+    every = _all_true_masks(request, kind) if wanted else None
     truth = exams.truth(request.exam_id)
     shown: Sequence[Any] = exams.pictures(request.exam_id)
     shown = shown or [None] * len(truth)
@@ -91,8 +91,8 @@ def _write_scores(
         {**kind.columns(metric_asked), **its, **columns}
         for metric_asked, its in zip(shown, stored_columns, strict=True)
     ]
-    exam = _Known(record, kind, truth, every, exams.rows(request.exam_id), of_sheets)
-    state = {key: _OverRounds(spec, metric.accumulate) for spec, key, metric in metrics if metric.accumulate}
+    exam = _ScoredExam(record, kind, truth, every, exams.rows(request.exam_id), of_sheets)
+    state = {key: _StatefulMetric(spec, metric.accumulate) for spec, key, metric in metrics if metric.accumulate}
     alone = [
         metric_asked for metric_asked in metrics if metric_asked[1] not in state
     ]  # they are known only from the predictions of a round
@@ -135,7 +135,7 @@ def _numbers(row: Sequence[Score]) -> Numbers:
     return np.array([number for number, _ in row], dtype=np.float64)
 
 
-class _OverRounds:
+class _StatefulMetric:
     """A metric with state over rounds: one for each test set, called in the order of rounds."""
 
     def __init__(self, spec: MetricSpec, make: Callable[[], Fed]) -> None:
@@ -146,7 +146,7 @@ class _OverRounds:
     def row_scores(self, metric: Metric, row: Sequence[EvaluationRecord | None]) -> list[Score]:
         """Return scores of the predictions at the end of the next round."""
         self._round += 1
-        return [self._fed(metric, j, as_read(metric, cell)) for j, cell in enumerate(row)]
+        return [self._fed(metric, j, record_for_metric(metric, cell)) for j, cell in enumerate(row)]
 
     def _fed(self, metric: Metric, test: int, seen: EvaluationRecord | None) -> Score:
         if seen is None:
@@ -157,7 +157,7 @@ class _OverRounds:
                 self._states[test] = self._make()
             return self._states[test](self._round, record)
 
-        return _score(self._spec, metric, _guarded(self._spec, feed, seen))
+        return _score(self._spec, metric, _call_metric(self._spec, feed, seen))
 
 
 def _row_scores(metrics: Sequence[Wanted], row: Sequence[EvaluationRecord | None]) -> dict[str, list[Score]]:
@@ -168,7 +168,7 @@ def _row_scores(metrics: Sequence[Wanted], row: Sequence[EvaluationRecord | None
     for cell in row:
         for spec, key, metric in metrics:
             if not metric.pooled:
-                scores[key].append(score_of(spec, metric, as_read(metric, cell)))
+                scores[key].append(score_of(spec, metric, record_for_metric(metric, cell)))
         if cell is not None:
             cell.forget()
     whole = pool_records(row) if any(metric.pooled for _, _, metric in metrics) else None
@@ -207,7 +207,7 @@ def _means_without_groups(
     means = np.full((groups, len(row)), np.nan)
     for j, (record, group_of) in enumerate(zip(row, drawn, strict=True)):
         if record is not None and group_of is not None:
-            values = _guarded(spec, mean_of, record)
+            values = _call_metric(spec, mean_of, record)
             left = len(values) - np.bincount(group_of, minlength=groups)
             means[:, j] = (values.sum() - np.bincount(group_of, values, minlength=groups)) / left
     return means
@@ -221,21 +221,21 @@ def _by_group(rounds: Sequence[Numbers]) -> Numbers | None:
     return np.stack([scores if len(scores) else np.full_like(present[0], np.nan) for scores in rounds], axis=1)
 
 
-def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord | None:
+def record_for_metric(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord | None:
     """Return `cell` as `metric` sees it: with segmentation masks only if it reads them."""
     if cell is None or metric.pictures or not isinstance(cell.y_true, LabelPictures):
         return cell
     return replace(cell, y_true=None, y_pred=None)
 
 
-def _every_truth(request: CaseRequest, kind: DataType) -> list[LabelPictures | None]:
+def _all_true_masks(request: CaseRequest, kind: DataType) -> list[LabelPictures | None]:
     """Return all true labels by evaluation batch, read from the data; None where the store keeps them."""
     exam = request.exam()
     return [kind.every_truth(exam.dataset.test, batch.union.test) for batch in exam.evaluation_batches]
 
 
 @dataclass(frozen=True)
-class _Known:
+class _ScoredExam:
     """Facts of an exam for scoring.
 
     Attributes:
@@ -252,7 +252,7 @@ class _Known:
     rows: Mapping[int, NDArray[np.int64]]
     columns: Sequence[Mapping[str, Any]]
 
-    def seen(
+    def record_of(
         self, stored: Mapping[PredictionKey, Predictions], key: PredictionKey, rounds: int
     ) -> EvaluationRecord | None:
         """Return the record of a test set after so many `rounds`; None if it was not evaluated."""
@@ -281,7 +281,7 @@ class _Known:
 
 
 def _rows(
-    cases: CaseStore, request: CaseRequest, exam: _Known, rounds: Sequence[RoundResult]
+    cases: CaseStore, request: CaseRequest, exam: _ScoredExam, rounds: Sequence[RoundResult]
 ) -> Iterator[tuple[int | None, list[EvaluationRecord | None]]]:
     """Yield (samples that had arrived, record of each test set) of each evaluation; None at the end of a round.
 
@@ -291,7 +291,7 @@ def _rows(
     for round_ in rounds:
         stored = cases.predictions(request.case.id, round_.index)
         for samples in (None, *(arrived for arrived, _, _ in round_.examined[:-1])):
-            yield samples, [exam.seen(stored, PredictionKey(j, samples), round_.index) for j in tests]
+            yield samples, [exam.record_of(stored, PredictionKey(j, samples), round_.index) for j in tests]
 
 
 def _unseen(record: ExamRecord, j: int, truth: NDArray[Any], rounds: int) -> NDArray[np.bool_] | None:
@@ -315,10 +315,10 @@ def score_of(spec: MetricSpec, metric: Metric, seen: EvaluationRecord | ScoreMat
     """Return (number, parts); the number of a metric that returns a mapping is the part with the metric's name."""
     if seen is None or metric.function is None:
         return None, None
-    return _score(spec, metric, _guarded(spec, metric.function, seen))
+    return _score(spec, metric, _call_metric(spec, metric.function, seen))
 
 
-def _guarded(spec: MetricSpec, function: Callable[[Seen], Said], seen: Seen) -> Said:
+def _call_metric(spec: MetricSpec, function: Callable[[Seen], Said], seen: Seen) -> Said:
     """Call the metric's function; its errors are reported under its name, with the line of the author's file."""
     try:
         return function(seen)

@@ -10,7 +10,7 @@ import yaml
 
 import ianvs
 from ianvs.config.load import load_job
-from ianvs.running.contamination import KNOWN, named_after, overlap
+from ianvs.running.contamination import KNOWN, overlap, pretraining_collections
 from tests.errors import errors_of
 
 EXAM = """
@@ -66,14 +66,16 @@ def job_in(folder: Path, exam: dict[str, object] | None = None, algorithm: dict[
     ],
 )
 def test_names_of_weights_tell_what_they_were_trained_on(network: str, weights: str | None, seen: list[str]) -> None:
-    assert list(named_after({"network": network, "weights": weights})) == seen
+    assert list(pretraining_collections({"network": network, "weights": weights})) == seen
 
 
 def test_timm_is_asked_for_the_tag_that_a_name_leaves_out() -> None:
     timm = pytest.importorskip("timm")
     name = "vit_base_patch16_224"
-    told = named_after({"network": f"timm/{name}", "weights": "pretrained"})
-    assert told == named_after({"network": f"timm/{name}.{timm.get_pretrained_cfg(name).tag}", "weights": "pretrained"})
+    told = pretraining_collections({"network": f"timm/{name}", "weights": "pretrained"})
+    assert told == pretraining_collections(
+        {"network": f"timm/{name}.{timm.get_pretrained_cfg(name).tag}", "weights": "pretrained"}
+    )
     assert told
 
 
@@ -110,10 +112,10 @@ def test_a_source_says_what_it_is_made_of_and_an_algorithm_is_believed_before_it
 
 
 def test_every_collection_that_is_named_by_another_ends_somewhere() -> None:
-    from ianvs.running.contamination import _held
+    from ianvs.running.contamination import _contained
 
     for name in KNOWN:
-        assert len(list(_held(name))) < 10
+        assert len(list(_contained(name))) < 10
 
 
 def test_a_row_whose_weights_saw_the_exam_is_marked_and_is_still_the_same_case(

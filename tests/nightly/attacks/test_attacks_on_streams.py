@@ -105,7 +105,7 @@ class Asked:
         )
 
     def answer(self, chunk: int, labels) -> None:
-        self.keeper.answered(chunk, np.asarray(labels), "me")
+        self.keeper.store_predictions(chunk, np.asarray(labels), "me")
 
 
 class AsGiven(DataType):
@@ -122,12 +122,12 @@ def test_an_answer_that_is_changed_later_counts_as_it_was_given(tmp_path):
     asked = Asked(tmp_path, kind=AsGiven())
     asked.keeper.begin(1)
     asked.keeper.start()
-    asked.keeper.question()
+    asked.keeper.next_chunk()
     labels = np.zeros(2, np.int64)
     asked.answer(1, labels)
     labels[:] = [0, 1]
     for chunk in (2, 3):
-        asked.keeper.question()
+        asked.keeper.next_chunk()
         asked.answer(chunk, [0, 0])
     np.testing.assert_array_equal(asked.keeper.record(last=False)["scores"], [1, 0, 0, 1, 0, 0])
 
@@ -135,11 +135,11 @@ def test_an_answer_that_is_changed_later_counts_as_it_was_given(tmp_path):
 def test_the_keeper_tells_in_order_and_once(tmp_path):
     asked = Asked(tmp_path)
     asked.keeper.begin(1)
-    assert errors_of(asked.keeper.question) == [("broken-rule", "")]
+    assert errors_of(asked.keeper.next_chunk) == [("broken-rule", "")]
     asked.keeper.start()
     assert errors_of(asked.keeper.start) == [("broken-rule", "")]
-    assert asked.keeper.question().number == 1
-    assert errors_of(asked.keeper.question) == [("broken-rule", "")]
+    assert asked.keeper.next_chunk().number == 1
+    assert errors_of(asked.keeper.next_chunk) == [("broken-rule", "")]
     assert errors_of(asked.answer, 3, [0, 1]) == [("broken-rule", "")]
     asked.answer(1, [0, 1])
     assert errors_of(asked.answer, 1, [0, 1]) == [("broken-rule", "")]
@@ -149,7 +149,7 @@ def test_no_question_says_more_than_its_samples(tmp_path):
     asked = Asked(tmp_path)
     asked.keeper.begin(1)
     asked.keeper.start()
-    assert vars(asked.keeper.question()).keys() == {"number", "x", "name", "label_shape"}
+    assert vars(asked.keeper.next_chunk()).keys() == {"number", "x", "name", "label_shape"}
 
 
 def test_the_first_answer_counts_over_a_kill_and_a_torn_entry_does_not(tmp_path):
@@ -157,7 +157,7 @@ def test_the_first_answer_counts_over_a_kill_and_a_torn_entry_does_not(tmp_path)
     before.keeper.begin(1)
     before.keeper.start()
     for chunk, labels in ((1, [2, 2]), (2, [1, 1])):
-        before.keeper.question()
+        before.keeper.next_chunk()
         before.answer(chunk, labels)
     held = before.journal(1).read_bytes()
     before.journal(1).write_bytes(held[:-3])  # killed while it was written: nothing had been told of it
@@ -165,7 +165,7 @@ def test_the_first_answer_counts_over_a_kill_and_a_torn_entry_does_not(tmp_path)
     after.keeper.begin(1)
     after.keeper.start()
     for chunk, labels in ((1, [0, 1]), (2, [2, 0]), (3, [0, 0])):
-        after.keeper.question()
+        after.keeper.next_chunk()
         after.answer(chunk, labels)
     assert after.keeper.differing == [1]
     np.testing.assert_array_equal(after.keeper.record(last=False)["said"], [2, 2, 2, 0, 0, 0])
@@ -188,7 +188,7 @@ def test_answers_that_are_still_to_be_told_of_outlive_their_round(tmp_path):
         asked.keeper.begin(round_)
         asked.keeper.start()
         for chunk in chunks:
-            asked.keeper.question()
+            asked.keeper.next_chunk()
             asked.answer(chunk, [0, 0])
         asked.keeper.record(last=round_ == 2)
         asked.keeper.end()

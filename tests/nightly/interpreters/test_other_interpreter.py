@@ -11,7 +11,7 @@ import yaml
 
 import ianvs
 from ianvs.base.errors import ConfigError, IanvsError
-from ianvs.config.contracts import Surroundings
+from ianvs.config.contracts import Interpreter
 from ianvs.plugins.authors_files import imports_from
 from ianvs.plugins.source import authors_sources
 from ianvs.processes.interpreters.author_object import load_in
@@ -103,7 +103,7 @@ def test_a_plugin_in_a_package_has_its_relative_imports(init: bool, tmp_path: Pa
     planned = {path: path.read_bytes() for path in authors_sources(str(method), "Method")}
     (tmp_path / "approach/other.py").unlink()  # what was planned is what runs
     with imports_from(planned):
-        found = load_in(Surroundings(python=_interpreter(tmp_path / "venv")), str(method), "Method").target
+        found = load_in(Interpreter(python=_interpreter(tmp_path / "venv")), str(method), "Method").target
     assert hasattr(found, "load")
 
 
@@ -154,7 +154,7 @@ def test_an_object_of_another_interpreter_is_called(tmp_path: Path) -> None:
         "    def predict(self):\n        return ['ianvs' in sys.modules, sys.prefix]\n"
     )
     python = _interpreter(tmp_path / "venv")
-    loaded = load_in(Surroundings(str(python)), str(plugin), "Adder")
+    loaded = load_in(Interpreter(str(python)), str(plugin), "Adder")
     adder = loaded.target(start=1)
     assert adder.train(2, task=3) == 6
     assert adder.predict() == [False, str(tmp_path / "venv")]
@@ -169,7 +169,7 @@ def test_an_object_that_nobody_has_any_more_is_gone_there_too(tmp_path: Path) ->
         "    def __del__(self):\n        Counted.there -= 1\n\n"
         "    def predict(self):\n        return Counted.there\n"
     )
-    target = load_in(Surroundings(str(_interpreter(tmp_path / "venv"))), str(plugin), "Counted").target
+    target = load_in(Interpreter(str(_interpreter(tmp_path / "venv"))), str(plugin), "Counted").target
     kept = target()
     for _ in range(5):
         last = target()
@@ -182,7 +182,7 @@ def test_an_object_that_nobody_has_any_more_is_gone_there_too(tmp_path: Path) ->
 def test_plugins_of_one_folder_are_told_of_by_one_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "adapts9.py").write_text("def adapted(target):\n    return target\n")
     monkeypatch.syspath_prepend(tmp_path)
-    where = Surroundings(str(_interpreter(tmp_path / "venv")), "adapts9")
+    where = Interpreter(str(_interpreter(tmp_path / "venv")), "adapts9")
     found = {}
     for place in ("one/first.py", "one/second.py", "other/first.py"):
         plugin = tmp_path / place
@@ -203,7 +203,7 @@ def test_a_worker_that_is_killed_ends_who_asked(tmp_path: Path) -> None:
     python = _interpreter(tmp_path / "venv")
     pid = os.fork()
     if pid == 0:
-        load_in(Surroundings(str(python)), str(plugin), "Ends").target().train()
+        load_in(Interpreter(str(python)), str(plugin), "Ends").target().train()
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -9
 

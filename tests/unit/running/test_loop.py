@@ -12,7 +12,7 @@ import pytest
 
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.base.types import RoundResult
-from ianvs.running.loop import Case, Interrupted, Model, Phase, run_rounds
+from ianvs.running.loop import Case, CaseInterruptedError, Model, Phase, run_rounds
 
 STEPS = 3
 
@@ -406,7 +406,7 @@ def test_it_ends_between_two_rounds_when_it_is_asked_to() -> None:
     rounds = Rounds()
     case = case_of(rounds, {})
     case.reporter._of.stops_before = 2  # type: ignore[attr-defined]
-    with pytest.raises(Interrupted):
+    with pytest.raises(CaseInterruptedError):
         run_rounds(case)
     assert sorted(rounds.kept) == [0, 1]
     run_rounds(case_of(rounds, {}))

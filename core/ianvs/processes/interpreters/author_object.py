@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ianvs.base.errors import PluginError
-from ianvs.config.contracts import Surroundings
+from ianvs.config.contracts import Interpreter
 from ianvs.plugins.authors_files import kept_files
 from ianvs.plugins.loader import Loaded, how_to_install, load, load_once
 from ianvs.plugins.local_imports import import_folders, package_of
@@ -38,7 +38,7 @@ _BUILTIN: dict[str, type[Exception]] = {
 """Kinds of errors that whoever called looks at."""
 
 
-def load_in(where: Surroundings, url: str | None, name: str, *, once: bool = False) -> Loaded:
+def load_in(where: Interpreter, url: str | None, name: str, *, once: bool = False) -> Loaded:
     """`ianvs.plugins.loader.load`, or `load_once`, of what lives in these surroundings."""
     if where.python is None:
         loaded = (load_once if once else load)(url, name)
@@ -59,11 +59,11 @@ def load_in(where: Surroundings, url: str | None, name: str, *, once: bool = Fal
 
 
 @lru_cache(maxsize=1)  # questions about a plugin come one after the other, and a worker takes memory
-def _loaded_once(where: Surroundings, url: str, name: str, changed: int) -> Loaded:
+def _loaded_once(where: Interpreter, url: str, name: str, changed: int) -> Loaded:
     return Loaded(_class(_worker(where, url), where, url, name))
 
 
-def _worker(where: Surroundings, url: str) -> Worker:
+def _worker(where: Interpreter, url: str) -> Worker:
     """One for all plugins of a folder that come by an adapter: what that imports takes seconds, a plugin little."""
     python = str(where.python)
     return Worker(python) if where.adapter is None else _shared(python, where.adapter, Path(url).parent)
@@ -223,7 +223,7 @@ class _RemoteObject:
         self.basemodel, self.remark = state["basemodel"], state["remark"]
 
 
-def _class(worker: Worker, where: Surroundings, url: str, name: str) -> type:
+def _class(worker: Worker, where: Interpreter, url: str, name: str) -> type:
     """Create a proxy class with the methods and parameters of the plugin's class."""
     adapter_spec = None if where.adapter is None else find_spec(where.adapter)
     entry = Path(url).resolve() if url.endswith(".py") and Path(url).is_file() else None
@@ -252,7 +252,7 @@ def _class(worker: Worker, where: Surroundings, url: str, name: str) -> type:
     return type(name.rpartition(":")[2], (_RemoteObject,), members)
 
 
-def _failed_import(error: Exception, where: Surroundings) -> str:
+def _failed_import(error: Exception, where: Interpreter) -> str:
     """Describe an import error of the plugin's file in the worker, with a remedy."""
     message = f"{error.kind if isinstance(error, RemoteError) else type(error).__name__}: {error}"
     missing = re.search(r"No module named '([\w.]+)'", message)

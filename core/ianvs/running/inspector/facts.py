@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ianvs.base.errors import ConfigError, IanvsError, Location, PluginError, code_of
-from ianvs.config.contracts import Surroundings
+from ianvs.config.contracts import Interpreter
 from ianvs.config.messages import unknown_key_hint
 from ianvs.config.models import AlgorithmSpec
 from ianvs.config.spec import MetricSpec, ParadigmSpec
@@ -78,7 +78,7 @@ class ParadigmFacts:
     receives_feedback: bool = False
 
 
-def look_at_plugin(plugin: tuple[str | None, str, Surroundings]) -> Answer:
+def look_at_plugin(plugin: tuple[str | None, str, Interpreter]) -> Answer:
     """Return `PluginFacts` of (url, name) in its interpreter."""
     url, name, where = plugin
     try:

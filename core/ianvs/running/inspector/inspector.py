@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ianvs.base.errors import ConfigError, IanvsError, ValidationError
-from ianvs.config.contracts import HERE, contract_named, runner_named, surroundings
+from ianvs.config.contracts import THIS_INTERPRETER, contract_named, interpreter_of, runner_named
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, ParadigmSpec
 from ianvs.exam.data.fingerprint import read_memo, write_memo
 from ianvs.exam.metrics.metric import Metric
@@ -28,7 +28,7 @@ from ianvs.running.inspector.facts import (
     look_at_plugin,
     metric_from,
 )
-from ianvs.running.inspector.plugin_check import Checked, Subject, check_plugin, checked, unanswered
+from ianvs.running.inspector.plugin_check import CheckResult, Subject, check_plugin, check_subject, interrupted_check
 from ianvs.store.keys import digest
 
 _PLUGIN_FACTS, _PARADIGM_FACTS = TypeAdapter(PluginFacts), TypeAdapter(ParadigmFacts)
@@ -87,14 +87,16 @@ class Inspector:
             facts.append(theirs or self._paradigm(algorithm.paradigm))
         return facts
 
-    def check(self, subject: Subject) -> Checked:
+    def check(self, subject: Subject) -> CheckResult:
         """Check a plugin, its hyperparameters, and its constructor."""
         facts = self._plugin(subject.algorithm, subject.module)
         if facts is None:
-            return Checked((), asks=False)
+            return CheckResult((), asks=False)
         if isinstance(facts, str):
-            return unanswered(subject, facts)
-        return checked(subject, lambda request: self._process().call_iter(_name(check_plugin), request, self._seconds))
+            return interrupted_check(subject, facts)
+        return check_subject(
+            subject, lambda request: self._process().call_iter(_name(check_plugin), request, self._seconds)
+        )
 
     def _plugin(self, algorithm: AlgorithmSpec, module: ModuleSpec) -> Answer | str | None:
         """Return facts.
@@ -103,9 +105,11 @@ class Inspector:
         """
         if runner_named(algorithm.contract) is not None:
             return None
-        where = surroundings(algorithm)
+        where = interpreter_of(algorithm)
         try:
-            more = None if where == HERE else [where.adapter, algorithm.python and lock_of(algorithm).identity]
+            more = (
+                None if where == THIS_INTERPRETER else [where.adapter, algorithm.python and lock_of(algorithm).identity]
+            )
         except IanvsError:
             return None
         return self._answer(_PLUGIN, module.url, module.name, (module.url, module.name, where), more)

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from ianvs.base.error_codes import ErrorCode
 from ianvs.base.errors import IanvsError, Location, PluginError, ValidationError, closest, shown_path
-from ianvs.config.contracts import surroundings
+from ianvs.config.contracts import interpreter_of
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec
 from ianvs.plugins.contract import CONTEXT, EXAM_FACTS
 from ianvs.plugins.loader import Loaded, cause, load_once, reference_of
@@ -61,14 +61,14 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResult:
     """The result of a check. asks: whether the plugin wants the facts of an exam."""
 
     problems: tuple[ValidationError, ...]
     asks: bool
 
 
-def checked(subject: Subject, ask: Callable[[Subject], Iterator[Any]]) -> Checked:
+def check_subject(subject: Subject, ask: Callable[[Subject], Iterator[Any]]) -> CheckResult:
     """Check a plugin. ask: calls `check_plugin` in another process (`IsolatedCaller.call_iter`).
 
     Equal messages of the constructor, or of check_exam() if there is an exam, for many choices are reported once.
@@ -84,22 +84,22 @@ def checked(subject: Subject, ask: Callable[[Subject], Iterator[Any]]) -> Checke
             if message:
                 by_message.setdefault((message, warning), []).append(choice)
     except IsolatedCallError as error:
-        return unanswered(subject, str(error), doing)
+        return interrupted_check(subject, str(error), doing)
     problems = [*_PROBLEMS.validate_python(facts["problems"])]
     for (message, warning), choices in by_message.items():
         refusal = "" if warning else " can't be built" if subject.exam is None else " can't take this exam"
-        place = _blamed(subject, message, choices[0])
+        place = _message_place(subject, message, choices[0])
         code: ErrorCode = "doubtful-arguments" if warning else "refused-arguments"
         problems.append(ValidationError(f"{module.name}{refusal}: {message}", place, warning=warning, code=code))
-    return Checked(tuple(problems), facts["asks"])
+    return CheckResult(tuple(problems), facts["asks"])
 
 
-def unanswered(subject: Subject, why: str, doing: str = "") -> Checked:
+def interrupted_check(subject: Subject, why: str, doing: str = "") -> CheckResult:
     """Return the result for a plugin whose process ended while it was `doing` something; at first it is imported."""
     module = subject.module
     doing = doing or "importing " + (f"'{module.name}'" if module.url is None else shown_path(module.url))
     place = module.places.get("name") or subject.algorithm.place or Location(subject.algorithm.file)
-    return Checked(
+    return CheckResult(
         (ValidationError(f"{doing} of {subject.algorithm.name} {why}.", place, code="unloadable-plugin"),), asks=False
     )
 
@@ -142,7 +142,7 @@ def _message_and_severity(
     return (warning if isinstance(warning, str) else ""), True
 
 
-def _blamed(subject: Subject, message: str, choice: Mapping[str, object]) -> Location:
+def _message_place(subject: Subject, message: str, choice: Mapping[str, object]) -> Location:
     """Return the place of the first hyperparameter that a message names, else of the plugin's name."""
     module = subject.module
     named = {match.start(): name for name in choice if (match := re.search(rf"\b{re.escape(name)}\b", message))}
@@ -157,7 +157,7 @@ def _blamed(subject: Subject, message: str, choice: Mapping[str, object]) -> Loc
 
 
 def _loaded(subject: Subject) -> Loaded:
-    return load_in(surroundings(subject.algorithm), subject.module.url, subject.module.name, once=True)
+    return load_in(interpreter_of(subject.algorithm), subject.module.url, subject.module.name, once=True)
 
 
 def _check_module(subject: Subject) -> list[ValidationError]:
@@ -168,7 +168,9 @@ def _check_module(subject: Subject) -> list[ValidationError]:
         return [ValidationError.from_exception(error, place, "unloadable-plugin")]
     if not callable(target):
         return [ValidationError(f"'{module.name}' is not a class.", place, code="unloadable-plugin")]
-    broken = list(_broken(target, module.name, subject.methods, subject.needed)) if isinstance(target, type) else []
+    broken = (
+        list(_method_errors(target, module.name, subject.methods, subject.needed)) if isinstance(target, type) else []
+    )
     problems = [
         ValidationError(message, place, code="broken-contract")
         for message in (*broken, *_check_reference(target, module))
@@ -187,7 +189,7 @@ def _check_module(subject: Subject) -> list[ValidationError]:
     return [*problems, *type_problems(module, takes, place)]
 
 
-def _broken(target: type, name: str, methods: Sequence[str], questions: Sequence[Needed]) -> Iterator[str]:
+def _method_errors(target: type, name: str, methods: Sequence[str], questions: Sequence[Needed]) -> Iterator[str]:
     """Yield the missing `methods` of class `name`, and required arguments of its methods that are never passed."""
     missing = [method for method in methods if not callable(getattr(target, method, None))]
     if "train" in methods and lacks_train(target):

@@ -208,19 +208,19 @@ def own_hyperparameters(hyperparameters: Mapping[str, object], kind: str, kinds:
 
 def grid_axes(modules: tuple[ModuleSpec, ...]) -> Iterator[tuple[str, tuple[object, ...]]]:
     """Yield (name, values) of each hyperparameter of the grid, in the order of the files, named as in a case."""
-    for prefix, module in prefixed(modules):
+    for prefix, module in with_prefixes(modules):
         yield from ((prefix + name, values) for name, values in module.grid)
 
 
 def grid(modules: tuple[ModuleSpec, ...]) -> Iterator[dict[str, object]]:
     """Yield choices of hyperparameters; the last named one varies fastest, in the order of the files."""
-    constants = {prefix + name: value for prefix, m in prefixed(modules) for name, value in m.constants.items()}
+    constants = {prefix + name: value for prefix, m in with_prefixes(modules) for name, value in m.constants.items()}
     listed = list(grid_axes(modules))
     names = [name for name, _ in listed]
     for choice in itertools.product(*(values for _, values in listed)):
         yield {**constants, **dict(zip(names, choice, strict=True))}
 
 
-def prefixed(modules: tuple[ModuleSpec, ...], joint: str = "-") -> Iterator[tuple[str, ModuleSpec]]:
+def with_prefixes(modules: tuple[ModuleSpec, ...], joint: str = "-") -> Iterator[tuple[str, ModuleSpec]]:
     """Yield each module with the prefix of its hyperparameters: see `own_hyperparameters`."""
     return (("" if module is modules[0] else f"{module.type}{joint}", module) for module in modules)

@@ -8,7 +8,7 @@ from ianvs.config.models.algorithm import MODULE_TYPES, equal_values
 from ianvs.config.overrides import Override
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning.cases import prefixed
+from ianvs.running.planning.cases import with_prefixes
 
 
 def without_unused(job: JobSpec, inspector: Inspector) -> JobSpec:
@@ -83,7 +83,7 @@ def _changed(algorithm: AlgorithmSpec, overrides: Sequence[Override], inspector:
 
 def _hyperparameter_names(algorithm: AlgorithmSpec, inspector: Inspector) -> Iterator[list[str]]:
     """Yield the names of each module's hyperparameters, as in a case."""
-    for prefix, module in prefixed(algorithm.modules):
+    for prefix, module in with_prefixes(algorithm.modules):
         names = [*dict(module.grid), *module.constants]
         [facts] = inspector.plugins([(algorithm, module)])
         names += facts.arguments if facts is not None else ()

@@ -23,7 +23,7 @@ from ianvs.plugins.loader import ENTRY_POINTS as ALGORITHMS
 from ianvs.plugins.source import file_digests, source_of
 from ianvs.processes.interpreters.lock import lock_of
 from ianvs.running.inspector import ParadigmFacts
-from ianvs.running.planning.cases import prefixed
+from ianvs.running.planning.cases import with_prefixes
 from ianvs.running.planning.named_files import content_digest, named_files
 from ianvs.store.keys import digest
 
@@ -133,7 +133,7 @@ def plugin_files_of(algorithm: AlgorithmSpec) -> Iterator[tuple[str, str | None,
 
     prefix: of the names of its files.
     """
-    for prefix, module in prefixed(algorithm.modules, "/"):
+    for prefix, module in with_prefixes(algorithm.modules, "/"):
         yield prefix, module.url, module.name, ALGORITHMS
     spec = algorithm.paradigm
     if spec.url is not None or spec.name not in PARADIGMS:

@@ -10,7 +10,7 @@ from pathlib import Path
 from ianvs.base.errors import DamagedError, one_line
 from ianvs.base.secrets import HIDDEN
 from ianvs.base.types import TestCase
-from ianvs.running.planning.cases import AcceptedCase, PlannedAlgorithm, grid_axes, prefixed
+from ianvs.running.planning.cases import AcceptedCase, PlannedAlgorithm, grid_axes, with_prefixes
 from ianvs.store import CaseStore, JobStore
 from ianvs.store.keys import canonical
 
@@ -36,15 +36,15 @@ def stored_cases(
     for algorithm in algorithms:
         trials = algorithm.choices is not None
         if not trials and all_told and len(algorithm) * len(seeds) > 2 * len(ids):
-            yield from ((case, algorithm) for case in _of_grid(algorithm, algorithm.seeds(seeds), by_id))
+            yield from ((case, algorithm) for case in _cases_of_grid(algorithm, algorithm.seeds(seeds), by_id))
         else:
             yield from ((case, algorithm) for case in algorithm.cases(seeds) if trials or case.id in ids)
 
 
-def _of_grid(algorithm: PlannedAlgorithm, seeds: Sequence[int], by_id: Mapping[str, TestCase]) -> list[TestCase]:
+def _cases_of_grid(algorithm: PlannedAlgorithm, seeds: Sequence[int], by_id: Mapping[str, TestCase]) -> list[TestCase]:
     """Return those of the cases `by_id` that belong to the algorithm's grid."""
     values: dict[str, Sequence[object]] = {"": seeds}
-    for prefix, module in prefixed(algorithm.spec.modules):
+    for prefix, module in with_prefixes(algorithm.spec.modules):
         values |= {prefix + name: (value,) for name, value in module.constants.items()}
     values |= dict(grid_axes(algorithm.spec.modules))
     places = {name: {canonical(option): place for place, option in enumerate(axis)} for name, axis in values.items()}
@@ -142,7 +142,7 @@ class EarlierCase:
         return " and ".join([*by, *([f"before these changed: {', '.join(others)}"] if others else [])])
 
 
-def said_of_earlier(cases: Iterable[EarlierCase]) -> list[str]:
+def earlier_case_sentences(cases: Iterable[EarlierCase]) -> list[str]:
     """Return a sentence for each change, as "12 cases were made by an earlier plugin.py"."""
     counts = Counter(case.description for case in cases)
     return [f"{count} case{' was' if count == 1 else 's were'} made {sentence}" for sentence, count in counts.items()]

@@ -144,7 +144,7 @@ class CaseLoop:
         if planned.case.id in self._running:
             return None  # the same case under another name of its algorithm is running
         slot = self._slots[kind].take(alone=planned.case.id in self._alone, wanted=kind)
-        lacks = "" if slot is not None or kind is None else self._slots[kind].lacks(kind)
+        lacks = "" if slot is not None or kind is None else self._slots[kind].missing_resources(kind)
         if lacks and planned.case.id not in self._waiting:  # waits for resources, not only for its turn
             self._set_waiting(planned, lacks)
         return slot

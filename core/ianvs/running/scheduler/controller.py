@@ -14,9 +14,9 @@ from ianvs.running.inspector import Inspector
 from ianvs.running.planning.case_request import CaseRequest, case_request
 from ianvs.running.planning.plan import Plan, PlannedCase, make_plan
 from ianvs.running.planning.source_snapshot import store_sources
-from ianvs.running.planning.stored_cases import said_of_earlier
+from ianvs.running.planning.stored_cases import earlier_case_sentences
 from ianvs.running.scheduler.case_loop import CaseLoop, Listener
-from ianvs.running.scheduler.create_engine import SharedLocalEngine, makes_checks, open_checker, open_engine
+from ianvs.running.scheduler.create_engine import SharedLocalEngine, builds_exams, open_checker, open_engine
 from ianvs.running.scheduler.preflight import preflight
 from ianvs.running.scheduler.scorer import Scorer
 from ianvs.running.scheduler.searching import run_searches
@@ -54,7 +54,9 @@ def run_job(
         inspector.close()  # frees memory for the cases
         work = engines.work(plan)
         listener.planned(plan, work.tasks, tuple(work.damaged))
-        for sentence in said_of_earlier(earlier_case for _, earlier_case in plan.earlier_cases()) if work.tasks else ():
+        for sentence in (
+            earlier_case_sentences(earlier_case for _, earlier_case in plan.earlier_cases()) if work.tasks else ()
+        ):
             listener.notified(f"{sentence}; they run anew")
         if not (work.tasks or plan.searches):
             return Outcome(plan, 0, 0, interrupted=False, states=work.states)
@@ -164,7 +166,7 @@ class _Engines:
 
     def checker(self, plan: Plan | None) -> Engine:
         """Return the engine for building exams. plan: None if no cases will run, so that less is loaded."""
-        if plan is not None and makes_checks(runner := self.runner(plan), self._job):
+        if plan is not None and builds_exams(runner := self.runner(plan), self._job):
             return runner
         if self._checker is None:
             self._checker = open_checker(self._job, opened=plan is not None)

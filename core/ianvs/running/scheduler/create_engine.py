@@ -127,7 +127,7 @@ def open_engine(job: JobSpec, tasks: int | None, *, for_cases: bool = True) -> E
     return engine
 
 
-def makes_checks(engine: Engine, job: JobSpec) -> bool:
+def builds_exams(engine: Engine, job: JobSpec) -> bool:
     """Return whether exams are built on the job's `engine` and not by local processes."""
     return isinstance(engine, LocalEngine | InlineEngine) or (engine.isolates and job.engine.checks == "there")
 
@@ -139,7 +139,7 @@ def open_checker(job: JobSpec, *, opened: bool = False) -> Engine:
     """
     if not opened and not engine_problems(job):
         engine = open_engine(job, tasks=1, for_cases=False)
-        if makes_checks(engine, job):
+        if builds_exams(engine, job):
             return engine
         engine.close()
     return open_engine(dataclasses.replace(job, engine=EngineSpec("local")), tasks=1, for_cases=False)

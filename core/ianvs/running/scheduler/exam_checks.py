@@ -15,7 +15,7 @@ from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.questions import evaluation_tasks_of
 from ianvs.processes.engines.engine import Files, Task, run_alone
 from ianvs.processes.process_end import LogTail, describe_end
-from ianvs.running.job_notes import data_doubts
+from ianvs.running.job_notes import data_warnings_text
 from ianvs.running.planning.case_request import PREPARE_EXAM, CaseRequest, case_request
 from ianvs.running.planning.cases import PlannedAlgorithm
 from ianvs.running.planning.plan import Plan
@@ -46,7 +46,7 @@ def exam_problems(preflight: Preflight) -> Iterator[ValidationError]:
             place = algorithm.testenv.dataset.place or algorithm.testenv.place
             yield from (
                 ValidationError(doubt, place, warning=True, code="doubtful-data")
-                for doubt in data_doubts(plan, algorithm, record)
+                for doubt in data_warnings_text(plan, algorithm, record)
             )
 
 

@@ -21,7 +21,7 @@ from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
 from ianvs.processes.engines.engine import Engine
 from ianvs.processes.reply_server import ReplyServer
 from ianvs.running.inspector import Inspector, ParadigmFacts
-from ianvs.running.inspector.plugin_check import Checked, Needed, Subject
+from ianvs.running.inspector.plugin_check import CheckResult, Needed, Subject
 from ianvs.running.planning.cases import PlannedAlgorithm, grid, grid_size, own_hyperparameters
 from ianvs.running.planning.named_files import missing_file_warnings
 from ianvs.running.planning.plan import Plan
@@ -168,7 +168,7 @@ def _fit_problems(preflight: Preflight) -> Iterator[ValidationError]:
         yield from _check(preflight, subject).problems
 
 
-def _check(preflight: Preflight, subject: Subject) -> Checked:
+def _check(preflight: Preflight, subject: Subject) -> CheckResult:
     _ = preflight.engine  # opened early, so that it does its imports meanwhile
     # Other machines may have other GPUs, which each case checks itself.
     is_local = not engine_class(preflight.job).elsewhere

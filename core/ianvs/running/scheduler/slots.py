@@ -131,7 +131,7 @@ class Sharing:
         self._peak: int | None = None
         self.most: int | None = None
 
-    def room(self, gpu_id: GpuId) -> bool:
+    def has_room(self, gpu_id: GpuId) -> bool:
         """Return whether another case may start on a GPU now."""
         sharing = len(self._on[gpu_id])
         if sharing == 0:
@@ -238,7 +238,7 @@ class Slots:
         self._cpus, self._memory = cpus, memory
         self._used = dict.fromkeys(gpus, 0)
 
-    def lacks(self, wanted: ResourcesSpec) -> str:
+    def missing_resources(self, wanted: ResourcesSpec) -> str:
         """Describe the missing resources of a case; "" if it only waits for its turn."""
         if (cpus := self._cpus_of(wanted)) > self._cpus:
             return f"it takes {cpus} cpus, and {self._cpus:.0f} are free"
@@ -249,7 +249,7 @@ class Slots:
 
     def take(self, *, alone: bool = False, wanted: ResourcesSpec | None = None) -> Slot | None:
         """Return a slot on the GPU with the fewest cases; None: there is none. alone: on a GPU that is not shared."""
-        if self._free < 1 or (wanted is not None and self.lacks(wanted)):
+        if self._free < 1 or (wanted is not None and self.missing_resources(wanted)):
             return None
         slot = self._take_gpu(alone, wanted)
         if slot is not None:
@@ -269,7 +269,7 @@ class Slots:
         gpu = min(self._used, key=self._used.__getitem__)
         if self._used[gpu] + (self._per_gpu if alone else 1) > self._per_gpu:
             return None
-        if self.sharing and not self.sharing.room(gpu):
+        if self.sharing and not self.sharing.has_room(gpu):
             return None
         return Slot(gpu, alone or self._per_gpu == 1)
 

@@ -24,9 +24,9 @@ from ianvs.plugins.loader import importable_by_others
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Reporter
 from ianvs.processes.interpreters.wire import RemoteError, error_text
 from ianvs.processes.sandbox import missing_sandbox
-from ianvs.running.loop import Case, Interrupted, Model, Phase, run_rounds
+from ianvs.running.loop import Case, CaseInterruptedError, Model, Phase, run_rounds
 from ianvs.running.planning.case_request import ANSWERED, TRAINED, CaseRequest
-from ianvs.running.session.case_failure import failing, memory_meter
+from ianvs.running.session.case_failure import memory_meter, record_failure
 from ianvs.running.session.case_learner import CaseLearner
 from ianvs.running.session.contract_case import run_contract_case
 from ianvs.running.session.examination import Examination
@@ -83,7 +83,7 @@ def run_case(request: CaseRequest, report: Reporter) -> str | None:
         SystemExit: With EXIT_INTERRUPTED, after a request to stop and the end of the current round.
     """
     store = CaseStore(request.workspace, request.secrets)
-    with store.lock(request.case.id), failing(store, request, report), request.planned_code():
+    with store.lock(request.case.id), record_failure(store, request, report), request.planned_code():
         try:
             with memory_meter(store, request) as memory:
                 if needs_evaluation(request, store):
@@ -94,7 +94,7 @@ def run_case(request: CaseRequest, report: Reporter) -> str | None:
                 if request.apart:
                     return ANSWERED
                 score_evaluated(request, store)
-        except Interrupted:
+        except CaseInterruptedError:
             print("interrupted; the next run continues after the last complete round")
             raise SystemExit(EXIT_INTERRUPTED) from None
     return None

@@ -22,7 +22,7 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPER
 
 
 @contextlib.contextmanager
-def failing(store: CaseStore, request: CaseRequest, report: Reporter) -> Iterator[None]:
+def record_failure(store: CaseStore, request: CaseRequest, report: Reporter) -> Iterator[None]:
     """Context manager: print an exception, and store it as the failure of the case.
 
     Raises:

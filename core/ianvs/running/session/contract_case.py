@@ -13,7 +13,7 @@ from ianvs.config.contracts import Contract, ContractCase
 from ianvs.plugins.authors_files import is_installed
 from ianvs.processes.engines.engine import Reporter
 from ianvs.processes.engines.forked import keep_freed_memory
-from ianvs.running.loop import Interrupted
+from ianvs.running.loop import CaseInterruptedError
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.cases import own_hyperparameters
 from ianvs.running.session.memory_meter import MemoryMeter
@@ -104,6 +104,6 @@ class _Progress:
 
     def __call__(self, text: str) -> None:
         if self._report.stop_requested():
-            raise Interrupted
+            raise CaseInterruptedError
         self._round += text.startswith("round ")
         self._report({"round": max(1, self._round), "doing": text})

@@ -106,7 +106,7 @@ class Examination:
         if samples is None:
             steps += [(question, self._calls_of(question, labels, parts, taught)) for question in self._questions]
         calls = [call for _, arranged in steps for _, call in arranged]
-        with self._learner.examined(model, apart=samples is not None):
+        with self._learner.evaluating(model, apart=samples is not None):
             answers = iter(list(self._answers(calls, model, taught, when=f"{taught} {samples}")))
         results: dict[PredictionKey, Predictions] = {}
         for question, arranged in steps:
@@ -136,7 +136,7 @@ class Examination:
         name = f"the held-out part of round {index}"
         question = _Call((part,), name, self._context(index - 1, round_.classes), round=facts)
         when = f"held out of {index}"
-        with self._learner.examined(model):
+        with self._learner.evaluating(model):
             [answer] = self._answers([question], model, index, timed=False, when=when)
         predictions = self._stored(part, answer, np.arange(len(positions)))
         earlier = tuple(sorted({label for r in rounds[: index - 1] for label in r.classes}))
@@ -159,13 +159,13 @@ class Examination:
             if len(few.positions):
                 context = self._context(index - 1, self._exam.rounds[index - 1].classes)
                 calls.append(_Call((few,), f"samples of round {index}", context))
-        with self._learner.examined(model):
+        with self._learner.evaluating(model):
             return list(self._answers(calls, model, taught, timed=False, is_trial=True))
 
-    def ahead(self, parts: Sequence[Part], model: Model, taught: int) -> list[Any]:
+    def predict_ahead(self, parts: Sequence[Part], model: Model, taught: int) -> list[Any]:
         """Predict training samples with a second object, part after part, whether revealed or not; untimed."""
         questions = [_Call((part,), "questions of the stream") for part in parts]
-        with self._learner.examined(model, apart=True):
+        with self._learner.evaluating(model, apart=True):
             return [answer.labels for answer in self._answers(questions, model, taught, timed=False, is_trial=True)]
 
     def constant_predictions_warning(self, predictions: Mapping[PredictionKey, Predictions], taught: int) -> str:
@@ -215,7 +215,7 @@ class Examination:
         [] for a learner that may lack the method, and does. Raises PluginError for a learner that would learn from
         shown labels.
         """
-        if question.may_lack and self.unscored:
+        if question.may_lack and self.skipped_evaluations:
             return []
         if question.shows_labels and self._learner.adapts:
             raise PluginError(
@@ -229,7 +229,7 @@ class Examination:
         return self._call_plan({j: (part, *parts[j]) for j, part in fitted.items()}, f"{taught} probe", question)
 
     @property
-    def unscored(self) -> str:
+    def skipped_evaluations(self) -> str:
         """Evaluations that are skipped because the learner may lack the method, and why."""
         return self._learner.state.skipped_evaluations
 
@@ -279,7 +279,7 @@ class Examination:
             with ExitStack() as stack:
                 by = None
                 if when and labels:  # later calls show labels, which must not get into cached replies
-                    by = stack.enter_context(self._replies.given(when))
+                    by = stack.enter_context(self._replies.use_for(when))
                 query = Query(
                     x=columns_of(call.parts, ("x",), call.order)["x"],
                     name=call.name,

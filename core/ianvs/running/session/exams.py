@@ -22,7 +22,7 @@ from ianvs.exam.scenarios import Exam, manifest
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.identity import metric_key
 from ianvs.running.planning.plan import scored_metrics
-from ianvs.running.scoring import as_read, score_of
+from ianvs.running.scoring import record_for_metric, score_of
 from ianvs.store import ExamRecord, ExamStore
 
 FITS = "fits"  # folder of the cache
@@ -100,7 +100,7 @@ def _scoring_errors(exam: Exam, spec: TestEnvSpec) -> list[ValidationError]:
             values, untrained = np.tri(len(exam.rounds), len(exam.tests)), np.zeros(len(exam.tests))
             tried: EvaluationRecord | ScoreMatrix | None = ScoreMatrix.from_rounds(values, untrained=untrained)
         elif metric.level == "score" and metric.about is None and not answered.intersection(metric.asks):
-            tried = as_read(metric, seen)
+            tried = record_for_metric(metric, seen)
         else:
             continue
         try:

@@ -245,7 +245,7 @@ class DataFeed:
         return [*map(tuple, chunks)]
 
 
-def joined(parts: Sequence[Part]) -> list[Part]:
+def merge_parts(parts: Sequence[Part]) -> list[Part]:
     """Merge adjacent parts where possible."""
 
     def kind(part: Part) -> tuple[int, int, bool]:

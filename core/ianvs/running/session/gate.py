@@ -5,7 +5,7 @@ from ianvs.config.models.testenv import COMPARISONS
 from ianvs.config.spec import GateSpec
 from ianvs.exam.metrics.registry import resolve
 from ianvs.running.loop import Model
-from ianvs.running.scoring import as_read, score_of
+from ianvs.running.scoring import record_for_metric, score_of
 from ianvs.running.session.examination import Examination
 from ianvs.running.session.feed import DataFeed
 
@@ -25,7 +25,7 @@ class HeldOutGate:
             message = "model_eval needs a held-out part of each round, and here is none: set train_ratio below 1"
             raise PluginError(f"{message}, and have more than one sample of each class in a round.", code="unfit-exam")
         answered = self._examination.held_out(model, step)
-        return score_of(self._spec.metric, self._metric, as_read(self._metric, answered))[0]
+        return score_of(self._spec.metric, self._metric, record_for_metric(self._metric, answered))[0]
 
     def decide(self, step: int, before: float | None, after: float | None) -> tuple[bool, tuple[float, float]]:
         """Return (whether the new model of round `step` is adopted, both scores)."""

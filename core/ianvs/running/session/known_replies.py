@@ -37,7 +37,7 @@ class Replies:
         self._by_prompt: dict[str, str] = {}  # token ids joined by blanks, which is fast to write
 
     @contextmanager
-    def given(self, when: object) -> Iterator["Replies"]:
+    def use_for(self, when: object) -> Iterator["Replies"]:
         """Context manager: the learner may request replies. when: names the evaluation.
 
         Cached replies are used only for the same evaluation, algorithm, hyperparameters and seed.
@@ -66,7 +66,7 @@ class Replies:
         keys = [_digest(np.array(prompt, np.int64).tobytes()) for prompt in lists]
         files = {} if self._server is None else _files(adapter())
         said_by: object = weights if self._server is None else [*map(_digest, files.values())]
-        self._turn_to([said_by, tuple(stops), longest])
+        self._open_cache([said_by, tuple(stops), longest])
         missing = {key: number for number, key in enumerate(keys) if key not in self._by_prompt}
         if missing:
             numbers = sorted(missing.values())
@@ -100,7 +100,7 @@ class Replies:
             raise ReplyServerError(f"the server at {server.url} {change}. Run it again.", code="unreachable-server")
         self._asked_server = True
 
-    def _turn_to(self, said_by: list[object]) -> None:
+    def _open_cache(self, said_by: list[object]) -> None:
         """Open the cache for these conditions. The base model and the server are part of the algorithm's identity."""
         identity = self._request.identity
         case = [self._when, *(identity[name] for name in ("algorithm", "hyperparameters", "seed"))]

@@ -123,7 +123,7 @@ class LocalLearner:
 
     def _network_size(self) -> NetworkSize:
         step, last, plugins = self.session.step, self._last, [module.plugin for module in self.session.modules]
-        if last is None or self._kind.shows == "replies" or self.is_apart:  # slow, or it would learn from the sample
+        if last is None or self._kind.shows == "replies" or self.uses_copies:  # slow, or it would learn from the sample
             return network_size(plugins, None)
         before = generator_states(), dict(step.measures), step.passes
         single = replace(last, x=last.x.take(np.arange(1)), is_trial=True)
@@ -164,12 +164,12 @@ class LocalLearner:
         self.session.modules.restore(tuple(model.modules), taught=taught, fresh=fresh)
         self._look()
 
-    def apart(self) -> AbstractContextManager[None]:
+    def untimed(self) -> AbstractContextManager[None]:
         """Context manager whose time is not counted as training."""
         return self._meter.paused()
 
     @property
-    def is_apart(self) -> bool:
+    def uses_copies(self) -> bool:
         """Whether evaluations use a second object, because predict() or answer() may change the learner.
 
         A learner with `answer` that saves nothing is evaluated itself, since no copy can be loaded.
@@ -185,7 +185,7 @@ class LocalLearner:
         return self.session.modules.any_adapts
 
     @contextmanager
-    def examined(self, model: Model, *, apart: bool = False) -> Iterator[None]:
+    def evaluating(self, model: Model, *, apart: bool = False) -> Iterator[None]:
         """Context manager for an evaluation. Global random generators and measures are restored afterwards.
 
         model: the saved learner. apart: always use a second object.
@@ -194,8 +194,8 @@ class LocalLearner:
         measures, passes = dict(session.step.measures), session.step.passes
         with ExitStack() as stack:
             stack.callback(restore_generators, before)
-            if apart or self.is_apart:
-                stack.enter_context(session.replaced(self._second(model)))
+            if apart or self.uses_copies:
+                stack.enter_context(session.replaced(self._load_copy(model)))
                 restore_generators(before)
                 yield
             else:
@@ -217,7 +217,7 @@ class LocalLearner:
         if query.is_trial:
             start_generators(session.seed, "tried")
         if query.question is not None:
-            yield Predictions(self._beside_labels(query, x, context))
+            yield Predictions(self._task_result(query, x, context))
         elif query.adaptation is None:
             yield from self._pieces(query, x, context)
         else:
@@ -260,7 +260,7 @@ class LocalLearner:
             predictions, labels=copy.deepcopy(predictions.labels)
         )  # a learner may change its result object later
 
-    def _beside_labels(self, query: Query, x: Column, context: Mapping[str, Any]) -> NDArray[Any]:
+    def _task_result(self, query: Query, x: Column, context: Mapping[str, Any]) -> NDArray[Any]:
         """Return the validated result of a further method of the base model for all samples."""
         question, learner = self._questions[str(query.question)], self.session.module("basemodel")
         if why := question.lacks(learner.plugin):
@@ -274,7 +274,7 @@ class LocalLearner:
             data.close()
         return question.checked(answers, len(x), self.session.classes, f"{learner.name}.{question.method}()")
 
-    def _second(self, model: Model) -> Modules:
+    def _load_copy(self, model: Model) -> Modules:
         """Load `model` into new objects of the same classes. Raises PluginError if that is not possible."""
         for m in model.modules:
             if m.path is None and (m.calls or m.kind == "basemodel"):

@@ -12,7 +12,7 @@ from typing import Any
 
 from ianvs.base.errors import ExamRuleError, PluginError, closest
 from ianvs.base.types import Measure, TestCase
-from ianvs.config.contracts import surroundings
+from ianvs.config.contracts import interpreter_of
 from ianvs.config.spec import AlgorithmSpec
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.plugins.contract import CONTEXT
@@ -26,7 +26,7 @@ from ianvs.store import StoredModule
 
 
 @dataclass(frozen=True)
-class Taught:
+class TrainingHistory:
     """Training history of a module. calls: number of calls. seen, new: class indices in all calls, in the last."""
 
     calls: int = 0
@@ -42,7 +42,7 @@ class AuthorsModule:
         self.kind, self.instance, self.plugin = kind, instance, plugin
         self._loaded, self._rules = loaded, rules
         self.name = type(plugin).__name__
-        self.taught = Taught()
+        self.taught = TrainingHistory()
         self._adapts = self._adapts_now()
 
     @property
@@ -167,7 +167,7 @@ class Modules:
             if entry.path is not None:
                 module.load(entry.path)
             if taught:
-                module.taught = Taught(entry.calls, entry.seen, entry.new)
+                module.taught = TrainingHistory(entry.calls, entry.seen, entry.new)
 
     def without_instances(self) -> Modules:
         """Return a collection for the same case without any object."""
@@ -230,7 +230,7 @@ class Modules:
                 code="missing-module",
             )
         if kind not in self._loaded:
-            self._loaded[kind] = load_in(surroundings(self._algorithm), types[kind].url, types[kind].name)
+            self._loaded[kind] = load_in(interpreter_of(self._algorithm), types[kind].url, types[kind].name)
             place_for_others(str(getattr(self._loaded[kind].target, "__module__", "")))
         return self._loaded[kind]
 

@@ -22,7 +22,7 @@ from ianvs.exam.data_types import DataType
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.exam.scenarios.feedback_view import FeedbackView
 from ianvs.exam.scenarios.views import TrainView
-from ianvs.running.session.feed import Chunk, DataFeed, joined
+from ianvs.running.session.feed import Chunk, DataFeed, merge_parts
 from ianvs.running.session.stream_journal import Journal
 from ianvs.running.session.stream_order import StreamOrder
 from ianvs.running.session.stream_scores import StreamScores
@@ -113,7 +113,7 @@ class PrequentialServer:
         self._round, self._begun, self._is_asked = step, False, False
         self._near: dict[int, list[NDArray[np.float64]]] = {shift: [] for shift in self._spec.near_future}
         self._journal = Journal(self._journals(step))
-        self._remember(self._next)
+        self._load_predictions(self._next)
         self.times, self.differing, self.samples = _Times(), [], 0
 
     def start(self) -> None:
@@ -126,7 +126,7 @@ class PrequentialServer:
             )
         self._begun, self._since = True, 0.0
 
-    def question(self) -> UnlabelledChunk | None:
+    def next_chunk(self) -> UnlabelledChunk | None:
         """Return the next chunk to predict; None at the end of the round."""
         if not self._begun or self._is_asked:
             last = f"chunk {self._next + 2} comes after the predictions for chunk {self._next + 1}"
@@ -143,7 +143,7 @@ class PrequentialServer:
         self._since, self._cpu_since = time.perf_counter(), self._cpu()
         return UnlabelledChunk(chunk.number, x, chunk.name, chunk.parts[0].samples.y.shape[1:])
 
-    def answered(self, number: int, labels: Any, caller: str) -> RevealedChunk | None:
+    def store_predictions(self, number: int, labels: Any, caller: str) -> RevealedChunk | None:
         """Store the validated predictions of the last chunk, and return the chunk that is revealed after it."""
         self.times.answering += time.perf_counter() - self._since
         self.times.cpu += max(0.0, self._cpu() - self._cpu_since)
@@ -233,7 +233,7 @@ class PrequentialServer:
         numbers = [index for index, (round_, _) in enumerate(self._chunks) if round_ == step]
         return (numbers[0], numbers[-1] + 1) if numbers else (0, 0)
 
-    def _remember(self, before: int) -> None:
+    def _load_predictions(self, before: int) -> None:
         """Load the predictions of earlier chunks that are revealed later."""
         lacking = {
             index
@@ -322,5 +322,5 @@ def _concatenated(answers: Sequence[Any]) -> Any:
 
 def _part_of(chunk: Chunk) -> Part:
     """Return the part of a chunk, also of one that extends beyond a round, to validate predictions."""
-    [part, *more] = joined(chunk.parts)
+    [part, *more] = merge_parts(chunk.parts)
     return part if not more else Part(part.samples, np.concatenate([piece.positions for piece in (part, *more)]))

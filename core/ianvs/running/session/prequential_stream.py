@@ -41,7 +41,7 @@ NO_RESET = "it has no reset(): the reference that remembers nothing was built an
 def revealed_chunks(session: PrequentialSession, stream: PrequentialServer) -> Iterator[RevealedChunk]:
     """Yield the revealed chunks one after the other; the session predicts between them."""
     paradigm, first = session.paradigm, True
-    while (chunk := stream.question()) is not None:
+    while (chunk := stream.next_chunk()) is not None:
         session.set_last_chunk(chunk.number)
 
         def answered(question: UnlabelledChunk = chunk) -> Any:
@@ -60,7 +60,7 @@ def revealed_chunks(session: PrequentialSession, stream: PrequentialServer) -> I
 
         labels = _stateless_predictions(session, answered, chunk.number, first) if paradigm.stateless else answered()
         first = False
-        if (reply := stream.answered(chunk.number, labels, session.caller)) is not None:
+        if (reply := stream.store_predictions(chunk.number, labels, session.caller)) is not None:
             yield reply
 
 

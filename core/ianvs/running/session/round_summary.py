@@ -94,7 +94,7 @@ class RoundSummarizer:
             cut_answers=spent.cut,
             measure_seconds=(trained.measure_seconds or 0.0) + own_work.seconds,
             measure_cpu_seconds=(trained.measure_cpu_seconds or 0.0) + own_work.cpu_seconds,
-            unscored=self._examination.unscored,
+            unscored=self._examination.skipped_evaluations,
             remark="; ".join(filter(None, (trained.remark, broken_down))),
         )
 
@@ -145,7 +145,7 @@ class RoundSummarizer:
             examined=source.evaluation_points(),
             measures=dict(state.measures),
             bound=source.bound,
-            unscored=self._examination.unscored,
+            unscored=self._examination.skipped_evaluations,
             changed=learner.changed,
             revealed_samples=None if stream is None else stream.revealed_so_far,
             answer_seconds=0.0 if stream is None else stream.times.answering,

@@ -115,7 +115,7 @@ class SandboxClient:
         try:
             answer = self._peer.call(name, {}, pickle.dumps(arguments))
         except PeerClosedError:
-            self._end_as_it_has_ended()
+            self._exit_like_sandbox()
         self.state = _checked(_STATE, answer.body.get("state"))
         return answer
 
@@ -205,7 +205,7 @@ class SandboxClient:
         self.pieces.append(Predictions(labels, extras))
         return Message({})
 
-    def _end_as_it_has_ended(self) -> None:
+    def _exit_like_sandbox(self) -> None:
         """End this process by the signal that ended the sandbox, as if the plugin's code had run here."""
         code = self._process.wait()
         if code > 128:  # bubblewrap's exit code for a signal

@@ -58,10 +58,10 @@ class SandboxedLearner:
         saved: Cost of all calls of `save` so far.
         changed: Always "": each evaluation has an object of its own.
         adapts: Always False, for the same reason.
-        is_apart: Always True, for the same reason.
+        uses_copies: Always True, for the same reason.
     """
 
-    changed, adapts, is_apart = "", False, True
+    changed, adapts, uses_copies = "", False, True
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class SandboxedLearner:
             ]
             self._rejected = Model(modules, model.folder)
 
-    def apart(self) -> AbstractContextManager[None]:
+    def untimed(self) -> AbstractContextManager[None]:
         """Do nothing: evaluations run in other sandboxes."""
         return nullcontext()
 
@@ -172,7 +172,7 @@ class SandboxedLearner:
     # --- called by the examination ------------------------------------------------------------------------------
 
     @contextmanager
-    def examined(self, model: Model, *, apart: bool = False) -> Iterator[None]:
+    def evaluating(self, model: Model, *, apart: bool = False) -> Iterator[None]:
         """Context manager: inside, `answers` come from a sandbox that holds `model` and can write nothing."""
         self._examiner = self._open(model, trains=False)
         try:
@@ -187,7 +187,7 @@ class SandboxedLearner:
         A question that shows labels, or fits a probe, has a sandbox of its own.
         """
         if query.question is None:
-            assert self._examiner is not None, "within `examined`"
+            assert self._examiner is not None, "within `evaluating`"
             yield from self._checked(query, self._answers_of(self._examiner, query))
             return
         other = self._open(model, trains=False)

@@ -24,7 +24,7 @@ def save_load_difference(examination: Examination, learner: CaseLearner, model: 
     Both predict a few training samples of each round with the same random numbers. The learner's own objects are
     replaced.
     """
-    if learner.is_apart or not model.modules:
+    if learner.uses_copies or not model.modules:
         return ""  # evaluations have used loaded objects
     try:
         was = examination.probe_predictions(model, taught)

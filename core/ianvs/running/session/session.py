@@ -22,12 +22,12 @@ from ianvs.exam.paradigms.paradigm import Module, Paradigm
 from ianvs.exam.scenarios.exam import Exam, Rules
 from ianvs.exam.scenarios.feedback_view import FeedbackView
 from ianvs.exam.scenarios.views import TrainView
-from ianvs.plugins.signature import Late
+from ianvs.plugins.signature import LazyArgument
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.feed import ALL, Chunk, ServedSamples, Share
 from ianvs.running.session.generators import start_generators
 from ianvs.running.session.measure import synchronise
-from ianvs.running.session.modules import AuthorsModule, Modules, Taught
+from ianvs.running.session.modules import AuthorsModule, Modules, TrainingHistory
 from ianvs.running.session.prequential_server import PrequentialServer
 from ianvs.running.session.prequential_stream import revealed_chunks
 
@@ -190,7 +190,7 @@ class CaseSession:
             more = set(fed.classes).difference(before.seen)
             seen = tuple(sorted({*before.seen, *more})) if more else before.seen
             new = tuple(sorted(more)) if fed.in_stream else fed.classes
-            module.taught = Taught(before.calls + 1, seen, new)
+            module.taught = TrainingHistory(before.calls + 1, seen, new)
         taught = module.taught if module.taught.calls else self._common_training()
         of_data = {"valid_data": None, **fed.context} if fed is not None else {}
         offered = {
@@ -244,7 +244,9 @@ class CaseSession:
 
     def round_context(self, number: int, seen: tuple[int, ...], new: tuple[int, ...]) -> dict[str, Any]:
         """Return the context of a round, for calls before or after its training."""
-        draws = Late(partial(generator, self.seed, number, "plugin"))  # lazy, because it takes as long as a small layer
+        draws = LazyArgument(
+            partial(generator, self.seed, number, "plugin")
+        )  # lazy, because it takes as long as a small layer
         return {"round": number, "classes_seen": seen, "new_classes": new, "generator": draws}
 
     def view(self, handout: ServedSamples, passed: int = 0) -> TrainView:
@@ -312,11 +314,11 @@ class CaseSession:
         self._calls[number] += 1
         start_generators(self.seed, f"global, call {call}" if call else "global", number)
 
-    def _common_training(self) -> Taught:
+    def _common_training(self) -> TrainingHistory:
         """Return the common training history of the modules, for one that learns from other modules instead of data."""
         taught = [module.taught for module in self.modules]
         seen, new = {c for each in taught for c in each.seen}, {c for each in taught for c in each.new}
-        return Taught(max((each.calls for each in taught), default=0), tuple(sorted(seen)), tuple(sorted(new)))
+        return TrainingHistory(max((each.calls for each in taught), default=0), tuple(sorted(seen)), tuple(sorted(new)))
 
     def _base_context(self) -> dict[str, Any]:
         if self._context:

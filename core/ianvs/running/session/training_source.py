@@ -207,11 +207,11 @@ class CaseTrainingSource:
 
     def _ahead(self, parts: Sequence[Part]) -> list[Any]:
         with self._saved() as model:
-            return self._examination.ahead(parts, model, self.step)
+            return self._examination.predict_ahead(parts, model, self.step)
 
     @contextmanager
     def _saved(self) -> Iterator[Model]:
         """Context manager: the learner saved within a round. The time inside is not counted as training."""
         root = self._store.folder(self._request.case.id)
-        with self._learner.apart(), tempfile.TemporaryDirectory(prefix=".model-", dir=root) as folder:
+        with self._learner.untimed(), tempfile.TemporaryDirectory(prefix=".model-", dir=root) as folder:
             yield self._learner.save(Path(folder), of_round=False)

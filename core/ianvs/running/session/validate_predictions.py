@@ -43,8 +43,8 @@ def validated_predictions(
         unseen: Whether -1 is valid.
     """
     count = len(x)
-    samples = _of_shape(count) if x.lazy else x.gather()
-    asked_for = Samples(samples, _of_shape(count, *label_shape), np.empty(0, str))
+    samples = _zeros(count) if x.lazy else x.gather()
+    asked_for = Samples(samples, _zeros(count, *label_shape), np.empty(0, str))
     check = kind.checker(Part(asked_for, np.arange(count)), classes, unseen=unseen)
     data = TestView(x, name=name)
     output = ask(data)
@@ -69,7 +69,7 @@ def validated_predictions(
     return Predictions(checked.cpu().numpy() if hasattr(checked, "cpu") else checked, extras)
 
 
-def _of_shape(*shape: int) -> NDArray[np.uint8]:
+def _zeros(*shape: int) -> NDArray[np.uint8]:
     """Return zeros that take no memory; np.broadcast_to would take as long as all other checks."""
     return np.ndarray(shape, np.uint8, b"\0", strides=(0,) * len(shape))
 

@@ -25,12 +25,12 @@ def test_cards_are_for_those_who_ask_and_cores_for_all() -> None:
     assert on_cards == Slot(0, alone=True, more=(1,))
     assert on_cards.environment == {"CUDA_VISIBLE_DEVICES": "0,1"}
     assert slots.take(wanted=pair) is None
-    printed(slots.lacks(pair))
+    printed(slots.missing_resources(pair))
     on_host = slots.take(wanted=host)
     assert on_host == Slot(hidden=True)
     assert on_host.environment == {"CUDA_VISIBLE_DEVICES": ""}
     assert slots.take(wanted=host) is None
-    printed(slots.lacks(host))
+    printed(slots.missing_resources(host))
     assert slots.take() == Slot(2, alone=True)
     assert slots.take() is None, "no card is left for who says nothing"
     slots.give(on_cards)
@@ -42,7 +42,7 @@ def test_cores_are_counted_and_jobs_are_the_most() -> None:
     wide = ResourcesSpec(cpus=5)
     assert slots.take(wanted=wide) == Slot()
     assert slots.take(wanted=wide) is None
-    printed(slots.lacks(wide))
+    printed(slots.missing_resources(wide))
     assert [slots.take(), slots.take(), slots.take()] == [Slot(), Slot(), None]
 
 

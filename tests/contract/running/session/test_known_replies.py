@@ -41,12 +41,12 @@ class Speaker:
 
 def test_only_what_is_new_is_generated_also_by_the_next_process(tmp_path: Path) -> None:
     first = Speaker(tmp_path)
-    with first.replies.given("1"):
+    with first.replies.use_for("1"):
         assert first.says([1, 2], [3], [1, 2]) == [[2, 2, 0], [3, 3, 0], [2, 2, 0]]
         assert first.says([3], [4]) == [[3, 3, 0], [4, 4, 0]]
     assert first.asked == [[3], [1, 2], [4]]
     second = Speaker(tmp_path)
-    with second.replies.given("1"):
+    with second.replies.use_for("1"):
         assert second.says([4], [1, 2], [5]) == [[4, 4, 0], [2, 2, 0], [5, 5, 0]]
     assert second.asked == [[5]]
 
@@ -54,7 +54,7 @@ def test_only_what_is_new_is_generated_also_by_the_next_process(tmp_path: Path) 
 @pytest.mark.parametrize("changed", [{"weights": "v"}, {"stops": (0, 9)}, {"longest": 6}])
 def test_other_weights_ends_and_lengths_are_other_replies(tmp_path: Path, changed: Any) -> None:
     speaker = Speaker(tmp_path)
-    with speaker.replies.given("1"):
+    with speaker.replies.use_for("1"):
         speaker.says([1, 2])
         speaker.says([1, 2], **changed)
         speaker.says([1, 2])
@@ -64,7 +64,7 @@ def test_other_weights_ends_and_lengths_are_other_replies(tmp_path: Path, change
 @pytest.mark.parametrize("other", [{"seed": 1}, {"lora_r": 8}])
 def test_nobody_speaks_for_another_case(tmp_path: Path, other: Any) -> None:
     for speaker in (Speaker(tmp_path), Speaker(tmp_path, **other)):
-        with speaker.replies.given("1"):
+        with speaker.replies.use_for("1"):
             speaker.says([1, 2])
         assert speaker.asked == [[1, 2]]
 
@@ -72,27 +72,27 @@ def test_nobody_speaks_for_another_case(tmp_path: Path, other: Any) -> None:
 def test_replies_of_one_examination_count_for_no_later_one(tmp_path: Path) -> None:
     speaker = Speaker(tmp_path)
     for when in "12":
-        with speaker.replies.given(when):
+        with speaker.replies.use_for(when):
             speaker.says([1, 2])
     assert speaker.asked == [[1, 2], [1, 2]]
 
 
 def test_what_is_damaged_is_as_if_it_were_not_there(tmp_path: Path) -> None:
     speaker = Speaker(tmp_path)
-    with speaker.replies.given("1"):
+    with speaker.replies.use_for("1"):
         speaker.says([1, 2])
     [file] = (tmp_path / "cache/replies").iterdir()
     file.write_text(file.read_text().replace('"2 2 0"', '"7 7 0"'))
     assert "7 7 0" in file.read_text()
     again = Speaker(tmp_path)
-    with again.replies.given("1"):
+    with again.replies.use_for("1"):
         assert again.says([1, 2]) == [[2, 2, 0]]
     assert again.asked == [[1, 2]]
 
 
 def test_who_learns_can_not_find_out_what_is_asked(tmp_path: Path) -> None:
     speaker = Speaker(tmp_path)
-    with speaker.replies.given("1"):
+    with speaker.replies.use_for("1"):
         speaker.says([1, 2])
     assert errors_of(speaker.says, [1, 2]) == [("invalid-request", "")]
 
@@ -100,7 +100,7 @@ def test_who_learns_can_not_find_out_what_is_asked(tmp_path: Path) -> None:
 def test_fewer_replies_than_prompts_are_refused(tmp_path: Path) -> None:
     speaker = Speaker(tmp_path)
     how = {"stops": (0,), "longest": 5, "weights": "w", "adapter": lambda: WITHIN}
-    with speaker.replies.given("1"), pytest.raises(PluginError, match="replies"):
+    with speaker.replies.use_for("1"), pytest.raises(PluginError, match="replies"):
         speaker.replies([[1], [2]], **how, generate=lambda numbers: [[1]])
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from ianvs.base.errors import Location
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec, ParadigmSpec
-from ianvs.running.inspector.plugin_check import Subject, check_plugin, checked
+from ianvs.running.inspector.plugin_check import Subject, check_plugin, check_subject
 from tests.edits import edited
 from tests.errors import Found, recorded
 
@@ -28,7 +28,7 @@ def check(tmp_path: Path, source: str, name: str = "Model", **grid: tuple[object
     module = ModuleSpec("basemodel", name, str(path), tuple(grid.items()), places=places, place=Location(yaml, 4, 7))
     spec = AlgorithmSpec(name="x", file=yaml, paradigm=ParadigmSpec("incrementallearning"), modules=(module,))
     subject = Subject(spec, module, ("train", "predict", "save", "load"), choices=())
-    return recorded(checked(subject, check_plugin).problems)
+    return recorded(check_subject(subject, check_plugin).problems)
 
 
 BASE = f"""

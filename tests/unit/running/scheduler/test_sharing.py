@@ -105,12 +105,12 @@ def test_a_card_of_unknown_memory_takes_one_case() -> None:
 
 def test_a_second_case_waits_until_the_first_has_said_what_it_takes() -> None:
     sharing = Sharing((0,), {0: 80 * GIB})
-    assert sharing.room(0)
+    assert sharing.has_room(0)
     sharing.started(0, "a")
     sharing.round_began(0, "a", 0.0)
-    assert not sharing.room(0)
+    assert not sharing.has_room(0)
     sharing.round_began(0, "a", 1.0, GIB)
-    assert sharing.room(0)
+    assert sharing.has_room(0)
 
 
 def test_a_card_that_was_too_small_takes_fewer_from_then_on() -> None:

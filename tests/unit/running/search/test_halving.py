@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ianvs.running.next_trials import going_on, rungs_of
+from ianvs.running.next_trials import continuing_trials, rungs_of
 from ianvs.store import Trial
 
 
@@ -23,24 +23,24 @@ def trial(number: int, goal: int, **values: float | None) -> Trial:
 
 def test_the_best_third_goes_on_and_of_equal_ones_the_first() -> None:
     trials = [trial(n, 2, r2=value) for n, value in enumerate([0.1, 0.5, 0.5, 0.5, 0.2, 0.3, None], 1)]
-    assert dict(going_on(trials, (2, 6, 10), 3, True)) == {2: 6, 3: 6}
-    assert dict(going_on(trials, (2, 6, 10), 3, False)) == {1: 6, 5: 6}
+    assert dict(continuing_trials(trials, (2, 6, 10), 3, True)) == {2: 6, 3: 6}
+    assert dict(continuing_trials(trials, (2, 6, 10), 3, False)) == {1: 6, 5: 6}
 
 
 def test_who_is_among_the_best_only_later_goes_on_later() -> None:
     before = [trial(1, 2, r2=0.5), trial(2, 6, r2=0.9, r6=0.4), trial(3, 2, r2=0.1)]
-    assert dict(going_on(before, (2, 6), 3, True)) == {}
+    assert dict(continuing_trials(before, (2, 6), 3, True)) == {}
     worse = [trial(n, 2, r2=0.0) for n in (4, 5, 6)]
-    assert dict(going_on([*before, *worse], (2, 6), 3, True)) == {1: 6}
+    assert dict(continuing_trials([*before, *worse], (2, 6), 3, True)) == {1: 6}
 
 
 def test_at_the_end_one_comes_to_the_last_rung_if_any_can() -> None:
     trials = [trial(1, 2, r2=0.5), trial(2, 2, r2=0.7)]
-    assert dict(going_on(trials, (2, 6), 3, True)) == {}
-    assert dict(going_on(trials, (2, 6), 3, True, at_the_end=True)) == {2: 6}
+    assert dict(continuing_trials(trials, (2, 6), 3, True)) == {}
+    assert dict(continuing_trials(trials, (2, 6), 3, True, at_the_end=True)) == {2: 6}
     fallen = [trial(1, 2, r2=0.5), trial(2, 6, r2=0.7, r6=None)]
-    assert dict(going_on(fallen, (2, 6), 3, True, at_the_end=True)) == {1: 6}
-    assert dict(going_on([trial(1, 2, r2=None)], (2, 6), 3, True, at_the_end=True)) == {}
+    assert dict(continuing_trials(fallen, (2, 6), 3, True, at_the_end=True)) == {1: 6}
+    assert dict(continuing_trials([trial(1, 2, r2=None)], (2, 6), 3, True, at_the_end=True)) == {}
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -69,4 +69,4 @@ def test_like_a_naive_second_reading(seed: int) -> None:
                     better += ahead or (theirs == mine and other.number < one.number)
             if better < len(here) // reduction:
                 expected[one.number] = rungs[place + 1]
-    assert dict(going_on(trials, rungs, reduction, up)) == expected
+    assert dict(continuing_trials(trials, rungs, reduction, up)) == expected

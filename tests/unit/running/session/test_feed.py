@@ -13,7 +13,7 @@ from ianvs.exam.data.dataset import Dataset, Samples
 from ianvs.exam.data.listing import column
 from ianvs.exam.data.parts import columns_of
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, Stream
-from ianvs.running.session.feed import DataFeed, joined
+from ianvs.running.session.feed import DataFeed, merge_parts
 from tests.call_counts import calls_of
 
 CLASSES = tuple("abcdef")
@@ -61,7 +61,7 @@ def test_a_stream_is_one_list_cut_into_equal_chunks(sizes: list[int], batch: int
 def test_the_chunks_of_a_block_are_handed_over_as_one_part_for_each_round() -> None:
     feed = DataFeed(stream_of([7, 5, 9], 4, withheld=0.3), 1.0, 0, None)
     parts = [part for k in (1, 2, 3) for chunk in feed.chunks(k) for part in chunk.parts]
-    fewer = joined(parts)
+    fewer = merge_parts(parts)
     assert len(fewer) < len(parts)
     for name, values in columns_of(parts).items():
         np.testing.assert_array_equal(columns_of(fewer)[name].gather(), values.gather())
