@@ -156,7 +156,7 @@ def _facts(data: Path, samples: _Found) -> Iterator[str]:
     few, many = min(counts.values()), max(counts.values())
     each = f"{few} training samples each" if few == many else f"{few} to {many} training samples each"
     yield f"{shown_path(data)}: {len(train.y)} training and {len(test.y)} test samples, {_split(samples)}"
-    yield f"{len(counts)} classes: {one_line(sorted(map(str, counts)), 8)}; {each}"
+    yield f"{len(counts)} {'class' if len(counts) == 1 else 'classes'}: {one_line(sorted(map(str, counts)), 8)}; {each}"
     if "label" in samples.keys:
         yield f"label: the column {samples.keys['label']}, a guess: the only one without numbers"
     if "using" in samples.keys:

@@ -322,7 +322,10 @@ def _references(plan: Plan) -> str:
             for need in set(metric_header(spec).needs) & {*ROLES}:
                 metrics.setdefault(need, {})[spec.name] = None
     counts = Counter(case.role for case, _ in plan.cases() if case.role in metrics) if metrics else {}
-    parts = [f"{count} {role} reference runs for {', '.join(metrics[role])}" for role, count in counts.items()]
+    parts = [
+        f"{count} {role} reference run{'s' * (count > 1)} for {', '.join(metrics[role])}"
+        for role, count in counts.items()
+    ]
     return f"; among them {' and '.join(parts)}" if parts else ""
 
 

@@ -48,7 +48,7 @@ def _notes(leaderboard: Leaderboard) -> Iterator[Note]:
         yield Note("gate", f"Scores of the untrained model, since model_eval adopted no other: {'; '.join(stuck)}.")
     # Complete rows may still lack a metric for some seeds.
     odd = [row for row in leaderboard.rows if row.complete and row.status != "finished"]
-    yield from (Note("row", f"{row.status}.", _full_name(row), "row") for row in odd)
+    yield from (Note("row", f"{row.status.rstrip('.')}.", _full_name(row), "row") for row in odd)
     for row in leaderboard.rows:
         if row.overlap:
             text = f"Its weights were trained on {row.overlap}: these were not new to it."
@@ -89,7 +89,7 @@ def _leaders(leaderboard: Leaderboard) -> Iterator[Note]:
         metric = next(name for name in metrics if first.mean(name) is not None)
         near = [row for row in others if row.to_best is None or not row.to_best.separated]
         if not others:
-            sure = "nothing is ranked beside it"
+            sure = "it is the only row with a rank"
         elif first.standing is None:
             sure = "one seed can't say how sure that is" if leaderboard.seeds == 1 else "how sure that is can't be said"
         elif near:
@@ -104,7 +104,13 @@ def _leaders(leaderboard: Leaderboard) -> Iterator[Note]:
             sure = "separated from the next" if len(others) == 1 else f"separated from the {len(others)} others"
         leads = "leads so far" if any(row.waiting for row in rows) else "leads"
         score = mean_and_spread(first.metrics[metric], 3)
-        text = f"{names[first.id, first.algorithm]} {leads} with {metric} {score}; {sure}."
+        tied = [row for row in ranked if row.rank == first.rank]
+        who = names[first.id, first.algorithm]
+        if len(tied) > 1:
+            who, leads = f"{len(tied)} rows", leads.replace("leads", "lead")
+            if len(tied) <= _SHOWN:
+                who = " and ".join(names[row.id, row.algorithm] for row in tied)
+        text = f"{who} {leads} with {metric} {score}; {sure}."
         yield Note("leader", text, exam if len(exams) > 1 else "", "testenv")
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ianvs.results.report.build_document import document_of
 from ianvs.results.report.document import text_table
-from tests.unit.results.report.report_cases import ACCURACY, board, cells, suite
+from tests.unit.results.report.report_cases import ACCURACY, board, cells, result, suite
 
 
 def test_a_ranking_holds_values_beside_texts_and_marks_what_is_best() -> None:
@@ -34,3 +34,15 @@ def test_a_short_line_of_a_table_stays_short_and_a_blank_that_is_written_stays()
     table = text_table("numbers", ["a", "b", "c"], [["1"], ["1", "", ""], ["1", "2", "3"]])
     assert table.lines == [["1"], ["1", "", ""], ["1", "2", "3"]]
     assert [column.texts for column in table.columns] == [["1", "1", "1"], ["", "", "2"], ["", "", "3"]]
+
+
+def test_rows_that_tie_lead_together():
+    def leader(*scores: float) -> str:
+        table = board([result(f"m{n}", accuracy=score) for n, score in enumerate(scores)])
+        [note] = [note for note in document_of(table).notes if note.kind == "leader"]
+        return note.text
+
+    assert leader(0.5, 0.5, 0.25).startswith("m0 and m1 lead with accuracy 0.500;")
+    assert leader(0.5, 0.5, 0.5, 0.5).startswith("4 rows lead with accuracy 0.500;")
+    assert leader(0.5, 0.25).startswith("m0 leads with accuracy 0.500;")
+    assert leader(0.5) == "m0 leads with accuracy 0.500; it is the only row with a rank."
