@@ -1,6 +1,6 @@
-"""The second calling convention, `contract: ianvs`: plugins of KubeEdge Ianvs as they are, handed paths and words.
+"""The plugin API `contract: ianvs`: unmodified plugins of KubeEdge Ianvs, which receive paths and words.
 
-A case is a `Work`. In a process of its own `run.run` runs it, in another `scores.score` scores it, and in a third
-`run.problems` tells beforehand what would stop it. None of these may be called where other cases live: the
-provided `sedna` is installed for the whole life of the process.
+A case is a `Work`. `run.run` runs it in one process, `scores.score` scores it in another, and `run.problems` checks it
+in a third. None of these may be called in a process with other cases: the provided `sedna` is installed for the whole
+life of the process.
 """

@@ -1,4 +1,4 @@
-"""How methods of plugins are called: which keywords reach them, what BACKEND_TYPE changes, where an error came from."""
+"""Calls methods of plugins: which keywords they receive, the effect of BACKEND_TYPE, and the origin of errors."""
 
 import inspect
 import os
@@ -18,7 +18,7 @@ _BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def _parameters(function: Callable[..., object]) -> list[Parameter] | None:
-    """None where Python can't tell, as for some functions written in C."""
+    """Return the parameters of a function; None if Python does not know them, as for some functions in C."""
     try:
         return list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -35,7 +35,7 @@ def accepts(function: Callable[..., object], keyword: str) -> bool:
 
 
 def positionals(function: Callable[..., object]) -> int:
-    """Return how many arguments without a name a function takes; with *, any number."""
+    """Return the number of positional arguments that a function accepts; with *, any number."""
     parameters = _parameters(function)
     if parameters is None or any(p.kind is Parameter.VAR_POSITIONAL for p in parameters):
         return 1 << 30
@@ -43,12 +43,12 @@ def positionals(function: Callable[..., object]) -> int:
 
 
 def offer(function: Callable[..., T], *args: object, **keywords: object) -> T:
-    """Call with `args`, and with those of `keywords` that the function names or that its ** parameter takes."""
+    """Call with `args`, and with those of `keywords` that the function accepts."""
     return function(*args, **{name: value for name, value in keywords.items() if accepts(function, name)})
 
 
 def _by_name(function: Callable[..., T], name: str, value: object, **keywords: object) -> T:
-    """`offer` with a keyword that must arrive: as the first argument of a function that calls it otherwise."""
+    """Call `offer` with a required keyword: it becomes the first argument of a function that names it differently."""
     parameters = _parameters(function) or []
     places = [p for p in parameters if p.kind in _BY_PLACE]
     named = any(p.name == name and p.kind is not Parameter.POSITIONAL_ONLY for p in parameters)
@@ -58,26 +58,29 @@ def _by_name(function: Callable[..., T], name: str, value: object, **keywords: o
 
 
 def _backend() -> str:
-    """BACKEND_TYPE at this moment: "torch", "keras", "" for any other."""
+    """Return the present BACKEND_TYPE: "torch", "keras", or "" for any other."""
     backend = os.environ.get("BACKEND_TYPE", "").lower()
     return {"torch": "torch", "keras": "keras", "tensorflow": "keras"}.get(backend, "")
 
 
 class Estimator:
-    """A model as paradigms call it that wrap it in a backend: incremental, lifelong, the edge of joint inference."""
+    """A model as called by paradigms with a backend: incremental, lifelong, and the edge of joint inference."""
 
     def __init__(self, instance: Any) -> None:
         self.instance = instance
 
     def train(self, data: object, **keywords: object) -> object:
-        """`fit` if there is one, else `train`."""
+        """Call `fit` if there is one, else `train`."""
         method = self.instance.fit if hasattr(self.instance, "fit") else self.instance.train
         if _backend() == "keras":
             return method(train_data=data, valid_data=keywords.get("valid_data"))
         return _by_name(method, "train_data", data, **keywords)
 
     def load(self, url: str, *, hub: bool = False) -> None:
-        """Nothing happens without a method `load`, or if there is no such path; hub: it is a name, not a path."""
+        """Load the model, unless it has no method `load` or there is no such path.
+
+        Hub: the url is a name, not a path.
+        """
         if not hasattr(self.instance, "load") or not url or not (hub or Path(url).exists()):
             return
         if _backend() == "torch":
@@ -86,7 +89,7 @@ class Estimator:
             _by_name(self.instance.load, "model_url", url)
 
     def predict(self, x: object, method: str = "predict", **keywords: object) -> Any:
-        """`predict`, or the method named instead, of x."""
+        """Call `predict`, or another method, with x."""
         function = getattr(self.instance, method)
         if _backend():
             return _by_name(function, "data", x, **keywords)
@@ -99,7 +102,7 @@ class Estimator:
 
 
 class PlaceError(PluginError):
-    """An error of a plugin with the way to it: "round 2: client 1: basemodel 'Net' (net.py), train: net.py:12: ..."."""
+    """An error of a plugin with its context: "round 2: client 1: basemodel 'Net' (net.py), train: net.py:12: ..."."""
 
     def __init__(self, places: tuple[str, ...], message: str, code: ErrorCode = "failed-plugin") -> None:
         super().__init__(places, message, code=code)
@@ -111,7 +114,10 @@ class PlaceError(PluginError):
 
 @contextmanager
 def during(place: str, file: Path | str | None = None) -> Iterator[None]:
-    """Say of an exception that it came here. file: the plugin's, whose line is named. exit() counts as an error."""
+    """Context manager: add a place to exceptions. file: the plugin's, whose line is named.
+
+    Exit() counts as an error.
+    """
     try:
         yield
     except PlaceError as error:

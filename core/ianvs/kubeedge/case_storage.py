@@ -16,7 +16,7 @@ import numpy as np
 
 from ianvs.store.files import write_atomic, write_json
 
-_FOLDER = "case"  # below W; plugins are told of no path in it
+_FOLDER = "case"  # below W; plugins get no path in it
 _STANDING = "standing.pickle"
 _OUTCOME = "outcome.json"
 
@@ -53,8 +53,8 @@ def _set_random_states(states: Mapping[str, Any]) -> None:
 class Snapshot:
     """The state of a case after a round: instances, state, random generators, environment, and the files of W.
 
-    What can't be pickled, or has state outside of its instances, can't go on in the middle; it starts over. folders:
-    of the plugin's modules, whose global values are watched.
+    A case whose instances can't be pickled, or that has state elsewhere, can't resume and restarts. folders: of the
+    plugin's modules, whose global values are watched.
     """
 
     def __init__(self, root: Path, folders: list[str]) -> None:
@@ -68,7 +68,7 @@ class Snapshot:
         return (root / _FOLDER / _STANDING).exists()
 
     def keep(self, content: Mapping[str, object]) -> str | None:
-        """Store `content` with all else, atomically. Returns why it can't be done, or None."""
+        """Store `content` with the state, atomically. Returns why that is impossible, or None."""
         now = self._global_values()
         changed = [name for name, value in self._globals.items() if now.get(name, value) != value]
         self._globals = {**now, **self._globals}
@@ -78,7 +78,7 @@ class Snapshot:
         try:
             all_else = {"random": _random_states(), "environment": environment, "files": self._files()}
             stored = pickle.dumps({"content": content, **all_else})
-        except Exception as error:  # authors' objects raise what they like
+        except Exception as error:  # authors' objects may raise anything
             return f"a module can't be pickled: {type(error).__name__}: {error}"
         write_atomic(self._path, stored)
         return None
@@ -87,12 +87,14 @@ class Snapshot:
         """Return the last stored content and restore the rest; None if the case can't be resumed."""
         try:
             stored = pickle.loads(self._path.read_bytes())
-        except Exception:  # not there, cut off, or of classes that are gone
+        except Exception:  # missing, truncated, or of missing classes
             return None
         present = self._files()
         if any(present.get(name) != stamp for name, stamp in stored["files"].items()):
-            return None  # a file was written over since: the state before that is lost
-        for name in sorted(present.keys() - stored["files"].keys(), reverse=True):  # what lies in a folder comes first
+            return None  # a file was overwritten since, so its former state is lost
+        for name in sorted(
+            present.keys() - stored["files"].keys(), reverse=True
+        ):  # the content of a folder comes first
             path = self._root / name
             path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
         os.environ.update(stored["environment"])
@@ -101,7 +103,7 @@ class Snapshot:
         return content
 
     def _files(self) -> dict[str, tuple[int, int] | None]:
-        """Size and time of each file below W, None for a folder; all but our own."""
+        """Return size and time of each file below W, None for a folder, except our own."""
         files: dict[str, tuple[int, int] | None] = {}
         for path in self._root.rglob("*"):
             relative = path.relative_to(self._root)
@@ -111,7 +113,7 @@ class Snapshot:
         return files
 
     def _global_values(self) -> dict[str, str]:
-        """Digests of the plain values in the plugin's modules and classes, by their full names."""
+        """Return digests of plain values in the plugin's modules and classes by their full names."""
         digests: dict[str, str] = {}
         for name, module in list(sys.modules.items()):
             file = getattr(module, "__file__", None)
@@ -130,12 +132,12 @@ class Snapshot:
             return
         try:
             digests[name] = hashlib.sha256(pickle.dumps(value)).hexdigest()
-        except Exception:  # holds a function or a file: it is told by what it looks like
+        except Exception:  # contains a function or a file: identified by its repr
             digests[name] = repr(value)
 
 
 def begin_anew(root: Path) -> None:
-    """Delete what a case left that can't be gone on with. What was in W before it began stays."""
+    """Delete files of a case that can't be resumed. Files that were in W before it began stay."""
     root.mkdir(parents=True, exist_ok=True)
     note = root / _FOLDER / "before.json"
     if not note.exists():
@@ -149,7 +151,7 @@ def begin_anew(root: Path) -> None:
 
 
 def take_place(path: Path, target: Path) -> None:
-    """Move the file or folder `path` to `target`, in the place of what is there."""
+    """Move the file or folder `path` to `target`, replacing what is there."""
     if target.exists():
         _remove(target)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -161,7 +163,7 @@ def _remove(path: Path) -> None:
 
 
 def write_outcome(root: Path, numbers: Mapping[str, Any], objects: Mapping[str, Any]) -> None:
-    """The outcome of a case; `numbers` last, so that all is there when they are. Raises what pickle raises."""
+    """Store the outcome of a case, `numbers` last as a mark of completeness. Raises errors of pickle."""
     for name, value in objects.items():
         write_atomic(root / _FOLDER / f"{name}.pickle", pickle.dumps(value))
     write_json(root / _FOLDER / _OUTCOME, numbers)
@@ -175,5 +177,8 @@ def read_outcome(folder: Path | str) -> Mapping[str, Any] | None:
 
 
 def read_pickle(folder: Path | str, name: str) -> object:
-    """Return an object of the outcome: authors' code may run. For the process of a case or of its metrics only."""
+    """Return an object of the outcome, which may run authors' code.
+
+    Only for the process of a case or of its metrics.
+    """
     return pickle.loads(Path(folder, _FOLDER, f"{name}.pickle").read_bytes())

@@ -1,4 +1,4 @@
-"""Files of data as plugins see them: cut into rounds, and parsed into paths and words as their names ask for."""
+"""Data files as plugins see them: cut into rounds, and parsed into paths and words by type of file."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -26,12 +26,12 @@ _PARSERS: dict[str, type[BaseDataSource]] = {
 
 Pair = tuple[list[str], list[str]]  # lines for training, lines for evaluation
 
-# Lines of what a simulator drew say so; those of a camera come after them.
+# Lines of simulated images contain this word; those of camera images come after them.
 _SIMULATED = "synthia_sim"
 
 
 def paths_and_label(line: str) -> tuple[list[str], str]:
-    """How lifelong learning reads a line: all words but the last, and the last."""
+    """Split a line as lifelong learning does: all words but the last, and the last."""
     *paths, label = line.split()
     return paths, label
 
@@ -41,7 +41,7 @@ def read(
 ) -> BaseDataSource:
     """Return the parsed source. label: the column of a csv file. func: for each line of a txt file.
 
-    Raises DataError for a file that is not there or has another suffix.
+    Raises DataError for a missing file or another suffix.
     """
     path = Path(file)
     parser = JSONMetaDataParse if path.name == "metadata.json" else _PARSERS.get(path.suffix)
@@ -57,10 +57,10 @@ def read(
 
 
 def absolute_index(file: str, target: Path, using: Sequence[str] = ()) -> str:
-    """Return the file itself, or for a txt index with relative paths one at `target` where they are absolute.
+    """Return the file, or for a txt index with relative paths a copy at `target` with absolute ones.
 
-    Relative means: to the folder of the index. A word that is no file there, such as a label, stays as it is; empty
-    lines stay too. using: domains; a column of them is not written.
+    Paths are relative to the folder of the index. A word that is no file there, such as a label, stays; empty lines
+    stay, too. using: domains; a column of them is not written.
     """
     path = Path(file)
     if path.suffix != ".txt" or not path.is_file():
@@ -73,7 +73,7 @@ def absolute_index(file: str, target: Path, using: Sequence[str] = ()) -> str:
 
 
 def write_index(lines: Sequence[str], folder: Path, target: Path) -> str:
-    """Write lines of an index in `folder` to `target`, with absolute paths; the path of `target`."""
+    """Write lines of an index in `folder` to `target`, with absolute paths; returns the path of `target`."""
     rows = [" ".join(_absolute(word, folder, i == 0) for i, word in enumerate(line.split())) for line in lines]
     write_atomic(target, "".join(f"{row}\n" for row in rows).encode())
     return str(target)
@@ -85,9 +85,9 @@ def _absolute(word: str, folder: Path, first: bool) -> str:
 
 
 def true_labels(file: str, label: str | None) -> object:
-    """What a metric gets as `y`: the labels as words, a column, answers or responses.
+    """Return the `y` of metrics: the labels as words, a column, answers or responses.
 
-    Of lines with three words or more it is the last one: `picture depth label`.
+    In lines of three words or more it is the last one: `picture depth label`.
     """
     wide = Path(file).suffix == ".txt" and any(
         len(line.split()) > 2 for line in Path(file).read_text(encoding="utf-8").splitlines()
@@ -95,11 +95,11 @@ def true_labels(file: str, label: str | None) -> object:
     return read(file, "eval overall", label, paths_and_label if wide else None).y
 
 
-# How Ianvs cuts a training file into rounds. Lines keep their order; nothing is shuffled.
+# Ianvs's way of cutting a training file into rounds. Lines keep their order; nothing is shuffled.
 
 
 def parts_of(lines: Sequence[str], n: int, size: int | None = None) -> list[list[str]]:
-    """n parts of `size` lines, by default `len // n`; the last has the remainder too."""
+    """Return n parts of `size` lines, by default `len // n`; the last also has the remainder."""
     size = len(lines) // n if size is None else size
     ends = [*(size * i for i in range(1, n)), len(lines)]
     return [list(lines[size * i : end]) for i, end in enumerate(ends)]
@@ -111,7 +111,7 @@ def _cut(lines: Sequence[str], ratio: float) -> Pair:
 
 
 def split(lines: Sequence[str], method: SplittingMethod, ratio: float, n: int) -> dict[int, Pair]:
-    """Return the pairs of n rounds, by the number that their files have.
+    """Return the pairs of n rounds by the numbers in their file names.
 
     "default" and "city_splitting" give 1..n; the other two 0..n, where 0 is for the model before all rounds. Raises
     PluginError for city_splitting with one round.
@@ -145,10 +145,10 @@ def write_pairs(
     n: int,
     rounds: Sequence[Sequence[str]] = (),
 ) -> list[tuple[str, str]]:
-    """Return the files of the pairs below `folder`, named KIND-NUMBER.SUFFIX, in their order.
+    """Write the files of the pairs below `folder`, named KIND-NUMBER.SUFFIX, and return them in order.
 
-    A csv file's first line is repeated in each. rounds: the lines of each round, where `method` does not cut them.
-    Raises DataError for a file that can't be split.
+    A csv file's header is repeated in each. rounds: the lines of each round, if `method` does not cut them. Raises
+    DataError for a file that can't be split.
     """
     path = Path(file)
     if path.suffix not in (".txt", ".jsonl", ".csv"):

@@ -1,7 +1,7 @@
-"""all_rank.csv and selected_rank.csv as Ianvs itself writes them, for who compares the two programs byte for byte.
+"""all_rank.csv and selected_rank.csv exactly as Ianvs writes them, for comparing both programs byte for byte.
 
-Differences are in docs/ianvs.md. Values are those that Ianvs's own formulas and the plugins' metrics gave, with their
-digits; pandas does what it does in Ianvs.
+Differences are in docs/ianvs.md. Values have all digits of Ianvs's own formulas and the plugins' metrics; pandas
+formats them as in Ianvs.
 """
 
 import json
@@ -27,11 +27,11 @@ _SCORES = "case/scores.json"  # below W
 
 
 def remember(folder: Path, values: Mapping[str, object]) -> None:
-    """Keep what metrics gave, beside what is kept already: numbers with their digits, all else as text."""
+    """Add values of metrics to the stored ones: numbers with all digits, anything else as text."""
     stored = dict(values)
     for name, value in values.items():
         if isinstance(value, float | np.floating):
-            shown = float(str(value))  # of fewer bits, too, as it is printed
+            shown = float(str(value))  # also of fewer bits, as printed
             stored[name] = shown if isfinite(shown) else None if isnan(shown) else str(shown)
         elif value is not None and not isinstance(value, int):
             stored[name] = value.item() if isinstance(value, np.integer | np.bool_) else str(value)
@@ -45,7 +45,7 @@ def _remembered(folder: Path) -> dict[str, Any]:
 
 
 def transfer(M: Sequence[Sequence[float | None]]) -> dict[str, float | None]:
-    """Ianvs's BWT and FWT, added up in its order; None where it would crash: M has not T + 1 rows of T cells."""
+    """Return Ianvs's BWT and FWT, summed in its order; None where it would crash: M has not T + 1 rows of T cells."""
     T = len(M) - 1
     if T < 1 or any(len(row) != T for row in M):
         return {"BWT": None, "FWT": None}
@@ -59,7 +59,7 @@ def _less(value: float | None, other: float | None) -> float:
 
 
 def exact_tables(results: Iterable[CaseResult], rank: RankSpec) -> dict[str, str]:
-    """Return the text of each table by its name; of every finished case a row, as Ianvs knows no seeds."""
+    """Return the text of each table by name, with a row for every finished case, since Ianvs has no seeds."""
     import pandas as pd
 
     rows, parts = [], [dict[str, None](), dict[str, None](), dict[str, None]()]

@@ -1,4 +1,4 @@
-"""The knowledge base of lifelong learning: tasks with a model each; how it is trained, and how it answers."""
+"""The knowledge base of lifelong learning: tasks with a model each, their training and prediction."""
 
 import os
 import pickle
@@ -31,15 +31,15 @@ def source_of(like: BaseDataSource, x: object, y: object, data_type: str | None 
 
 @dataclass
 class Knowledge:
-    """What is known: an extractor, which tells the task of a sample, and a group for each task with its model's path.
+    """The known tasks: an extractor, which assigns samples to tasks, and a group with a model for each task.
 
-    index: the file that tells plugins of it, below W.
+    index: the file that describes them to plugins, below W.
     """
 
     index: str
     extractor: object = None
     groups: list[TaskGroup] = field(default_factory=list)
-    given: list[str] = field(default_factory=list)  # modules whose attribute `models` is ours
+    given: list[str] = field(default_factory=list)  # modules whose attribute `models` is set by us
 
     @property
     def models(self) -> list[Model]:
@@ -48,7 +48,7 @@ class Knowledge:
     # Training
 
     def train(self, case: Case, model: Estimator, data: BaseDataSource, r: int, initial: bool) -> None:
-        """Train all tasks anew (initial), or go on with each of them on the data of a round."""
+        """Train all tasks from scratch (initial), or continue each of them on the data of a round."""
         folder = case.folder("train", r)
         os.environ["CLOUD_KB_INDEX"], os.environ["OUTPUT_URL"] = self.index, folder
         os.environ["HAS_COMPLETED_INITIAL_TRAINING"] = str(not initial)
@@ -78,7 +78,7 @@ class Knowledge:
             else:
                 group.model = self._trained(case, model, group, i, folder)
         if rare:
-            # Tasks with few samples share one model, which is trained on all data after the others.
+            # Tasks with few samples share one model, which trains on all data after the others.
             with case.calling("basemodel", "train"), case.timed("train"):
                 result = model.train(data)
             path = _saved(case, model, "global.model", folder)
@@ -119,7 +119,7 @@ class Knowledge:
         return Model(i, group.entry, path, {} if is_path else result, [task.meta_attr for task in group.tasks])
 
     def _update(self, case: Case, model: Estimator, data: BaseDataSource, folder: str) -> None:
-        """Each task goes on from its model: with all data of the round, unless a decision gives it some of its own."""
+        """Continue each task's model with all data of the round, unless a decision gives it a part."""
         again = case.instantiate("unseen_sample_re_recognition", self.index)
         if again is not None:
             with case.calling("unseen_sample_re_recognition", "call"):
@@ -144,7 +144,9 @@ class Knowledge:
     # Answers
 
     def models_are_read(self, case: Case) -> None:
-        """At the beginning of an evaluation or inference: let modules that keep `models` have those of now."""
+        """Set the present models in modules with an attribute `models`, at the beginning of an evaluation or
+        inference.
+        """
         for type_ in ("task_remodeling", "inference_integrate"):
             instance = case.modules.get(type_)
             ours = type_ in self.given or not hasattr(instance, "models")
@@ -155,13 +157,13 @@ class Knowledge:
     def predict(
         self, case: Case, model: Estimator, data: BaseDataSource, method: str = "predict", **keywords: object
     ) -> tuple[Any, list[Task]]:
-        """Results in the order of the samples, and the tasks that they came from, each with its own."""
+        """Return results in the order of the samples, and the tasks that they came from, each with its own."""
         data, indices = self._allocated(case, data)
         sources, models = self._remodeled(case, data, indices)
         if not hasattr(model.instance, method):
             case.note(f"The basemodel has no {method}: its predict was called instead.")
             method = "predict"
-        # In Ianvs the signature of predict decides what predict_score and predict_cloud are handed.
+        # In Ianvs the signature of predict determines the arguments of predict_score and predict_cloud.
         keywords = {name: value for name, value in keywords.items() if accepts(model.instance.predict, name)}
         pairs = zip(sources, models, strict=False)
         tasks = [answered(case, model, record, source, source.x, method, **keywords) for source, record in pairs]
@@ -216,8 +218,8 @@ class Knowledge:
 def answered(
     case: Case, model: Estimator, record: Model, samples: object, x: object, method: str = "predict", **keywords: object
 ) -> Task:
-    """Return the task of `samples`, with what the model of `record` says of x: `model`, which loads it, or its
-    instance.
+    """Return the task of `samples` with the predictions for x of the model in `record`, loaded by `model` if it is a
+    path.
     """
     if isinstance(record.model, str):
         with case.calling("basemodel", "load"):

@@ -1,7 +1,7 @@
-"""What is wrong with a job under `contract: ianvs`.
+"""Checks of jobs under `contract: ianvs`.
 
-Each thing that is missing is told once: data, packages, names that nothing registers; and what a paradigm can't do with
-the settings that it is given. Only where nothing else is wrong are files of authors imported, by other processes.
+Each missing thing is reported once: data, packages, unregistered names; and settings that a paradigm does not support.
+Authors' files are imported, by other processes, only if nothing else is wrong.
 """
 
 import ast
@@ -29,7 +29,7 @@ from ianvs.kubeedge.yaml.file_models import (
 )
 from ianvs.kubeedge.yaml.settings import ExamSettings
 
-_BUILT_IN: dict[str, tuple[str, ...]] = {  # of the types whose modules have a file, the names that need none
+_BUILT_IN: dict[str, tuple[str, ...]] = {  # names that need no file, by type of module
     **dict.fromkeys(("basemodel", "edgemodel", "cloudmodel", "drafter", "verifier", "dataset_processor"), ()),
     "hard_example_mining": ("Threshold", "CrossEntropy", "IBT", "Random"),
     "aggregation": ("FedAvg",),
@@ -47,7 +47,7 @@ def _data_problems(job: JobSpec) -> Iterator[ValidationError]:
     for exam in job.testenvs:
         yield from (file_errors := file_problems(_read(job, exam)))
         for source in _read(job, exam) if not file_errors and not exam.settings.if_mode_llm else ():
-            if source.form in ("jsonl", "metadata"):  # of others only the plugin knows what they have to hold
+            if source.form in ("jsonl", "metadata"):  # the content of other files is known only to the plugin
                 try:
                     datafiles.read(str(source.path), "inference")
                 except (DataError, ValueError) as error:
@@ -141,7 +141,7 @@ def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Validation
 
 
 def _domain_problems(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[ValidationError]:
-    """Yield whether the index files have the domains of `using`, and the job a round for each."""
+    """Check that the index files have the domains of `using`, and the job a round for each."""
     from ianvs.kubeedge.domain_lines import domain_lines
 
     using, data = tuple(exam.dataset.using), exam.dataset
@@ -174,7 +174,7 @@ def _domain_problems(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Va
 
 
 def import_problems(job: JobSpec) -> Iterator[ValidationError]:
-    """Import the files of modules and metrics, those of each algorithm in a process of their own, and yield errors."""
+    """Import the files of modules and metrics, those of each algorithm in a separate process, and yield errors."""
     from ianvs.processes.isolated import IsolatedCallError, ask_isolated
 
     for exam in job.testenvs:
@@ -197,9 +197,9 @@ def import_problems(job: JobSpec) -> Iterator[ValidationError]:
 
 
 def code_problems(job: JobSpec) -> Iterator[ValidationError]:
-    """Syntax, names that nothing registers, and packages that are not installed; nothing is imported."""
+    """Yield errors of syntax, unregistered names, and missing packages; nothing is imported."""
     modules = [module for algorithm in job.algorithms for module in algorithm.modules]
-    # Where modules and metrics look for what they import.
+    # Folders where modules and metrics search imports.
     urls = [Path(module.url) for module in modules if module.url]
     home = [job.working_directory] if job.working_directory else []
     folders = list(dict.fromkeys([*(url.parent for url in urls), *home]))

@@ -1,4 +1,4 @@
-"""Names that a plugin's files import from files beside them, and that these do not define, read from syntax trees."""
+"""Finds names that a plugin's files import from neighbouring files without being defined there, by syntax trees."""
 
 import ast
 from collections.abc import Iterator, Sequence
@@ -21,9 +21,9 @@ class MissingName:
 
 
 def missing_names(files: Sequence[Path], folders: Sequence[Path]) -> Iterator[MissingName]:
-    """What imports at the top of `files`, and of the local modules that these import, ask for in vain, each once.
+    """Yield undefined names that `files`, and local modules that these import, import at their top, each once.
 
-    A file whose names are not settled by its syntax (`from x import *`, a function `__getattr__`) is left out.
+    A source with names that its syntax does not determine (`from x import *`, a function `__getattr__`) is left out.
     """
     search = [str(folder) for folder in dict.fromkeys([*(file.parent for file in files), *folders])]
     reported = set()
@@ -51,7 +51,7 @@ def _parsed(file: Path) -> ast.Module:
 
 
 def _defined(file: Path) -> set[str] | None:
-    """Return all names that are bound anywhere in a file, rather too many; None if that can't be told."""
+    """Return all names bound anywhere in a file, too many rather than too few; None if they can't be determined."""
     names = {"__file__", "__name__", "__doc__", "__path__"}
     for node in ast.walk(_parsed(file)):
         if isinstance(node, ast.ImportFrom | ast.Import):

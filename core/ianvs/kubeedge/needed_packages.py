@@ -19,8 +19,8 @@ from pathlib import Path
 from ianvs.base.secrets import is_secret
 from ianvs.plugins.local_imports import origin_of
 
-PROVIDED = ("sedna", "core")  # by the process in which such plugins run, ahead of any installed package
-_MOST = 20_000  # entries of a plugin's folder that are looked through for a module that is not found
+PROVIDED = ("sedna", "core")  # provided in the process of such plugins, before installed packages
+_MOST = 20_000  # maximum number of searched entries of a plugin's folder for a missing module
 _READS = re.compile(r"(?:os\.)?(?:environ\[|environ\.get\(|getenv\()'(\w+)'[])]")  # a variable, with no default
 _OPTIONAL = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
 _KNOWN = json.loads(Path(__file__).with_name("known_packages.json").read_bytes())
@@ -30,26 +30,26 @@ _DISTRIBUTIONS: dict[str, str] = {**{name: name for name in _KNOWN["called_the_s
 
 @dataclass(frozen=True)
 class Missing:
-    """A module that is imported in `line` of `file` and is not to be found."""
+    """A module that is imported in `line` of `file` and can't be found."""
 
     name: str
     file: Path
     line: int
-    lazily: bool  # by a function, not by the file
-    remedy: str  # what to do, a sentence
+    lazily: bool  # imported by a function, not by the file
+    remedy: str  # the remedy, a sentence
 
 
 @dataclass(frozen=True)
 class _Import:
     name: str  # dotted
-    level: int  # of a relative one
+    level: int  # the level of a relative import
     line: int
     lazily: bool
-    instead: tuple[str, ...] = ()  # it is made where one of these can't be
+    instead: tuple[str, ...] = ()  # the import is used only if one of these fails
 
 
 def missing_packages(files: Sequence[Path], folders: Sequence[Path]) -> list[Missing]:
-    """What `files`, and what these import, need and is neither installed nor in `folders` or beside them, each once."""
+    """Return modules that `files`, and what these import, need and that are neither installed nor local, each once."""
     by_remedy: dict[str, Missing] = {}
     near = list(dict.fromkeys(file.parent for file in files))
     search = [str(folder) for folder in (*near, *folders)]
@@ -69,9 +69,7 @@ def missing_packages(files: Sequence[Path], folders: Sequence[Path]) -> list[Mis
 
 
 def registered_names(file: Path, folders: Sequence[Path]) -> set[str] | None:
-    """Return the names under which `file`, and what it imports of `folders`, register; None: their syntax
-    can't tell.
-    """
+    """Return the names that `file` and its local imports register; None if their syntax does not determine them."""
     names: set[str] = set()
     search = [str(folder) for folder in (file.parent, *folders)]
     for source in dict.fromkeys([file, *(reached for reached, _ in _reached([file], search))]):
@@ -89,7 +87,7 @@ def registered_names(file: Path, folders: Sequence[Path]) -> set[str] | None:
 
 
 def module_files(files: Sequence[Path], folders: Sequence[str]) -> list[Path]:
-    """`files`, and the local modules that are imported with them, without those that only functions import."""
+    """Return `files` and the local modules imported with them, without those that only functions import."""
     return list(dict.fromkeys(file for file, imported in _reached(files, folders) if not imported.lazily))
 
 
@@ -105,8 +103,9 @@ def _registrations(tree: ast.AST) -> Iterator[tuple[ast.Call, str | None]]:
 
 
 def _reached(files: Sequence[Path], folders: Sequence[str]) -> Iterator[tuple[Path, _Import]]:
-    """Yield (file, import) of all imports in `files` and in the local modules that they lead to; of each first one of
-    "".
+    """Yield (file, import) of all imports in `files` and, recursively, in their local modules.
+
+    "" first for each file.
     """
     waiting = [(file, False) for file in files]
     seen: set[tuple[Path, bool]] = set()
@@ -134,7 +133,7 @@ def _tree(file: Path) -> ast.Module | None:
 
 
 def _imports(tree: ast.Module, lazily: bool) -> Iterator[_Import]:
-    """Yield all that are not made under a `try` that goes on without them, nor for a script or a type checker alone."""
+    """Yield imports, except under a `try` that continues without them, and in scripts or for type checkers only."""
     waiting: list[tuple[ast.AST, bool]] = [(tree, lazily)]  # lazily: a function imports the file itself
     while waiting:
         node, lazily = waiting.pop()
@@ -161,9 +160,9 @@ def _goes_on(handler: ast.ExceptHandler) -> bool:
 
 
 def _importable(dotted: str, folders: Sequence[str]) -> bool:
-    """Return whether it can be imported. Of an installed package its top level is looked for alone."""
+    """Return whether a module can be imported. For an installed package only its top level is checked."""
     top = dotted.partition(".")[0]
-    search = [*folders, *sys.path]  # a package's file anywhere goes before a folder without one
+    search = [*folders, *sys.path]  # a package with a file anywhere precedes a folder without one
     spec = PathFinder.find_spec(top, search)
     if spec is None:
         return top in sys.modules
@@ -173,7 +172,7 @@ def _importable(dotted: str, folders: Sequence[str]) -> bool:
 
 
 def _files_of(dotted: str, folders: Sequence[str]) -> list[Path]:
-    """Return the file of a local module, and those of the packages around it, which are imported first."""
+    """Return the file of a local module, and those of its parent packages, which are imported first."""
     parts = dotted.split(".") if dotted else []
     names = [".".join(parts[: n + 1]) for n in range(len(parts))] or ["__init__"]
     origins = (origin_of(name, folders) for name in names)
@@ -181,13 +180,13 @@ def _files_of(dotted: str, folders: Sequence[str]) -> list[Path]:
 
 
 def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[str]) -> tuple[str, str]:
-    """Return (what is missing, what to do about it): the same for all modules that one deed brings."""
+    """Return (what is missing, the remedy): equal for all modules with the same remedy."""
     top = dotted.partition(".")[0]
     spec = PathFinder.find_spec(top, folders)
     places = [] if spec is None or spec.origin is None else [Path(spec.origin)]
     examples = [
         parent for folder in near[:1] for parent in folder.parents if parent.name == "examples"
-    ]  # of a checkout
+    ]  # the path in a checkout
     for folder in (*near, *examples[:1]) if not places else ():
         some = islice(folder.rglob("*"), _MOST * (10 if folder in examples else 1))
         matches = [path for path in (folder, *some) if path.name.split("-")[0] in (top, f"{top}.py")]
@@ -207,17 +206,13 @@ def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[str]) -> tuple[
 
 
 def _names_its_own(folder: Path, top: str) -> bool:
-    """Return whether code in a plugin's folder says that `top` lies there, such as in a path that it adds to
-    sys.path.
-    """
+    """Return whether code in a plugin's folder indicates that `top` is there, such as a path added to sys.path."""
     texts = (file.read_text(encoding="utf-8", errors="replace") for file in sorted(folder.glob("*.py")))
     return any(f"{folder.name}/{top}" in text for text in texts)
 
 
 def unset_keys(files: Sequence[Path], folders: Sequence[Path]) -> Iterator[tuple[str, Path, int]]:
-    """Yield (name, file, line) of each secret that the files, or what they import, read from a variable that is not
-    set.
-    """
+    """Yield (name, file, line) of each secret that the files, or their imports, read from an unset variable."""
     search = [str(folder) for folder in (*(file.parent for file in files), *folders)]
     reported = set()
     for file in dict.fromkeys(file for file, _ in _reached(files, search)):

@@ -8,11 +8,11 @@ from typing import Any
 
 @dataclass
 class Outcome:
-    """The result for the metrics, and what was recorded for those that Ianvs calls system metrics.
+    """The result for the metrics, and the recorded facts for Ianvs's system metrics.
 
-    system: the mapping that Ianvs hands to system metrics, as far as a paradigm has it. "samples_transfer_ratio":
-    (inferred, transferred) of each pass. "MATRIX": of "all", tasks and "task_avg" rows 0..n of {score: number} or "".
-    "task_avg_acc": {"accuracy": number}. "forget_rate": a number of each task.
+    system: the mapping that Ianvs passes to system metrics, as far as a paradigm has it. "samples_transfer_ratio":
+    (inferred, transferred) of each pass. "MATRIX": for "all", tasks and "task_avg" rows 0..n of {score: number} or "".
+    "task_avg_acc": {"accuracy": number}. "forget_rate": a number for each task.
     """
 
     result: object = None
@@ -20,13 +20,11 @@ class Outcome:
     R: list[list[float | None]] | None = None  # [k][j]: score on test set j after round k + 1
     untrained: list[float | None] | None = None  # the same before round 1
     handed_test_labels: bool = False
-    labels_file: str | None = None  # where the true labels stand, if not in the test file as it was given
+    labels_file: str | None = None  # file with the true labels, if not the given test file
     measures: Mapping[str, object] = field(default_factory=dict)  # further numbers, by name
 
     def numbers(self) -> dict[str, object]:
-        """Return all that is numbers, ready for json; samples as their number. None: this paradigm has no
-        such thing.
-        """
+        """Return all numbers as a JSON value; samples as their number. None: this paradigm does not have it."""
         passes = self.system.get("samples_transfer_ratio")
         facts = {
             "samples_transfer_ratio": passes and [[len(inferred), len(moved)] for inferred, moved in passes],
@@ -51,7 +49,7 @@ def number(value: Any) -> float | None:
 
 
 def numbers_of(rows: Iterable[Iterable[object]] | None) -> list[list[float | None]]:
-    """Return the number of a cell {score: number}, accuracy if there are several; None for an empty cell."""
+    """Return the number of each cell {score: number}, accuracy if there are several; None for an empty cell."""
     return [[_cell(cell) for cell in row] for row in rows or []]
 
 

@@ -1,4 +1,4 @@
-"""The context of paradigms: a case in its own process, its modules, its folder, its clocks."""
+"""The context of paradigms: a case in its process, with its modules, folder and clocks."""
 
 import os
 import time
@@ -99,9 +99,9 @@ class Case:
         return datafiles.absolute_index(file, self.root / "dataset" / f"{which}_index.txt", self.work.using)
 
     def domain_files(self, which: str) -> dict[str, str]:
-        """Return an index of each domain that `using` names, cut from the "train" or "test" file.
+        """Return an index of each domain in `using`, cut from the "train" or "test" file.
 
-        Where no line names a domain, they are parts of equal size in the order of the file.
+        If no line names a domain, they are parts of equal size in the order of the file.
         """
         file, using = Path(str(self.work.train if which == "train" else self.work.test)), self.work.using
         lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
@@ -113,11 +113,12 @@ class Case:
         return datafiles.read(file, data_type, self.work.label, func)
 
     def pairs(self, kinds: tuple[str, str], n: int, *, by_domain: bool = False) -> list[tuple[str, str]]:
-        """Return files for training and evaluation of each round. by_domain: a round is a domain, where `using` names
-        some.
+        """Return files for training and evaluation of each round.
+
+        By_domain: rounds are the domains of `using`, if there are any.
         """
         split = self.work.algorithm.data_setting(self.work.paradigm)
-        assert split is not None  # of the paradigms that ask
+        assert split is not None  # for paradigms that need them
         files = self.domain_files("train").values() if by_domain and self.work.using else ()
         rounds = [Path(file).read_text(encoding="utf-8").splitlines() for file in files]
         return datafiles.write_pairs(
@@ -125,7 +126,7 @@ class Case:
         )
 
     def folder(self, *parts: str | int) -> str:
-        """Return a folder below W/output, made if it is not there."""
+        """Return a folder below W/output; it is created if it is missing."""
         folder = self.root.joinpath("output", *map(str, parts))
         folder.mkdir(parents=True, exist_ok=True)
         return str(folder)

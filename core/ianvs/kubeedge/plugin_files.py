@@ -1,4 +1,4 @@
-"""The data of KubeEdge Ianvs: files that plugins get as they are. Nothing in them is decoded or interpreted."""
+"""The data of KubeEdge Ianvs: files that plugins get unchanged. They are not decoded or interpreted."""
 
 import os
 from collections.abc import Sequence
@@ -19,9 +19,7 @@ class PluginFiles(Source):
     takes = ("train", "test", "label", "using")
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        """Return the hash of the index files and of all files that they name. Reads each once, ever, while it stays the
-        same.
-        """
+        """Return the hash of the index files and of all files that they name. Unchanged files are read only once."""
         facts = {part: [_content(source, cache_dir) for source in sources_of(spec, part)] for part in PARTS}
         domains = {"using": list(spec.using)} if spec.using else {}
         return digest_of({"label": spec.label, **domains, **facts})
@@ -74,14 +72,14 @@ def _check(source: SourceSpec) -> list[ValidationError]:
     )
     return [
         ValidationError(message, source.place, warning=True, code="doubtful-data")
-    ]  # words that are no paths are handed out, too
+    ]  # words that are no paths are passed on, too
 
 
 def _content(source: SourceSpec, cache_dir: Path) -> object:
-    """Words count as they are written, and what they name by its content."""
+    """Return the words of an index as written, with digests of the files that they name."""
     path = source.path
     if not path.is_file():
-        return None  # nobody reads it: `file_problems`
+        return None  # unreadable: reported by `file_problems`
     paths = [path, path.parent / "data.jsonl"] if source.form == "metadata" else [path]
     named = dict.fromkeys(word for line in _lines(path) for word in line.split()) if source.form == "txt" else ()
     files = [os.fspath(file) for word in named if (file := path.parent / word).is_file()]

@@ -1,4 +1,6 @@
-"""Puts the provided `sedna` and `core.common` in front of everything, for the whole life of a case's process."""
+"""Makes the provided `sedna` and `core.common` importable before anything else, for the whole life of a case's
+process.
+"""
 
 import importlib
 import sys
@@ -32,24 +34,23 @@ PROVIDED = {
     "core.common.constant": "constant",
     "core.common.utils": "utils",
 }
-"""The module of ours that each is made of; "" for a mere folder."""
+"""Our module for each provided module; "" for a package without content."""
 
 _NAMES = {
     "sedna.common.log": {"LOGGER": "SEDNA_LOGGER"},
     "core.common.log": {"LOGGER": "CORE_LOGGER"},
     "sedna.common.utils": {"get_host_ip": "get_host_ip"},
 }
-"""{name: what has it in our module}, where these are not the names in its `__all__`."""
+"""{name: object in our module}, for modules whose names differ from its `__all__`."""
 
-# Names of sedna that only scripts use which are started by hand. Others raise AttributeError, as they should: pickle
-# and inspect ask every module for any name.
+# Names of sedna that only manually started scripts use. Others raise AttributeError, which pickle and inspect need.
 _SCRIPTS_ONLY = frozenset({"IndexDataParse", "LifelongLearning", "FederatedLearning", "AggregationServer", "MistNet"})
 
 
 def provide() -> None:
-    """Let `import sedna...` and `import core.common...` find what is provided, whatever is installed.
+    """Make `import sedna...` and `import core.common...` find the provided modules, whatever is installed.
 
-    To be called in the process of a case or of its metrics, before the first import of a plugin; never elsewhere.
+    Call it in the process of a case or of its metrics, before the first import of a plugin; never elsewhere.
     """
     if any(isinstance(finder, _Provider) for finder in sys.meta_path):
         return
@@ -74,7 +75,7 @@ class _Provider(MetaPathFinder, Loader):
             return None
         if fullname in PROVIDED:
             return ModuleSpec(fullname, self, is_package=any(name.startswith(f"{fullname}.") for name in PROVIDED))
-        # A plugin may have a package `core` of its own: what lies in that is found, below the names provided.
+        # A plugin may have its own package `core`, whose modules are found after the provided names.
         if top == "core" and rest[0] != "common":
             folders = [str(folder) for entry in sys.path if (folder := Path(entry or ".", "core", *rest[:-1])).is_dir()]
             spec = PathFinder.find_spec(fullname, folders)
@@ -92,7 +93,7 @@ class _Provider(MetaPathFinder, Loader):
             for name, ours in names.items():
                 thing = getattr(source, ours)
                 setattr(module, name, thing)
-                # Pickles name a class by its module: what is stored here can be read with a real sedna and the reverse.
+                # Pickles name a class by its module, so they are compatible with the real sedna.
                 if isinstance(thing, type) and thing.__module__ == source.__name__:
                     thing.__module__ = module.__name__
         vars(module).update(__all__=list(names), __getattr__=partial(_absent, module.__name__))

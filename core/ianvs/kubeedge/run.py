@@ -1,4 +1,4 @@
-"""Runs one case of the contract `ianvs` in this process, which becomes the case's own; or tells what would stop it."""
+"""Runs one case of the contract `ianvs` in this process, which is used for nothing else; or checks it."""
 
 import multiprocessing.process
 import os
@@ -20,15 +20,15 @@ from ianvs.kubeedge.work import Module, Work
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_METRICS
 from ianvs.kubeedge.yaml.settings import ModelMetric
 
-_LONGEST = 107 - len("/pymp-12345678/listener-12345678")  # what multiprocessing appends
+_LONGEST = 107 - len("/pymp-12345678/listener-12345678")  # appended by multiprocessing
 
 
 def run(work: Work, report: Report = lambda text: None) -> None:
-    """Run a case, or go on with one that was interrupted, and store its outcome below W. A finished case does nothing.
+    """Run or resume a case, and store its outcome below W. A finished case does nothing.
 
-    This process is changed for good: sys.path, sys.meta_path, the environment, the working directory. report: is told
-    in words what happens now. Raises PluginError with round, client and module for what a plugin does wrong, DataError
-    for data that can't be read.
+    This process is changed permanently: sys.path, sys.meta_path, the environment, the working directory. report:
+    receives the progress as text. Raises PluginError with round, client and module for errors of a plugin, DataError
+    for unreadable data.
     """
     if read_outcome(work.folder) is not None:
         return
@@ -63,7 +63,7 @@ def run(work: Work, report: Report = lambda text: None) -> None:
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         write_outcome(root, numbers, objects)
-    except Exception as error:  # authors' objects raise what they like
+    except Exception as error:  # authors' objects may raise anything
         raise PluginError(
             f"the result can't be stored for the metrics, which run in a process of their own: "
             f"{type(error).__name__}: {error}. Let predict return arrays, lists, mappings, numbers or texts.",
@@ -94,20 +94,23 @@ def _usable(module: Module) -> None:
 
 
 def _temporary_files_below(folder: Path) -> None:
-    """Let tempfile write there, and nowhere else.
+    """Make tempfile write there only.
 
-    Sockets between a plugin's worker processes, such as those of a DataLoader, may have 107 bytes in their path. Where
-    the folder's own is too long for that, they reach it through this process's handle on it.
+    Sockets between a plugin's worker processes, such as those of a DataLoader, may have 107 bytes in their path. If the
+    folder's own path is too long, they use this process's handle of it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     if len(str(folder)) > _LONGEST and Path("/proc/self/fd").is_dir():
-        handle = os.open(folder, os.O_RDONLY)  # never closed: the process is the case's
+        handle = os.open(folder, os.O_RDONLY)  # never closed, since the process only runs this case
         vars(multiprocessing.process.current_process())["_config"]["tempdir"] = f"/proc/{os.getpid()}/fd/{handle}"
 
 
 def _fresh(work: Work, report: Report) -> Case:
-    """Return the case with new instances. Seeded here too: imports may have drawn, or brought torch."""
+    """Return the case with new instances.
+
+    It is seeded here, too, since imports may have drawn numbers or loaded torch.
+    """
     Path(tempfile.gettempdir()).mkdir(parents=True, exist_ok=True)
     seed_everything(work.seed)
     case = Case(work, report)
@@ -116,7 +119,7 @@ def _fresh(work: Work, report: Report) -> Case:
 
 
 def problems(question: tuple[Work, Sequence[MetricSpec]]) -> list[str]:
-    """One sentence for each thing that would stop a case with these metrics.
+    """Return a sentence for each problem that would stop a case with these metrics.
 
     Nothing is constructed, and nothing is written but the folder W, if it is the working directory.
     """

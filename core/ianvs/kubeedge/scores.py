@@ -1,4 +1,4 @@
-"""The metrics of a finished case, by Ianvs's rules: labels as words, the result as the paradigm returned it."""
+"""Computes the metrics of a finished case by Ianvs's rules: labels as words, the result as the paradigm returned it."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ def _rounds(outcome: Mapping[str, Any]) -> list[RoundResult]:
     """Return the costs of numbered rounds in order; other phases, such as the last test, count for the last round."""
     seconds, cpu = outcome["seconds"], outcome["cpu_seconds"]
     names = [name for name in seconds if name.isdigit()] or ["1"]
-    first = max(0, len(names) - len(outcome["R"] or names))  # lifelong learning begins with a round 0, as we count
+    first = max(0, len(names) - len(outcome["R"] or names))  # lifelong learning begins with round 0 in our count
     groups = [names[:first], *([name] for name in names[first:])]
     groups[-1] = [*groups[-1], *(other for other in seconds if not other.isdigit())]
     results = []
@@ -66,15 +66,15 @@ def _total(value: SupportsFloat | list[SupportsFloat] | None) -> float:
 
 
 def _sum(phases: list[Mapping[str, float]], phase: str) -> float:
-    """Of the training phase, or ("") of all others."""
+    """Return the sum of the training phase, or ("") of all others."""
     return math.fsum(v for times in phases for name, v in times.items() if (name == "train") == (phase == "train"))
 
 
 def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
-    """Return the metrics of a case, and what it recorded.
+    """Return the metrics of a case, and its records.
 
-    The matrices are those of MATRIX, for "all", each task, and "task_avg". Raises PluginError where the case has not
-    run to its end, and for a metric that can't be loaded or fails.
+    The matrices are those of MATRIX, for "all", each task, and "task_avg". Raises PluginError if the case has not run
+    to its end, and for a metric that can't be loaded or fails.
     """
     outcome = read_outcome(work.folder)
     if outcome is None:
@@ -130,8 +130,9 @@ def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
 
 
 def _stored(work: Work, name: str) -> object:
-    """Return an object of the outcome; classes of the modules are looked for on sys.path, and if need be all are
-    imported.
+    """Return an object of the outcome.
+
+    Its classes are searched on sys.path, and if necessary all modules are imported.
     """
     try:
         return read_pickle(work.folder, name)
@@ -141,7 +142,7 @@ def _stored(work: Work, name: str) -> object:
 
 
 def _shown(value: object) -> Value:
-    """Return a number as a number, nothing and what is not finite as None, anything else as text."""
+    """Return a number as a number, None for nothing and for infinity, anything else as text."""
     finite = number(value)
     return finite if finite is not None or value is None or isinstance(value, float) else str(value)
 
@@ -172,7 +173,7 @@ def _rows(outcome: Mapping[str, Any]) -> Matrix:
 
 
 def _literature(R: Matrix | None, untrained: Sequence[float | None] | None) -> dict[str, Value]:
-    """GEM_BWT and GEM_FWT, each None where a number that it reads is missing."""
+    """Return GEM_BWT and GEM_FWT, None if a number that they need is missing."""
     values: dict[str, Value] = {"GEM_BWT": None, "GEM_FWT": None}
     if R and all(len(row) == len(R) for row in R):
         first = None if untrained is None else np.array(untrained, dtype=float)

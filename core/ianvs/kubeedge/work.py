@@ -1,4 +1,4 @@
-"""A case of the contract `ianvs` in Ianvs's terms: nothing else has to be known to run or to score it."""
+"""A case of the contract `ianvs` in Ianvs's terms, sufficient to run and to score it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -27,8 +27,8 @@ class Module:
 class Work:
     """A case. Paths are absolute, except for values that plugins interpret (initial_model_url may be a hub name)."""
 
-    paradigm: str  # as Ianvs names it, such as "lifelonglearning"
-    folder: Path  # W: everything that the case writes lies below it
+    paradigm: str  # Ianvs's name, such as "lifelonglearning"
+    folder: Path  # W: everything that the case writes is below it
     modules: tuple[Module, ...] = ()  # in the order of the algorithm file
     train: str | None = None  # index, jsonl, json, csv or metadata.json
     test: str | None = None
@@ -36,12 +36,14 @@ class Work:
     using: tuple[str, ...] = ()  # the domains of the samples
     algorithm: AlgorithmSettings = field(default_factory=AlgorithmSettings)
     exam: ExamSettings = field(default_factory=ExamSettings)
-    cwd: str | None = None  # None: `folder`; else it is on sys.path, too, as PYTHONPATH would be
+    cwd: str | None = None  # None: `folder`; otherwise it is on sys.path, too, like PYTHONPATH
     seed: int = 0
-    shared: Path | None = None  # where all cases of the algorithm may keep files, such as a cache; None: W's parent
+    shared: Path | None = (
+        None  # folder for files that all cases of the algorithm share, such as a cache; None: W's parent
+    )
 
     def module(self, type_: str) -> Module | None:
-        """Return the module of a type; of several the last, as in Ianvs."""
+        """Return the module of a type; the last of several, as in Ianvs."""
         return next((module for module in reversed(self.modules) if module.type == type_), None)
 
     @property
@@ -54,7 +56,7 @@ class Work:
 
 
 def trains(work: Work) -> bool:
-    """Return whether the paradigm, in its mode, is one that trains."""
+    """Return whether the paradigm, in its mode, trains."""
     if work.paradigm == "lifelonglearning":
         return work.model_metric.mode != "multi-inference"
     return work.paradigm not in ("jointinference", "multiedgeinference")

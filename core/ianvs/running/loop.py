@@ -208,7 +208,7 @@ def run_rounds(case: Case) -> None:
     """Run every round that is not stored yet.
 
     Raises:
-        Interrupted: Between two rounds, if the case was asked to stop.
+        CaseInterruptedError: Between two rounds, if the case was asked to stop.
         Exception: Whatever the plugin raises.
     """
     if case.phase == "evaluate":

@@ -1,4 +1,4 @@
-"""The paradigms of Ianvs, a file each: which calls a plugin gets, in which order."""
+"""The paradigms of Ianvs, one file each: the calls of plugins in order."""
 
 from collections.abc import Callable
 

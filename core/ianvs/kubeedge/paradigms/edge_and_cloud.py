@@ -1,4 +1,4 @@
-"""jointinference: a small model at the edge, a large one in the cloud, and a filter that decides who answers."""
+"""jointinference: a small model at the edge, a large one in the cloud, and a filter that selects who predicts."""
 
 import copy
 import os
@@ -21,7 +21,9 @@ from ianvs.kubeedge.yaml.file_models import HUB_NAME
 
 
 def run(case: Case) -> Outcome:
-    """One result for each item of the test file: [hard, result, the edge's, the cloud's], or what self-design gives."""
+    """Return a result for each item of the test file: [hard, result, the edge's, the cloud's], or that of
+    self-design.
+    """
     shared = case.work.shared or case.root.parent
     os.environ["RESULT_SAVED_URL"] = str(shared)
     shared.mkdir(parents=True, exist_ok=True)
@@ -51,7 +53,7 @@ def _inferred(case: Case) -> Outcome:
 
 
 def _routed(case: Case, data: BaseDataSource) -> tuple[Any, Outcome]:
-    """Return (what mined hard examples, the outcome) of an edge's and a cloud's model."""
+    """Return (results with mined hard examples, the outcome) of an edge's and a cloud's model."""
     edge_model, cloud = case.need("edgemodel", "cloudmodel")
     mining = case.modules.get("hard_example_mining", {})
     if mining.get("method") == "OracleRouter":
@@ -118,7 +120,7 @@ def _answer(case: Case, edge: Estimator, cloud: Any, hem: Callable[..., object],
 
 
 def _routes(case: Case, items: Iterable[object], results: Sequence[Any]) -> dict[str, object]:
-    """Of the mining modes: the costs of one round for each result of the cloud; nothing where results don't say."""
+    """Return the costs of the mining modes, one round for each result of the cloud; {} if results do not show them."""
     if not results or not all(isinstance(result, list | tuple) and len(result) == 4 for result in results):
         return {}
     edge_calls = [int(edge is not None) for _, _, edge, _ in results]

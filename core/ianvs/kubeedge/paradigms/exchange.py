@@ -36,7 +36,7 @@ class Exchange:
         return answer
 
     def edge_uncounted(self, method: str, *arguments: object, **named: object) -> Any:
-        """Call a method of the edge's model without counting it, as at the begin and end of a session."""
+        """Call a method of the edge's model without counting it, as at the beginning and end of a session."""
         with self._case.calling(self._types[0], method), self._case.timed("edge"):
             return getattr(self.edge_model, method)(*arguments, **named)
 

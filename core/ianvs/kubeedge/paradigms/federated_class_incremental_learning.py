@@ -18,15 +18,18 @@ from ianvs.kubeedge.provided.datasources import BaseDataSource
 @dataclass
 class _State:
     federation: Federation
-    task: int = 0  # that is being learned
-    round: int = 0  # of it, that comes next
+    task: int = 0  # the task that is being learned
+    round: int = 0  # the next round of the task
     accuracies: list[list[list[float]]] = field(default_factory=list)  # [task][slice][item]
     saw_labels: bool = False
 
 
 def run(case: Case) -> Outcome:
-    """Tasks 0..n-1 of `round` rounds each, an examination on the slices so far after each; then the test file."""
-    case.metric()  # as Ianvs does: right after the modules
+    """Run tasks 0..n-1 of `round` rounds each, with an evaluation on the slices so far after each.
+
+    Then the test file.
+    """
+    case.metric()  # right after the modules, as in Ianvs
     n, rounds = case.work.exam.incremental_rounds, case.work.exam.round
     pairs = case.pairs(KINDS, n)
     test = case.source(case.data("test"), "eval")
@@ -89,9 +92,9 @@ def _examined(case: Case, now: _State, test: BaseDataSource, task: int, n: int) 
 
 
 def forget_rate(accuracies: list[list[list[float]]]) -> list[float]:
-    """Of each task the mean over items of max(0, best earlier accuracy - accuracy now); 0 for the first task.
+    """Return, for each task, the mean over items of max(0, best earlier accuracy - accuracy now); 0 for the first.
 
-    accuracies: [task][slice][item]; items of slices that came later have no earlier accuracy.
+    accuracies: [task][slice][item]; items of later slices have no earlier accuracy.
     """
     flat = [[a for slice_ in row for a in slice_] for row in accuracies]
     rates = []

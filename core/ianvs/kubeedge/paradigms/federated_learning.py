@@ -1,4 +1,4 @@
-"""federatedlearning: clients train on parts of their own, a server joins their weights, client 0 answers."""
+"""federatedlearning: clients train on their own parts, a server combines their weights, client 0 predicts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Part = list[NDArray[Any]]  # x, y
 
 @dataclass
 class Federation:
-    """The clients, and the bytes of weights that each of them sent and got, by round."""
+    """The clients, and the bytes of weights that each of them sent and received, by round."""
 
     clients: list[Any]
     uploaded: list[list[int]] = field(default_factory=list)
@@ -39,13 +39,13 @@ class Federation:
 
     @classmethod
     def from_case(cls, case: Case) -> Federation:
-        """Clients are deep copies of the basemodel."""
+        """Create the clients as deep copies of the basemodel."""
         model, _ = case.need("basemodel", "aggregation")
         with case.calling("basemodel", "deepcopy"):
             return cls([copy.deepcopy(model) for _ in range(case.work.exam.client_number)])
 
     def train(self, case: Case, parts: Sequence[object], **keywords: object) -> None:
-        """One round: all clients train, in their order, and get the joined weights."""
+        """Run one round: all clients train, in their order, and get the combined weights."""
         sent: list[AggClient] = []
         infos = []
         texts = case.work.exam.if_mode_llm
@@ -87,12 +87,12 @@ class Federation:
         self.downloaded.append([_bytes(joined)] * len(sent))
 
     def measures(self) -> dict[str, object]:
-        """By round and client. What else passes than weights is not counted."""
+        """Return transferred bytes by round and client. Only weights are counted."""
         return {"uploaded_bytes": self.uploaded, "downloaded_bytes": self.downloaded}
 
 
 def run(case: Case) -> Outcome:
-    """Rounds 0..round-1, then the test file."""
+    """Run rounds 0..round-1, then the test file."""
     texts = case.work.exam.if_mode_llm
     file = case.pairs(KINDS, 1)[0][0]
     labels_file = None
@@ -112,7 +112,7 @@ def run(case: Case) -> Outcome:
 
 
 def answers(case: Case, client: Any, x: object, source: BaseDataSource) -> tuple[object, bool]:
-    """What a client predicts for x, and whether it had to be handed the source, with its labels, instead."""
+    """Return a client's predictions for x, and whether it needed the source, with its labels, instead."""
     with case.calling("basemodel", "predict"), case.timed("predict"):
         try:
             return offer(client.predict, x, kwargs={}), False
@@ -123,7 +123,7 @@ def answers(case: Case, client: Any, x: object, source: BaseDataSource) -> tuple
 
 
 def _bytes(weights: object) -> int:
-    """Of arrays and tensors what they hold; of anything else the length of its pickle."""
+    """Return the bytes of weights: the content of arrays and tensors, the length of a pickle for anything else."""
     if hasattr(weights, "nbytes"):
         return int(weights.nbytes)
     if isinstance(weights, Mapping):
@@ -134,16 +134,15 @@ def _bytes(weights: object) -> int:
         return os.path.getsize(weights)  # noqa: PTH202
     try:
         return len(pickle.dumps(weights))
-    except Exception:  # authors' objects raise what they like
+    except Exception:  # authors' objects may raise anything
         return 0
 
 
-# The parts of the training data that clients hold.
+# The clients' parts of the training data.
 
 
 def array_parts(case: Case, file: str, task: int) -> Sequence[Part]:
-    """Return the part of each client: x, the samples of the .npy files that the lines name, and y, their labels
-    (int32).
+    """Return the part of each client: x, the samples of the .npy files in the lines, and y, their labels (int32).
 
     Drawn by the case's seed and the number of the task. Raises DataError for a file that is no array.
     """
@@ -178,17 +177,14 @@ def array_parts(case: Case, file: str, task: int) -> Sequence[Part]:
 
 
 def _text_parts(case: Case, source: BaseDataSource) -> Sequence[tuple[list[str], list[str]]]:
-    """Return the part of each client: questions and answers, drawn at random; sizes differ by one at most, larger
-    first.
-    """
+    """Return the part of each client: random questions and answers; sizes differ by one at most, larger first."""
     order = generator(case.work.seed, 0, "federated partition").permutation(len(source))
     parts = np.array_split(order, case.work.exam.client_number)
     return [(source.x[rows].tolist(), source.y[rows].tolist()) for rows in parts]
 
 
 def _question_file(file: str, target: Path) -> str:
-    """Return the file itself, or one at `target` in which the first two keys of its first line are `question` and
-    `answer`.
+    """Return the file, or a copy at `target` in which the first two keys of its first line are `question` and `answer`.
 
     Raises DataError for a file that is no jsonl, or has fewer than two keys.
     """

@@ -1,4 +1,6 @@
-"""incrementallearning: infer, mine hard examples, train on them, and adopt the new model if it is better enough."""
+"""incrementallearning: infer, mine hard examples, train on them, and adopt the new model if it is sufficiently
+better.
+"""
 
 import os
 import shutil
@@ -27,14 +29,14 @@ def _model_name() -> str:
 @dataclass
 class _State:
     current: str  # path of the model in use
-    untrained: str = ""  # of the model before round 1; "": none was saved
+    untrained: str = ""  # path of the model before round 1; "": none was saved
     record: list[tuple[dict[Any, Any], list[tuple[str, str]]]] = field(default_factory=list)
-    models: list[str] = field(default_factory=list)  # the one in use after each round
-    gates: list[dict[str, object]] = field(default_factory=list)  # what was compared in each round
+    models: list[str] = field(default_factory=list)  # the model in use after each round
+    gates: list[dict[str, object]] = field(default_factory=list)  # the compared scores of each round
 
 
 def run(case: Case) -> Outcome:
-    """Rounds 1..n, then the test file."""
+    """Run rounds 1..n, then the test file."""
     case.need("hard_example_mining")
     model, initial = Estimator(case.need("basemodel")), case.work.algorithm.initial_model_url
     rounds = case.work.exam.incremental_rounds
@@ -75,7 +77,7 @@ def _round(case: Case, model: Estimator, now: _State, pair: tuple[str, str], r: 
 
 
 def _inference(case: Case, model: Estimator, current: str, file: str, r: int | str) -> tuple[dict[Any, Any], list[Any]]:
-    """Return all results, by sample, and for each hard one its path and that of its copy."""
+    """Return all results by sample, and for each hard one its path and that of its copy."""
     os.environ["RESULT_SAVED_URL"] = case.folder("inference", "results", r)
     copies = Path(case.folder("inference", "hard_examples", r))
     mining = case.instantiate("hard_example_mining")
@@ -92,9 +94,9 @@ def _inference(case: Case, model: Estimator, current: str, file: str, r: int | s
 
 
 def _load(case: Case, model: Estimator, current: str) -> bool:
-    """Load a model as Ianvs does; whether there was a file to load.
+    """Load a model as Ianvs does. Returns whether there was a file.
 
-    Of a folder that is the file with the default name in it, or nothing: the instance goes on as it is.
+    From a folder it loads the file with the default name, or nothing, so that the instance stays as it is.
     """
     os.environ["MODEL_URL"] = current
     place = Path(current, _model_name()) if current and Path(current).is_dir() else Path(current)
@@ -104,7 +106,7 @@ def _load(case: Case, model: Estimator, current: str) -> bool:
 
 
 def _predictions(case: Case, model: Estimator, file: str) -> Iterator[tuple[Any, dict[Any, Any]]]:
-    """Yield each sample of an index with what the model predicts of it."""
+    """Yield each sample of an index with the model's prediction."""
     for sample in case.source(file, "inference").x:
         with case.calling("basemodel", "predict"), case.timed("predict"):
             result = model.predict([sample])
@@ -117,7 +119,7 @@ def _predictions(case: Case, model: Estimator, file: str) -> Iterator[tuple[Any,
 
 
 def _copied(sample: Path, folder: Path) -> str:
-    """Return the path of the copy; of two samples with one basename the second gets a number."""
+    """Copy a sample and return the path; a second sample with the same basename gets a number."""
     target, count = folder / sample.name, 1
     while target.exists():
         count += 1
@@ -127,7 +129,7 @@ def _copied(sample: Path, folder: Path) -> str:
 
 
 def _hard_index(case: Case, file: str, hard: list[tuple[str, str]], r: int) -> str:
-    """Return a txt file of the copies with their labels."""
+    """Write a txt file of the copies with their labels, and return its path."""
     labelled = case.source(file, "train label")
     labels = dict(zip(map(str, labelled.x), map(str, labelled.y), strict=True))
     target = case.root / "dataset" / f"hard_examples-{r}.txt"
@@ -136,7 +138,7 @@ def _hard_index(case: Case, file: str, hard: list[tuple[str, str]], r: int) -> s
 
 
 def _train(case: Case, model: Estimator, current: str, file: str, r: int) -> str:
-    """Return the path of the new model."""
+    """Train a model and return its path."""
     folder = Path(case.folder("train", r))
     os.environ["MODEL_URL"], os.environ["BASE_MODEL_URL"] = str(folder), current
     with case.calling("basemodel", "train"), case.timed("train"):
@@ -145,7 +147,7 @@ def _train(case: Case, model: Estimator, current: str, file: str, r: int) -> str
 
 
 def _untrained(case: Case, model: Estimator) -> str:
-    """Return the path of the model as it is constructed; "" where no one asks for its scores, or it can't be saved."""
+    """Return the path of the untrained model; "" if its scores are not requested, or it can't be saved."""
     if not case.work.using:
         return ""
     try:
@@ -156,7 +158,7 @@ def _untrained(case: Case, model: Estimator) -> str:
 
 
 def _saved(case: Case, model: Estimator, folder: Path, trained: object = None) -> str:
-    """Return the path of the model that save() has written. trained: what train() returned."""
+    """Save a model and return its path. trained: the return value of train()."""
     name = _model_name()
     path = Path(tempfile.mkdtemp()) / name
     with case.calling("basemodel", "save"):
@@ -178,7 +180,7 @@ def _saved(case: Case, model: Estimator, folder: Path, trained: object = None) -
 
 
 def _evaluated(case: Case, model: Estimator, data: BaseDataSource, path: str) -> Any:
-    """Return the score of the model at `path`, as its own `evaluate` has it."""
+    """Return the score of the model at `path`, by its own `evaluate`."""
     name, function = case.metric()
     with case.calling("basemodel", "evaluate"):
         returned = model.evaluate(data, model_path=path, metric=(name, function))
@@ -191,9 +193,7 @@ def _evaluated(case: Case, model: Estimator, data: BaseDataSource, path: str) ->
 
 
 def _domain_scores(case: Case, model: Estimator, paths: Sequence[str]) -> list[list[float | None]]:
-    """Return the score of each model on each domain's test set, when all else is done: not Ianvs's, so it changes
-    nothing.
-    """
+    """Return the score of each model on each domain's test set. Ianvs does not do this, so it comes last."""
     scores: dict[str, list[float | None]] = {}
     name, metric = case.metric()
     files = case.domain_files("test").values()

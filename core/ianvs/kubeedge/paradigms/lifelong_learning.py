@@ -22,9 +22,9 @@ from ianvs.kubeedge.yaml.file_models import MULTI_INFERENCE_MODULES
 _KINDS = ("model_train", "model_eval")
 _OF_PREDICT: Mapping[str, Any] = {"with_nms": False, "model_forward_result": None, "only_nms": None, "conf": None}
 
-Score = Mapping[str, object]  # the name of the function of model_metric: its value
-Scores = list[tuple[object, Score]]  # by the entry of a task
-Row = dict[str, list[Score | str]]  # by "all", task and "task_avg" a cell for each of rounds 1..n
+Score = Mapping[str, object]  # value by name of the function of model_metric
+Scores = list[tuple[object, Score]]  # by entry of a task
+Row = dict[str, list[Score | str]]  # by "all", task and "task_avg", a cell for each of rounds 1..n
 
 
 @dataclass
@@ -47,7 +47,7 @@ class _Lifelong:
         self.now: _State = case.state or _State(untrained, self.first)
 
     def round(self, train: str, test: str, r: int) -> bool:
-        """Return whether there was something to learn, on which the model was evaluated where the mode wants it."""
+        """Run a round. Returns whether it had samples, on which the model was evaluated if the mode requires it."""
         case, knowledge = self.case, self.now.knowledge
         if r == self.first or self.mode == "no-inference":
             data = case.source(train, "train", paths_and_label)
@@ -63,7 +63,7 @@ class _Lifelong:
         return True
 
     def evaluate(self, file: str, r: int) -> tuple[Score, Scores]:
-        """Return the score of all samples, and of each task by its entry."""
+        """Return the score over all samples, and that of each task by its entry."""
         case, knowledge = self.case, self.now.knowledge
         judged = case.work.exam.model_eval
         variables = {"model_threshold": str(judged.threshold), "operator": judged.operator}
@@ -84,7 +84,7 @@ class _Lifelong:
         return overall, scores
 
     def matrix_row(self, pairs: list[tuple[str, str]], r: int) -> Row:
-        """The cell of a round without samples of a task is ""."""
+        """Return a row of the matrix; a round without samples of a task has the cell ""."""
         row: Row = {}
         for j in range(1, self.n + 1):
             overall, scores = self.evaluate(pairs[j][1], r)
@@ -93,7 +93,7 @@ class _Lifelong:
         return row
 
     def infer(self, file: str, r: int | str) -> tuple[list[object], BaseDataSource]:
-        """Return the result of each sample alone, and a source of those that belong to no task that is known."""
+        """Return the result of each sample alone, and a source of those of unknown tasks."""
         case, knowledge = self.case, self.now.knowledge
         folder = case.folder("inference", "results", r)
         copies = case.folder("inference", "unseen_task_samples", r)
@@ -141,7 +141,7 @@ class _Lifelong:
 
 
 def run(case: Case) -> Outcome:
-    """By the `mode` of model_metric: no-inference, hard-example-mining, multi-inference, or the default."""
+    """Run the `mode` of model_eval: no-inference, hard-example-mining, multi-inference, or the default."""
     if case.work.model_metric.mode == "multi-inference":
         return _multi_inference(case)
     pairs = case.pairs(_KINDS, case.work.exam.incremental_rounds)
@@ -194,14 +194,14 @@ def _finished(steps: _Lifelong) -> Outcome:
 
 
 def _mean(scores: Scores) -> float | None:
-    """Over tasks, unweighted."""
+    """Return the unweighted mean over tasks."""
     values = [number(next(iter(score.values()))) for _, score in scores]
     numbers = [value for value in values if value is not None]
     return sum(numbers) / len(numbers) if numbers and len(numbers) == len(values) else None
 
 
 def _multi_inference(case: Case) -> Outcome:
-    """Nothing is trained; several models answer each test sample together. The integrated result of each."""
+    """Run several models on each test sample, without training, and return the integrated results."""
     if missing := [type_ for type_ in MULTI_INFERENCE_MODULES if case.modules.get(type_) is None]:
         raise PluginError(
             f"mode multi-inference needs modules {', '.join(MULTI_INFERENCE_MODULES)}; {', '.join(missing)} is "

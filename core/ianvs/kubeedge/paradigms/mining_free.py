@@ -15,11 +15,11 @@ METHODS = {
     "drafter": ("inference", "start_session", "step", "close_session"),
     "verifier": ("inference", "start_session", "verify", "close_session"),
 }
-"""What the modules of this mode have to have."""
+"""Required methods of the modules of this mode."""
 
 
 def lacking_methods(type_: str, thing: object) -> str:
-    """What a drafter or verifier, or its class, lacks, in one sentence; "" for anything else."""
+    """Return the missing methods of a drafter or verifier, or its class, in one sentence; "" for anything else."""
     lacking = [name for name in METHODS.get(type_, ()) if not hasattr(thing, name)]
     return f"a {type_} needs the methods {', '.join(lacking)} for the mode {MODE}. Add them." if lacking else ""
 
@@ -82,5 +82,5 @@ def _answer(item: Any, exchange: Exchange, inference_mode: str) -> list[object]:
 
 
 def _taken(method: Any, **keywords: object) -> dict[str, object]:
-    """Those of the keywords, and of what Ianvs adds to them, that a method takes."""
+    """Return those of the keywords, and of Ianvs's additional ones, that a method accepts."""
     return {name: value for name, value in {**keywords, "mining_mode": MODE}.items() if accepts(method, name)}

@@ -1,4 +1,4 @@
-"""multiedgeinference: one model answers, whole or cut into parts for several devices. Nothing is trained."""
+"""multiedgeinference: one model predicts, whole or partitioned for several devices. Nothing is trained."""
 
 import importlib
 import os
@@ -11,7 +11,7 @@ from ianvs.kubeedge.plugin_case import Case
 
 
 def run(case: Case) -> Outcome:
-    """load and predict; before that, partition, if the model says that it is `model_parallel`."""
+    """Load and predict; partition before that if the model is `model_parallel`."""
     model, initial = case.need("basemodel"), case.work.algorithm.initial_model_url
     loaded: tuple[object, ...]
     if vars(model).get("model_parallel"):
@@ -36,9 +36,9 @@ def run(case: Case) -> Outcome:
 
 
 def _partition(case: Case, model: object, initial: str) -> tuple[str, dict[str, str]]:
-    """Return the folder of the parts of an onnx file, and the device of each: cut at the model's partition_point_list.
+    """Return the folder of the parts of an onnx file, cut at the model's partition_point_list, and the device of each.
 
-    Ianvs puts the parts beside the user's model; here they are below W, as everything is.
+    Ianvs writes the parts beside the user's model; here they are below W, like all files.
     """
     with case.calling("basemodel", "partition_point_list"):
         points = getattr(model, "partition_point_list", None)

@@ -1,4 +1,4 @@
-"""singletasklearning: train once, save, load, answer the test file. With compression, the saved model is quantised."""
+"""singletasklearning: train once, save, load, predict the test file. With compression, the saved model is quantised."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from ianvs.kubeedge.plugin_case import Case
 
 
 def run(case: Case) -> Outcome:
-    """preprocess, train, save, load, predict, each on the same instance. There is nothing to go on from."""
+    """Preprocess, train, save, load and predict, on the same instance. The case can't resume in between."""
     settings, model = case.work.algorithm, case.need("basemodel")
     if hasattr(model, "preprocess"):
         with case.calling("basemodel", "preprocess"):
@@ -30,7 +30,7 @@ def run(case: Case) -> Outcome:
     with case.calling("basemodel", "load"):
         model.load(path)
     case.report("predicting")
-    test = case.source(case.data("test"), "inference")  # not before: preprocess and train may make it
+    test = case.source(case.data("test"), "inference")  # not earlier, since preprocess and train may create it
     whole = hasattr(test, "need_other_info")
     with case.calling("basemodel", "predict"), case.timed("predict"):
         result = model.predict(test if whole else test.x)
@@ -38,9 +38,7 @@ def run(case: Case) -> Outcome:
 
 
 def _compressed(case: Case, path: str) -> str | None:
-    """Return the path of the quantised model; the path itself where it can't be made; None for a model that is not
-    there.
-    """
+    """Return the path of the quantised model; the path itself if it can't be quantised; None for a missing model."""
     settings = case.work.algorithm
     tool = settings.llama_quantize_path
     files = {"the saved model": path, "llama_quantize_path": tool}

@@ -1,1 +1,1 @@
-"""What plugins of KubeEdge Ianvs import from `sedna` and `core.common`; `ianvs.kubeedge.provide` gives it its names."""
+"""Modules that plugins of KubeEdge Ianvs import from `sedna` and `core.common`; `ianvs.kubeedge.provide` names them."""

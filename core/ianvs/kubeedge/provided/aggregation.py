@@ -1,4 +1,4 @@
-"""What servers of federated learning are built on, and the usual one."""
+"""The base class of servers in federated learning, and the usual one."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ Weights = Iterable[ArrayLike]
 
 
 class AggClient:
-    """What a client sent: its weights, a list of arrays, and the number of samples behind them."""
+    """The message of a client: its weights, a list of arrays, and the number of samples behind them."""
 
     num_samples: int
     weights: Weights
@@ -28,7 +28,7 @@ class BaseAggregation(ABC):
 
     @abstractmethod
     def aggregate(self, clients: Sequence[AggClient]) -> object:
-        """Return the weights for all clients, from those that each of them sent."""
+        """Return the weights for all clients from those of each client."""
 
 
 @ClassFactory.register(ClassType.FL_AGG)
@@ -36,7 +36,7 @@ class FedAvg(BaseAggregation):
     """Federated averaging (McMahan et al. 2017, algorithm 1): the mean of the weights, by number of samples."""
 
     def aggregate(self, clients: Sequence[AggClient]) -> Weights | None:
-        """Nested lists, one for each layer. Without clients, the weights of the last call."""
+        """Return nested lists, one for each layer; without clients, the weights of the last call."""
         if not len(clients):
             return self.weights
         self.total_size = sum(client.num_samples for client in clients)

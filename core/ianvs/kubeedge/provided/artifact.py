@@ -6,7 +6,7 @@ __all__ = ["Model", "Task", "TaskGroup"]
 
 
 class Task:
-    """The samples of one task. model, result: set where it is trained or has been answered."""
+    """The samples of one task. model, result: set after training or prediction."""
 
     def __init__(self, entry: object, samples: Any, meta_attr: object = None) -> None:
         self.entry, self.samples, self.meta_attr = entry, samples, meta_attr

@@ -1,4 +1,4 @@
-"""The table in which plugins register their classes and functions: one for each process."""
+"""The table in which plugins register their classes and functions, one for each process."""
 
 from collections.abc import Callable
 from inspect import isclass, isfunction
@@ -13,7 +13,7 @@ T = TypeVar("T", bound=Callable[..., Any])
 
 
 class ClassFactory:
-    """Registers classes and functions by kind and alias; of two with the same, the later counts."""
+    """Registers classes and functions by kind and alias; the last registration counts."""
 
     __registry__: ClassVar[dict[str, dict[str, Callable[..., Any]]]] = {}
 
@@ -46,7 +46,7 @@ class ClassFactory:
 
     @classmethod
     def get_cls(cls, type_name: str, t_cls_name: str | None = None) -> Callable[..., Any]:
-        """What is registered. Raises ValueError if nothing is."""
+        """Return a registered object. Raises ValueError if there is none."""
         kind = cls.__registry__.get(type_name, {})
         if t_cls_name not in kind:
             names = ", ".join(sorted(kind)) or "nothing"

@@ -1,4 +1,4 @@
-"""What plugins are told through the environment."""
+"""Settings for plugins in environment variables."""
 
 import os
 from typing import Any, ClassVar

@@ -26,7 +26,7 @@ DatasetFormat = Enum("DatasetFormat", _FORMATS, module=__name__)  # type: ignore
 _MODULES = {"DATA_PROCESSOR" if name == "dataset_processor" else name.upper(): name for name in MODULE_TYPES}
 ModuleType = Enum("ModuleType", _MODULES, module=__name__)  # type: ignore[misc]
 
-# Metrics that are computed from what a paradigm recorded.
+# Metrics that are computed from the records of a paradigm.
 _METRICS = {name.upper(): name for name in KUBEEDGE_METRICS}
 SystemMetricType = Enum("SystemMetricType", _METRICS, module=__name__)  # type: ignore[misc]
 

@@ -1,4 +1,4 @@
-"""Parsed files as plugins are handed them: paths and words, nothing decoded."""
+"""Parsed files in the form that plugins get: paths and words, nothing decoded."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ianvs.kubeedge.provided.file_ops import FileOps
 if TYPE_CHECKING:
     import pandas as pd
 
-# What sedna.datasources has.
+# The classes of sedna.datasources.
 __all__ = ["BaseDataSource", "CSVDataParse", "JSONDataParse", "JSONMetaDataParse", "JsonlDataParse", "TxtDataParse"]
 
 T = TypeVar("T")
 
 
 def as_array(values: Sequence[object]) -> NDArray[Any]:
-    """Return a numpy array of `values`; of objects, one for each value, where they differ in length."""
+    """Return a numpy array of `values`; of objects if they differ in length."""
     try:
         return np.array(values)
     except ValueError:
@@ -36,9 +36,9 @@ def as_array(values: Sequence[object]) -> NDArray[Any]:
 
 
 class BaseDataSource:
-    """Samples `x` with their labels `y`; plugins assign both as they like.
+    """Samples `x` with their labels `y`; plugins may assign both.
 
-    inx: of the part of a source that belongs to one task, the positions of its samples in the whole.
+    inx: for a part of a source that belongs to one task, the positions of its samples in the whole.
     """
 
     x: Any
@@ -72,7 +72,7 @@ class BaseDataSource:
 
 
 def _lines(file: str | Path) -> Iterator[tuple[int, str]]:
-    """Yield lines that are not empty, stripped, with their numbers. A file that is missing has none."""
+    """Yield stripped, non-empty lines with their numbers; nothing for a missing file."""
     if file and Path(file).exists():
         for number, line in enumerate(Path(file).read_text(encoding="utf-8").splitlines(), 1):
             if line.strip():
@@ -80,7 +80,7 @@ def _lines(file: str | Path) -> Iterator[tuple[int, str]]:
 
 
 def records(file: str | Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the objects of a jsonl file, each with its place. Raises DataError for a line that is none."""
+    """Yield the objects of a jsonl file, each with its place. Raises DataError for an invalid line."""
     for number, line in _lines(file):
         place = f"{file}:{number}"
         try:
@@ -103,11 +103,11 @@ def _value(record: Mapping[str, T], key: str, place: str) -> T:
 class TxtDataParse(BaseDataSource):
     """A text file of lines `path label`: `x` and `y` are (N,) arrays of strings.
 
-    With a function for each line, `x` and `y` are the first and the second of what it returns.
+    With a function for each line, `x` and `y` are the first and the second of its return values.
     """
 
     def parse(self, *args: str | Path, use_raw: bool | None = None, **_: object) -> None:
-        """use_raw: `x` has all words of each line, and `y` is empty."""
+        """Read files. use_raw: `x` has all words of each line, and `y` is empty."""
         read = self.process_func or str.split
         x, y = [], []
         for file in args:
@@ -124,7 +124,10 @@ class CSVDataParse(BaseDataSource):
     """A table: `y` is the column `label`, a Series, and `x` a frame of the other columns."""
 
     def parse(self, *args: str | Path, label: str | None = None, **kwargs: Any) -> None:
-        """label: None reads no labels. kwargs: for pandas.read_csv. Raises DataError if the column is not there."""
+        """Read a table. label: None reads no labels. kwargs: for pandas.read_csv.
+
+        Raises DataError for a missing column.
+        """
         import pandas as pd
 
         frames: list[pd.DataFrame] = []
@@ -147,7 +150,7 @@ class JsonlDataParse(BaseDataSource):
     """A json object in each line: `x` are the questions, `y` the answers."""
 
     def parse(self, *args: str | Path, **_: object) -> None:
-        """Raises DataError with the line where a key is missing."""
+        """Read files. Raises DataError with the line of a missing key."""
         rows = [
             (_value(record, "question", place), _value(record, "answer", place))
             for file in args
@@ -165,7 +168,7 @@ class JSONMetaDataParse(BaseDataSource):
     need_other_info = True
 
     def parse(self, *args: str | Path, **_: object) -> None:
-        """Raises DataError with file and line where a key is missing."""
+        """Read the files. Raises DataError with file and line of a missing key."""
         for file in args:
             if not (file and Path(file).exists()):
                 continue
@@ -183,14 +186,14 @@ class JSONMetaDataParse(BaseDataSource):
 
 
 class JSONDataParse(BaseDataSource):
-    """A COCO file, which of a tracking set has the layout of MOT; -1 stands for what others lack. Needs pycocotools.
+    """A COCO file; that of a tracking set has the layout of MOT, with -1 for missing values. Needs pycocotools.
 
-    x: a mapping with `annotations`, one for each picture: (array (k, 6) of x1, y1, x2, y2, class, track; (height,
-    width, frame, video, name); name). y: the files of true tracks below the folder `train`; without any, the arrays.
+    x: a mapping with `annotations`, one for each image: (array (k, 6) of x1, y1, x2, y2, class, track; (height, width,
+    frame, video, name); name). y: the files of true tracks below the folder `train`; without any, the arrays.
     """
 
     def parse(self, *args: str | Path, **_: object) -> None:
-        """args: the json file. Raises DataError without pycocotools."""
+        """Read the json file in `args`. Raises DataError without pycocotools."""
         try:
             coco = importlib.import_module("pycocotools.coco")
         except ImportError:

@@ -1,4 +1,4 @@
-"""Files as plugins move them about. Only local ones: nothing is fetched from or sent to another machine."""
+"""File operations for plugins, on local files only: nothing is transferred between machines."""
 
 import hashlib
 import importlib
@@ -72,7 +72,7 @@ class FileOps:
 
     @classmethod
     def is_local(cls, src: str) -> bool:
-        """Return whether it is there, or written as file://."""
+        """Return whether a file exists, or is written as file://."""
         return str(src).startswith(_LOCAL) or cls.exists(src)
 
     @classmethod
@@ -87,7 +87,7 @@ class FileOps:
 
     @classmethod
     def remove_path_prefix(cls, org_str: str, prefix: str) -> str:
-        """`org_str` without `prefix`, if it begins so."""
+        """Return `org_str` without `prefix`, if it begins with it."""
         return org_str.removeprefix(prefix.removesuffix(os.sep)) if prefix else org_str
 
     @classmethod
@@ -96,12 +96,12 @@ class FileOps:
 
     @classmethod
     def make_base_dir(cls, *args: str) -> None:
-        """Make the folder in which the file lies that the parts name."""
+        """Create the parent folder of the path that the parts form."""
         Path(cls.join_path(*args)).parent.mkdir(parents=True, exist_ok=True)
 
     @classmethod
     def clean_folder(cls, target: str | Sequence[str], clean: bool = True) -> Sequence[str]:
-        """Make folders; clean: empty those that are there."""
+        """Create folders. clean: empty existing ones."""
         folders = [target] if isinstance(target, str) else target
         for folder in folders:
             if clean:
@@ -111,7 +111,7 @@ class FileOps:
 
     @classmethod
     def delete(cls, path: str) -> None:
-        """Delete a file or folder; what can't be deleted stays."""
+        """Delete a file or folder, ignoring errors."""
         if Path(path).is_dir() and not Path(path).is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
@@ -120,13 +120,16 @@ class FileOps:
 
     @classmethod
     def copy_folder(cls, src: str, dst: str) -> None:
-        """Copy what is in a folder into another one, which is made if it is not there."""
+        """Copy the content of a folder into another one, which is created if it is missing."""
         if dst and Path(src).is_dir() and not _same(src, dst):
             shutil.copytree(src, dst, dirs_exist_ok=True)
 
     @classmethod
     def copy_file(cls, src: str, dst: str) -> None:
-        """Copy a file to `dst`, into it if that is a folder; or what is in a folder. Missing: nothing happens."""
+        """Copy a file to `dst`, into it if that is a folder; or the content of a folder.
+
+        A missing source is ignored.
+        """
         source, target = Path(src), Path(dst)
         if source.is_dir():
             cls.copy_folder(src, dst)
@@ -146,7 +149,7 @@ class FileOps:
 
     @classmethod
     def load(cls, src: str) -> Any:
-        """What `dump` or joblib wrote."""
+        """Load a file written by `dump` or joblib."""
         try:
             joblib = importlib.import_module("joblib")
         except ImportError:

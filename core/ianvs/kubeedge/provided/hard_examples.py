@@ -1,4 +1,4 @@
-"""The hard-example filters that a job can name without a file: called with a result; True: the sample is hard."""
+"""Built-in hard-example filters: called with a result, they return True if the sample is hard."""
 
 import math
 import random
@@ -10,7 +10,7 @@ __all__ = ["CrossEntropyFilter", "IBTFilter", "RandomFilter", "ThresholdFilter"]
 
 
 def _box_scores(result: Sequence[Sequence[float]] | None) -> list[float] | None:
-    """Entry 4 of each box; None if there is no box, or one has fewer than five entries."""
+    """Return entry 4 of each box; None if there is no box, or one has fewer than five entries."""
     if result is None or not len(result) or any(len(box) <= 4 for box in result):
         return None
     return [float(box[4]) for box in result]
@@ -22,7 +22,7 @@ def _probabilities(values: list[float]) -> bool:
 
 @ClassFactory.register(ClassType.HEM, alias="Threshold")
 class ThresholdFilter:
-    """Hard: the mean score of the boxes lies below `threshold`."""
+    """A sample is hard if the mean score of the boxes is below `threshold`."""
 
     def __init__(self, threshold: float = 0.5, **_: object) -> None:
         self.threshold = float(threshold)
@@ -34,7 +34,9 @@ class ThresholdFilter:
 
 @ClassFactory.register(ClassType.HEM, alias="CrossEntropy")
 class CrossEntropyFilter:
-    """Hard: 1 - H(p) / ln n lies below `threshold_cross_entropy`, H the entropy of the n class probabilities."""
+    """A sample is hard if 1 - H(p) / ln n is below `threshold_cross_entropy`, H the entropy of the n class
+    probabilities.
+    """
 
     def __init__(self, threshold_cross_entropy: float = 0.5, **_: object) -> None:
         self.threshold_cross_entropy = float(threshold_cross_entropy)
@@ -49,7 +51,7 @@ class CrossEntropyFilter:
 
 @ClassFactory.register(ClassType.HEM, alias="IBT")
 class IBTFilter:
-    """Hard: at least a share of 1 - `threshold_img` of the boxes scores `threshold_box` or less."""
+    """A sample is hard if at least a share of 1 - `threshold_img` of the boxes scores `threshold_box` or less."""
 
     def __init__(self, threshold_img: float = 0.5, threshold_box: float = 0.5, **_: object) -> None:
         self.threshold_img, self.threshold_box = float(threshold_img), float(threshold_box)
@@ -63,7 +65,7 @@ class IBTFilter:
 
 @ClassFactory.register(ClassType.HEM, alias="Random")
 class RandomFilter:
-    """Hard: by chance, a share of `random_ratio`, whatever it is called with."""
+    """A sample is hard at random, a share of `random_ratio`."""
 
     def __init__(self, random_ratio: float = 0.3, **_: object) -> None:
         self.random_ratio = float(random_ratio)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-# What core.common.utils has; the others are in `provide`.
+# The functions of core.common.utils; the others are in `provide`.
 __all__ = ["get_file_format", "get_local_time", "is_local_dir", "is_local_file", "load_module", "yaml2dict"]
 
 
@@ -38,7 +38,7 @@ def get_file_format(url: str) -> str:
 
 
 def get_local_time() -> str:
-    """Now, as 2026-01-31 23:59:59."""
+    """Return the present time as 2026-01-31 23:59:59."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime())
 
 

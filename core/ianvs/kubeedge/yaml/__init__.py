@@ -1,1 +1,1 @@
-"""Jobs of KubeEdge Ianvs as people have them: which are meant, and how their files are read as ours."""
+"""Recognises jobs of KubeEdge Ianvs, and reads their files in our form."""

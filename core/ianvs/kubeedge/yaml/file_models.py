@@ -1,7 +1,7 @@
-"""testenv.yaml and algorithm.yaml under `contract: ianvs`: what stands in them for plugins written for KubeEdge Ianvs.
+"""Models of testenv.yaml and algorithm.yaml under `contract: ianvs`.
 
-What `ianvs.kubeedge.yaml` has made of a file is read here: one spelling of each key, and paths that are absolute.
-Whether a path is there is checked later, so that what is missing is told all at once.
+They read files as normalised by `ianvs.kubeedge.yaml`: with one spelling of each key, and absolute paths. Existence of
+paths is checked later, so that all missing ones are reported at once.
 """
 
 import re
@@ -35,13 +35,13 @@ PARADIGM_MODULES: Mapping[str, tuple[str, ...]] = {
     "federatedlearning": ("basemodel", "aggregation"),
     "federatedclassincrementallearning": ("basemodel", "aggregation"),
 }
-"""Ianvs's paradigms, and the types of modules that each can't do without."""
+"""Ianvs's paradigms, with the required types of modules."""
 
 MULTI_INFERENCE_MODULES = ("task_allocation", "task_remodeling", "inference_integrate")
-"""Those that lifelong learning needs in the mode multi-inference."""
+"""Types of modules that lifelong learning needs in the mode multi-inference."""
 
 MINING = "hard_example_mining"
-"""The type of the module that picks the samples which incremental learning trains on."""
+"""The type of the module that selects the samples for incremental learning."""
 
 MINING_MODES = {
     "mining-then-inference": ("edgemodel", "cloudmodel", "hard_example_mining"),
@@ -49,14 +49,14 @@ MINING_MODES = {
     "self-design": ("edgemodel", "cloudmodel"),
     "mining-free": ("drafter", "verifier"),
 }
-"""How joint inference decides who answers, the first by default, and the types of modules that each needs."""
+"""Modes of joint inference, the first by default, with the types of modules that each needs."""
 
 SCHEME = "inference_scheme"
 SCHEMES = "ianvs.inference_schemes"
-"""The type of a module that answers in another way, and the entry points where one without a url is found."""
+"""The type of a module with another scheme, and the entry points for schemes without a url."""
 
 UNSUPPORTED_PARADIGMS = ("singletasklearning_acboost", "singletasklearning_tta")
-"""Paradigms of Ianvs that we don't run: their files are read, and refused with this reason."""
+"""Unsupported paradigms of Ianvs: their files are read, and refused with this reason."""
 
 T = TypeVar("T", ExamSettings, AlgorithmSettings)
 
@@ -68,16 +68,16 @@ KUBEEDGE_METRICS = {
     "task_avg_acc": "Mean accuracy over tasks, at the end.",
     "forget_rate": "Mean over rounds of what was lost of each item's best accuracy.",
 }
-"""Metrics that have no `url` in Ianvs, computed of what the paradigm recorded, and what each is."""
+"""Metrics without a `url` in Ianvs, computed from the paradigm's records, with their meaning."""
 
 KUBEEDGE_FORMULAS = {
     "GEM_BWT": "Backward transfer (Lopez-Paz & Ranzato 2017) over the parts of the data.",
     "GEM_FWT": "Forward transfer (Lopez-Paz & Ranzato 2017) over the parts of the data.",
 }
-"""What the literature calls BWT and FWT; Ianvs's functions of these names are others."""
+"""BWT and FWT of the literature; Ianvs's functions of these names differ."""
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*")
-"""Of a model, in some hub."""
+"""The name of a model in a hub."""
 
 PLUGIN_FILES = "ianvs.kubeedge.plugin_files:PluginFiles"
 """The source of the data."""
@@ -88,7 +88,7 @@ ENDINGS = ("index", "data", "data_info")
 
 
 def parser_of(path: Path) -> str:
-    """ "metadata", "csv", "txt", "json" or "jsonl": how a file of samples is read, as its name tells; else ""."""
+    """Return the parser of a file of samples by its name: "metadata", "csv", "txt", "json" or "jsonl"; else ""."""
     if path.name == "metadata.json":
         return "metadata"
     kind = path.suffix.lower().removeprefix(".")
@@ -97,7 +97,7 @@ def parser_of(path: Path) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _Files(PlacedSpec):
-    """The files of training and test samples. They are handed out as they are."""
+    """The files of training and test samples, which plugins get unchanged."""
 
     train_index: AnyPath = None
     train_data: AnyPath = None
@@ -128,14 +128,14 @@ class _Files(PlacedSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class _Metric(PlacedSpec):
-    """A column of the leaderboard: a registered function, or one of the six that Ianvs brings."""
+    """A column of the leaderboard: a registered function, or one of Ianvs's six metrics."""
 
     name: Annotated[Name, Field(description="the metric's name")]
     url: AnyPath = None
-    higher_is_better: bool | None = None  # of a registered function; None: nobody says. Ianvs ignores this key
+    higher_is_better: bool | None = None  # direction of a registered function; None: unknown. Ianvs ignores this key
 
     def specs(self) -> Iterator[MetricSpec]:
-        """Yield the metric; beside one that Ianvs computes by a formula of its own, that of the literature."""
+        """Yield the metric, and that of the literature beside one with Ianvs's own formula."""
         names = [self.name, f"GEM_{self.name}"] if self.url is None else [self.name]
         place = self.places.get("name", self.place)
         for name in names if names[-1] in KUBEEDGE_FORMULAS else names[:1]:
@@ -145,7 +145,7 @@ class _Metric(PlacedSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class KubeEdgeTestEnv(ExamSettings):
-    """What stands below `testenv:`."""
+    """The content of `testenv:`."""
 
     dataset: Annotated[_Files, Field(description="the files of the samples, such as train_index and test_index")]
     metrics: Annotated[Several[_Metric], Field(description="a list of metrics such as '- name: accuracy'")]
@@ -177,7 +177,7 @@ class KubeEdgeTestEnv(ExamSettings):
 
 @dataclass(frozen=True)
 class _Module(ModuleSpec):
-    """One module: a registered class, or a built-in one of its kind where there is no `url`."""
+    """One module: a registered class, or a built-in one if there is no `url`."""
 
     type: Annotated[Literal[MODULE_TYPES], Field(description="what the module does, such as basemodel")]  # type: ignore[valid-type]
     name: Annotated[Name, Field(description="the name under which the class is registered")]
@@ -187,7 +187,7 @@ class _Module(ModuleSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class KubeEdgeAlgorithm(AlgorithmSettings):
-    """What stands below `algorithm:`."""
+    """The content of `algorithm:`."""
 
     paradigm_type: Annotated[
         Literal[(*PARADIGM_MODULES, *UNSUPPORTED_PARADIGMS)],  # type: ignore[valid-type]
@@ -214,5 +214,5 @@ class KubeEdgeAlgorithm(AlgorithmSettings):
 
 
 def _only(kind: type[T], given: T) -> T:
-    """Return the part of `given` that a `kind` has."""
+    """Return the fields of `given` that `kind` has."""
     return kind(**{each.name: getattr(given, each.name) for each in fields(kind)})

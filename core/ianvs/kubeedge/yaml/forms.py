@@ -1,6 +1,6 @@
-"""The forms in which people write the files of a job for KubeEdge Ianvs, read as the one form of ours.
+"""Normalises the variants in which people write the files of KubeEdge Ianvs.
 
-Each function changes a file's `Rewriting`, and says what. What is wrong in any form is left to the models.
+Each function changes a file's `Rewriting`, with messages. Errors that all variants share are left to the models.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -28,11 +28,14 @@ _LEFT_OUT = {
 }
 _COMPRESSION = {"singletasklearning_with_compression", "singletasklearningwithcompression"}
 _DATA_SETTINGS = ("incremental_learning_data_setting", "lifelong_learning_data_setting", "fl_data_setting")
-_FORM_OF = {"metadata": "data_info", "jsonl": "data"}  # of `train_url`, by who reads it; else an index
+_FORM_OF = {"metadata": "data_info", "jsonl": "data"}  # keys for `train_url` by its reader; otherwise an index
 
 
 def job_form(job: Rewriting, lookup: KubeEdgeLookup, metrics: Callable[[], Sequence[str]]) -> None:
-    """metrics: the names that the testenv lists, in their order; asked for once the links of the job are found."""
+    """Normalise a job.
+
+    Metrics: returns the testenv's metrics in order; called after the links of the job were resolved.
+    """
     top: Steps = ("benchmarkingjob",)
     for key, why in _LEFT_OUT.items():
         if key in at(job.data, *top):
@@ -47,7 +50,7 @@ def job_form(job: Rewriting, lookup: KubeEdgeLookup, metrics: Callable[[], Seque
 
 
 def _into_rank(job: Rewriting, top: Steps) -> None:
-    """Keys of `rank` in the places where people put them."""
+    """Move keys of `rank` from the places where people write them."""
     for section in (top, (*top, "test_object"), (*top, "rank", "visualization")):
         for key in _RANK_KEYS:
             given = at(job.data, *section)
@@ -62,7 +65,7 @@ def _into_rank(job: Rewriting, top: Steps) -> None:
 
 
 def _sort_by(job: Rewriting, path: Steps, metrics: Sequence[str]) -> None:
-    """Only metrics that there are; the first one where that leaves none."""
+    """Keep only existing metrics; the first metric if none is left."""
     if at(job.data, *path) is None:
         job.put(path, {})
     rank = at(job.data, *path)
@@ -101,7 +104,7 @@ def testenv_form(testenv: Rewriting, lookup: KubeEdgeLookup) -> None:
         testenv.put((*top, "model_eval", "operator"), "=", "the operator '==' is '=' in Ianvs, and read so.")
     below: list[Sequence[Step]] = [["dataset"], ["model_eval"], ["model_eval", "model_metric"]]
     below += [where[1:] for where in testenv.below(*metrics)]
-    # A key of our testenvs that does nothing here is refused: its author expects something of it.
+    # A native key without effect here is refused, since its author expects an effect.
     ours = [key for key, entry in TestEnvSpec.known_keys().items() if entry.field]
     _ignore(testenv, KubeEdgeTestEnv, top, *below, also=ours)
     _repeated(testenv, metrics)
@@ -115,7 +118,7 @@ def testenv_form(testenv: Rewriting, lookup: KubeEdgeLookup) -> None:
 
 
 def _repeated(testenv: Rewriting, path: Steps) -> None:
-    """A metric that is listed twice is one column."""
+    """Drop repeated metrics."""
     seen: list[object] = []
     first_uses = []
     for where, metric in entries(testenv.data, *path):
@@ -130,7 +133,7 @@ def _repeated(testenv: Rewriting, path: Steps) -> None:
 
 
 def _dataset(testenv: Rewriting, path: Steps) -> None:
-    """One file for each part, by the key of its form."""
+    """Keep one file for each part, under the key of its format."""
     dataset = at(testenv.data, *path)
     if not isinstance(dataset, dict):
         return
@@ -178,12 +181,14 @@ def algorithm_form(algorithm: Rewriting, lookup: KubeEdgeLookup) -> None:
 
 
 def _weights(algorithm: Rewriting, path: Steps, lookup: KubeEdgeLookup) -> None:
-    """What is there is handed out as an absolute path, all else as it is written."""
+    """Make existing paths absolute; other values stay as they are written."""
     text = at(algorithm.data, *path)
     if not isinstance(text, str) or not text.strip():
         return
     try:
-        located = _located(algorithm, path, replace(lookup, alike=2), text, "any")  # many a folder is called as a model
+        located = _located(
+            algorithm, path, replace(lookup, alike=2), text, "any"
+        )  # a folder may have the name of a model
     except ValueError:
         if not HUB_NAME.fullmatch(text):
             message = (
@@ -197,7 +202,7 @@ def _weights(algorithm: Rewriting, path: Steps, lookup: KubeEdgeLookup) -> None:
 
 
 def _ignore(file: Rewriting, model: type[Spec], top: Steps, *below: Sequence[Step], also: Collection[str] = ()) -> None:
-    """Leave out what Ianvs does not read either, with one word about all of it."""
+    """Leave out keys that Ianvs does not read either, with one message."""
     ignored: list[str] = []
     for section in ((), *below):
         keys = [key for spec in sections_at(model, tuple(section)) for key in spec.known_keys()]
@@ -214,17 +219,22 @@ def _find(
     want: Want = "file",
     missing: Literal["tell", "assume", "leave"] = "tell",
 ) -> None:
-    """Let the absolute path stand where one is written. want: "any" for what is imported, a file or a package's folder.
+    """Replace a path by its absolute path.
 
-    missing: of what is nowhere: tell, and assume where it would be; assume that alone, where not every paradigm reads
-    it; or leave what is written, where the loader follows it and tells.
+    Args:
+        file: The file.
+        path: The place of the value.
+        lookup: Resolves paths.
+        want: "any" for imports, a file or a package's folder.
+        missing: For a missing path: "tell" reports it and assumes its place; "assume" only assumes it, since not every
+            paradigm reads it; "leave" keeps what is written, since the loader reports it.
     """
     text = at(file.data, *path)
     if not isinstance(text, str) or not text.strip():
         return
     try:
         located = lookup.assumed(text)
-    except ValueError as error:  # a variable that is not set
+    except ValueError as error:  # an unset variable
         file.problems.append(ValidationError.from_exception(error, file.place(path)))
         return
     try:
@@ -238,7 +248,7 @@ def _find(
 
 
 def _located(file: Rewriting, path: Steps, lookup: KubeEdgeLookup, text: str, want: Want) -> Path:
-    """Where `text`, which stands at `path`, leads; it is told if that is another place. Raises ValueError."""
+    """Return the path that `text` at `path` leads to, with a message if it is at another place. Raises ValueError."""
     try:
         return lookup.find(text, want)
     except FoundElsewhereError as moved:

@@ -1,4 +1,4 @@
-"""Whether a job is one of KubeEdge Ianvs, and how each of its files is read then."""
+"""Recognises jobs of KubeEdge Ianvs, and reads their files."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -23,7 +23,7 @@ from ianvs.kubeedge.yaml.rewriting import Rewriting
 from ianvs.plugins.local_imports import imported_by
 
 IANVS = "ianvs"
-"""What files call this contract."""
+"""The name of this contract in files."""
 
 _REGISTRY = "sedna.common.class_factory"
 
@@ -53,7 +53,7 @@ class KubeEdgeReading(Reading):
         return rewriting.document()
 
     def rewriting_problems(self) -> Iterator[ValidationError]:
-        """As in its base class; a folder that was renamed is reported at the first path that leads there."""
+        """Yield the errors of the base class; a renamed folder is reported at the first path that leads there."""
         renamed = set()
         for rewriting in self._rewritten.values():
             for change in rewriting.changes:
@@ -73,7 +73,7 @@ class KubeEdgeReading(Reading):
         return None if given is None else given.spec()
 
     def algorithm(self, document: Document, link: Location) -> AlgorithmSpec | None:
-        """As in its base class, with the modules in the order of the file."""
+        """Read as the base class does, with the modules in the order of the file."""
         given = self.validated(document, "algorithm", KubeEdgeAlgorithm, link)
         return self.with_constants(document, None if given is None else given.spec())
 
@@ -83,9 +83,9 @@ class KubeEdgeReading(Reading):
 
 
 def reading_of(job: Document, lookup: Lookup) -> KubeEdgeReading | None:
-    """That of a job whose algorithms are under `contract: ianvs`; None for one of ours.
+    """Return the reading of a job with algorithms under `contract: ianvs`; None for a native job.
 
-    lookup: of the job's file. Raises ConfigError where algorithms of both contracts meet.
+    lookup: of the job's file. Raises ConfigError if a job has algorithms of both contracts.
     """
     finding = KubeEdgeLookup(**vars(lookup), job=lookup.folder)
     contracts = [(name, contract) for name, contract in _contracts(job, finding) if contract is not None]
@@ -104,7 +104,7 @@ def reading_of(job: Document, lookup: Lookup) -> KubeEdgeReading | None:
     directory = at(top, "working_directory")
     if isinstance(directory, str) and directory:
         home = lookup.folder
-        with suppress(ValueError):  # the model tells
+        with suppress(ValueError):  # the model reports it
             home = lookup.find(directory, "folder")
         return KubeEdgeReading(replace(finding, start=home, home=home), home)
     links = [at(top, "testenv"), *(at(link, "url") for _, link in entries(top, "test_object", "algorithms"))]
@@ -121,7 +121,7 @@ def _contracts(job: Document, lookup: KubeEdgeLookup) -> Iterator[tuple[str, str
         try:
             algorithm = at(read(file).data, "algorithm")
         except ConfigError:
-            continue  # told when it is read for good
+            continue  # reported when it is read completely
         beside = replace(lookup, folder=file.parent)
         urls = [at(algorithm, "url"), *(at(module, "url") for _, module in entries(algorithm, "modules"))]
         files = [path for url in urls if (path := _resolved(url, beside)) is not None]
@@ -129,7 +129,7 @@ def _contracts(job: Document, lookup: KubeEdgeLookup) -> Iterator[tuple[str, str
 
 
 def _resolved(text: object, lookup: KubeEdgeLookup) -> Path | None:
-    """Where a path leads, by our own rules first; None for what is not a path, or leads nowhere."""
+    """Return where a path leads, by the native rules first; None for what is no path, or leads nowhere."""
     if not isinstance(text, str):
         return None
     for find in (super(KubeEdgeLookup, lookup).find, lookup.find):
@@ -143,9 +143,9 @@ def _resolved(text: object, lookup: KubeEdgeLookup) -> Path | None:
 
 
 def contract_of(algorithm: object, files: Iterable[Path]) -> str | None:
-    """Of what stands below `algorithm:`; None where neither the key `contract` nor any file tells.
+    """Return the contract of an `algorithm:`; None if neither the key `contract` nor any file determines it.
 
-    files: of its modules, those that are there; a module without one is an installed class, or built in. A file that
+    files: existing files of its modules; a module without a file is an installed class, or built in. A file that
     registers with sedna's ClassFactory makes it an algorithm of KubeEdge Ianvs.
     """
     name = at(algorithm, "contract")
@@ -158,10 +158,10 @@ def contract_of(algorithm: object, files: Iterable[Path]) -> str | None:
 
 
 def is_ianvs_plugin(file: Path) -> bool:
-    """Return whether a python file, or any of a package's folder, imports sedna's ClassFactory, wherever in it."""
+    """Return whether a python file, or one in a package's folder, imports sedna's ClassFactory."""
     for each in sorted(regular_files(file, "**/*.py")) if file.is_dir() else [file]:
-        with suppress(OSError):  # who imports it reports it in full
-            # Most files don't have the word: they need no look at their syntax.
+        with suppress(OSError):  # its import reports it in full
+            # Most files don't contain the word and need no parsing.
             if b"class_factory" in each.read_bytes() and _REGISTRY in imported_by(each):
                 return True
     return False

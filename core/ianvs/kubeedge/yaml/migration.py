@@ -1,4 +1,4 @@
-"""A job of KubeEdge Ianvs, written in our own form: what reading it has changed is written down, once for good."""
+"""Writes a job of KubeEdge Ianvs in the native form, including all changes made while reading."""
 
 import copy
 import json
@@ -13,13 +13,13 @@ from ianvs.config.strict_yaml import Steps, resolve_scalar
 from ianvs.kubeedge.yaml.rewriting import Rewriting
 
 _PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*")
-_WIDTH = 100  # of a list that stands in one line
+_WIDTH = 100  # maximum width of a list in one line
 
 Comments = Mapping[Steps, Sequence[str]]
 
 
 def migrated(files: Mapping[Path, Rewriting], working_directory: Path, folder: Path) -> dict[Path, str]:
-    """{file below `folder`: its text} of the job's files, with a comment at each change."""
+    """Return {file below `folder`: its text} of the job's files, with a comment at each change."""
     names = [file.name for file in files]
     targets = {}
     for n, file in enumerate(files):
@@ -33,11 +33,11 @@ def _text(file: Path, rewriting: Rewriting, working_directory: Path, targets: di
     data: object = copy.deepcopy(rewriting.data)
     comments: dict[Steps, list[str]] = {(): [f"Written by `ianvs migrate` from {_relative(file, folder)}."]}
     for change in rewriting.changes:
-        if change.renamed is None:  # else it is about a path, and what that was is said below
+        if change.renamed is None:  # otherwise it is about a path, whose former value is stated below
             comments.setdefault(change.path, []).append(change.message)
     for path, (written, actual) in rewriting.paths.items():
         if at(data, *path) != str(actual):
-            continue  # it was left out, or another one stands there now
+            continue  # it was left out or replaced
         text = written if "${" in written else _relative(targets.get(actual, actual), folder)
         at(data, *path[:-1])[path[-1]] = text
         if text != written:
@@ -53,7 +53,7 @@ def _text(file: Path, rewriting: Rewriting, working_directory: Path, targets: di
 
 
 def _relative(path: Path, folder: Path) -> str:
-    """`path` as seen from `folder`, unless all that they share is the root of the file system."""
+    """Return `path` relative to `folder`, unless they share only the root of the file system."""
     if os.path.commonpath([path, folder]) == os.sep:
         return str(path)
     text = os.path.relpath(path, folder)
@@ -61,9 +61,10 @@ def _relative(path: Path, folder: Path) -> str:
 
 
 def yaml_text(data: object, comments: Comments) -> str:
-    """Plain data as yaml, with comments, which our own reader reads as the same data.
+    """Return plain data as yaml with comments, which our reader reads as the same data.
 
-    comments: by the path of what they stand above; those of what is not in `data` stand above what is around it."""
+    comments: by path of the entry below them; comments on missing entries are above the enclosing one.
+    """
     placed: dict[Steps, list[str]] = {}
     for path, lines in comments.items():
         placed.setdefault(_nearest(data, path), []).extend(lines)
@@ -71,7 +72,7 @@ def yaml_text(data: object, comments: Comments) -> str:
 
 
 def _nearest(data: object, path: Steps) -> Steps:
-    """Return the longest beginning of `path` that has a line of its own."""
+    """Return the longest prefix of `path` that has its own line."""
     for depth, step in enumerate(path):
         in_list = isinstance(data, list) and isinstance(step, int) and step < len(data) and not _in_line(data)
         if not in_list and not (isinstance(data, dict) and step in data):
@@ -81,7 +82,7 @@ def _nearest(data: object, path: Steps) -> Steps:
 
 
 def _lines(value: object, path: Steps, indent: str, comments: Comments) -> Iterator[str]:
-    """Those of a mapping or a list that isn't empty, each of its entries on lines of its own."""
+    """Yield the lines of a non-empty mapping or list, each of its entries on separate lines."""
     for (step,), inner in entries(value):
         where = (*path, step)
         yield from _commented(comments, where, indent)
@@ -90,7 +91,7 @@ def _lines(value: object, path: Steps, indent: str, comments: Comments) -> Itera
             yield f"{indent}{head} {_flow(inner)}"
         elif isinstance(step, int):
             first, *rest = _lines(inner, where, f"{indent}  ", comments)
-            while first.lstrip().startswith("#"):  # a comment of an entry's first key stands above the entry
+            while first.lstrip().startswith("#"):  # a comment on an entry's first key is above the entry
                 yield f"{indent}{first.lstrip()}"
                 first, *rest = rest
             yield f"{indent}- {first.lstrip()}"

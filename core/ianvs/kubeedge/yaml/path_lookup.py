@@ -1,4 +1,4 @@
-"""Where paths in the files of a job of KubeEdge Ianvs lead; docs/ianvs.md has the order in which they are tried."""
+"""Resolves paths in the files of a job of KubeEdge Ianvs; docs/ianvs.md has the order of candidates."""
 
 import os
 import re
@@ -11,13 +11,13 @@ from ianvs.base.errors import InvalidValue, shown_path
 from ianvs.config.paths import Lookup, Want, absolute
 
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
-_MOST = 50_000  # entries of folders that are looked through for a path that was moved
+_MOST = 50_000  # maximum number of searched entries for a moved path
 
 
 class FoundElsewhereError(InvalidValue):
-    """A path that leads nowhere, though what it means lies below the job's folder, at `path`.
+    """A path that leads nowhere, while its target is below the job's folder, at `path`.
 
-    renamed: what its beginning was, and what it is now: all paths that were below it are wrong in the same way.
+    renamed: its former and its present prefix; all paths with that prefix are wrong in the same way.
     """
 
     def __init__(self, message: str, path: Path, renamed: tuple[str, str]) -> None:
@@ -33,11 +33,14 @@ class KubeEdgeLookup(Lookup):
 
     job: Path = Path()  # the folder of the job's file
     start: Path | None = None  # the working directory that the job names
-    home: Path = Path()  # where Ianvs would have been called
-    alike: int = 1  # parts at the ends of two paths that have to be the same for one to be what the other means
+    home: Path = Path()  # the directory in which Ianvs would have been called
+    alike: int = 1  # number of equal trailing parts that identify a moved path
 
     def find(self, text: str, want: Want = "file", below: Path | None = None) -> Path:
-        """As Lookup.find; raises FoundElsewhereError if something below the job's folder ends as the path does."""
+        """Find a path as Lookup.find does.
+
+        Raises FoundElsewhereError if its target is elsewhere below the job's folder.
+        """
         try:
             return super().find(text, want, below)
         except ValueError:
@@ -50,19 +53,17 @@ class KubeEdgeLookup(Lookup):
             raise FoundElsewhereError(message, moved, _renamed(written, moved)) from None
 
     def assumed(self, text: str) -> Path:
-        """Where something would be that is nowhere. Raises ValueError for a variable that is not set."""
+        """Return where a missing path would be. Raises ValueError for an unset variable."""
         return absolute((self.home if self.start is None else self.folder) / self._written(text))
 
     def _candidates(self, written: Path, below: Path | None) -> Iterator[Path]:
-        # A job that names its working directory is in our own form: there, paths start beside the file that has them.
+        # A job that names its working directory is in the native form, in which paths are relative to their file.
         first = (self.working_directory, self.folder) if self.start is None else (self.folder, self.start)
         starts = (below, *first, self.job, *self.job.parents, self.root)
         yield from (absolute(start / written) for start in starts if start is not None)
 
     def _moved(self, written: Path) -> Path | None:
-        """Return the one entry below the job's folder that ends with as many parts of `written` as any does, if it is
-        one.
-        """
+        """Return the only entry below the job's folder with the most trailing parts in common with `written`."""
         parts = tuple(part for part in written.parts if part not in (os.curdir, os.pardir, os.sep))
         ends = [path for path in islice(self.job.rglob("*"), _MOST) if parts and path.name == parts[-1]]
         for length in range(len(parts), self.alike - 1, -1):
@@ -72,10 +73,10 @@ class KubeEdgeLookup(Lookup):
 
 
 def root_of(lookup: KubeEdgeLookup, links: Iterable[str]) -> Path:
-    """Return the directory in which Ianvs would have been called: that from which the paths `links` of the job's file
-    lead on.
+    """Return the directory in which Ianvs would have been called: the one in which the paths `links` of the job's file
+    exist.
 
-    Where none does, that which has the first folder of one of them; else the job's folder.
+    If none does, the one with the first folder of one of them; else the job's folder.
     """
     relative = [path for path in map(Path, links) if not path.is_absolute() and path.parts]
     starts = (lookup.working_directory, lookup.job, *lookup.job.parents)
@@ -87,15 +88,13 @@ def root_of(lookup: KubeEdgeLookup, links: Iterable[str]) -> Path:
 
 
 def module_file(url: str) -> str:
-    """Return the path that `url` means, which may be a module's dotted name: Ianvs imports it from the working
-    directory.
-    """
+    """Return the path of `url`, which may be a module's dotted name: Ianvs imports it from the working directory."""
     dotted = _DOTTED.fullmatch(url) and not url.endswith((".py", ".yaml", ".yml"))
     return f"{url.replace('.', '/')}.py" if dotted else url
 
 
 def _renamed(written: Path, actual: Path) -> tuple[str, str]:
-    """Both without the parts at their ends that are the same."""
+    """Return both paths without their common trailing parts."""
     old, new = list(written.parts), list(actual.parts)
     while old and new and old[-1] == new[-1]:
         old.pop(), new.pop()

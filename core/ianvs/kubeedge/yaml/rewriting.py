@@ -1,4 +1,4 @@
-"""A file that is read otherwise than it is written: what was changed in it, and why."""
+"""A file that is read in another form than it is written, with the changes and their reasons."""
 
 import copy
 from collections.abc import Collection, Iterable, Iterator
@@ -10,7 +10,7 @@ from ianvs.base.errors import Location, ValidationError
 from ianvs.config.models.base import at, entries
 from ianvs.config.strict_yaml import Document, Step, Steps
 
-NEAR = 0.75  # of difflib's ratio: from here on a key is taken for a misspelt one; `val_data` and `test_data` have 0.71
+NEAR = 0.75  # difflib's ratio from which a key counts as misspelt; `val_data` and `test_data` have 0.71
 
 
 @dataclass(frozen=True)
@@ -37,25 +37,28 @@ class Change:
 
 @dataclass
 class Rewriting:
-    """A copy of a document's data to be changed. Each value keeps the place at which it was written."""
+    """A copy of a document's data that can be changed. Each value keeps the place where it was written."""
 
     original: Document
     changes: list[Change] = field(default_factory=list)
-    problems: list[ValidationError] = field(default_factory=list)  # what no change can mend
-    paths: dict[Steps, tuple[str, Path]] = field(default_factory=dict)  # where a path stands: as written, and found
-    _moved: list[dict[Steps, Steps]] = field(default_factory=list)  # {to: from} of what moved at once, in their order
+    problems: list[ValidationError] = field(default_factory=list)  # errors that can't be corrected
+    paths: dict[Steps, tuple[str, Path]] = field(default_factory=dict)  # by place of a path: as written, and found
+    _moved: list[dict[Steps, Steps]] = field(default_factory=list)  # {to: from} of simultaneous moves, in their order
 
     def __post_init__(self) -> None:
         self.data: object = copy.deepcopy(self.original.data)
 
     def place(self, path: Steps) -> Location:
-        """Where in the file is what now stands at `path`."""
+        """Return the place in the file of the present value at `path`."""
         return self.original.key_place(self._origin(path))
 
     def changed(
         self, path: Steps, message: str, *, about: Steps | None = None, renamed: tuple[str, str] | None = None
     ) -> None:
-        """Note that what stands at `path` is read otherwise. about: what the message is on, where that will be gone."""
+        """Record that the value at `path` is read in another form.
+
+        About: the place of the message, if that will be removed.
+        """
         self.changes.append(Change(message, path, self.place(about or path), renamed))
 
     def put(self, path: Steps, value: object, message: str | None = None) -> None:
@@ -64,7 +67,7 @@ class Rewriting:
         at(self.data, *path[:-1])[path[-1]] = value
 
     def lead(self, path: Steps, target: Path) -> None:
-        """Let the path that stands at `path` be `target`, which it leads to."""
+        """Replace the path at `path` by `target`."""
         self.paths[path] = (at(self.data, *path), target)
         self.put(path, str(target))
 
@@ -73,19 +76,19 @@ class Rewriting:
         del at(self.data, *path[:-1])[path[-1]]
 
     def move(self, path: Steps, to: Steps, message: str) -> None:
-        """Let the value of the key at `path` stand at `to`."""
+        """Move the value at `path` to `to`."""
         self.changed(to, message, about=path)
         at(self.data, *to[:-1])[to[-1]] = at(self.data, *path[:-1]).pop(path[-1])
         self._moved.append({to: path})
 
     def relist(self, path: Steps, sources: Iterable[Steps]) -> None:
-        """Let the list of what stands at the paths `sources` stand at `path`."""
+        """Make a list of the values at the paths `sources` at `path`."""
         origins = {(*path, index): where for index, where in enumerate(sources)}
         self._moved.append(origins)
         self.put(path, [at(self.data, *where) for where in origins.values()])
 
     def ignore(self, path: Steps, keys: Collection[str]) -> list[str]:
-        """Take those away of the keys at `path` that are not `keys` and not near one; what they are."""
+        """Remove those of the keys at `path` that are not `keys` and not similar to one, and return them."""
         section = at(self.data, *path)
         if not isinstance(section, dict):
             return []
@@ -95,7 +98,7 @@ class Rewriting:
         return ignored
 
     def below(self, *path: Step) -> list[Steps]:
-        """Return the path of each entry of the list or mapping at `path`, as it is now."""
+        """Return the path of each entry of the present list or mapping at `path`."""
         return [where for where, _ in entries(self.data, *path)]
 
     def document(self) -> Document:
@@ -106,7 +109,7 @@ class Rewriting:
         return Document(self.original.file, self.data, keys, values, self.original.problems)
 
     def _origin(self, path: Steps) -> Steps:
-        """Where that was, before anything was moved, which now is at `path`."""
+        """Return the original path of the value that is now at `path`."""
         for moved in reversed(self._moved):
             if (to := next((to for to in moved if path[: len(to)] == to), None)) is not None:
                 path = (*moved[to], *path[len(to) :])

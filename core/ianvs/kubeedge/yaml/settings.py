@@ -1,6 +1,6 @@
-"""What plugins written for KubeEdge Ianvs are examined with, beside data, modules and metrics (`contract: ianvs`).
+"""Settings of plugins for KubeEdge Ianvs, besides data, modules and metrics (`contract: ianvs`).
 
-Keys, defaults and meanings are Ianvs's own. What a file leaves out of a mapping keeps its default.
+Keys, defaults and meanings are Ianvs's own. Keys that a file leaves out keep their default.
 """
 
 from dataclasses import dataclass
@@ -18,19 +18,19 @@ _Share = Annotated[float, Field(gt=0, le=1)]
 
 
 AnyPath = Annotated[Path | None, BeforeValidator(lambda value: None if value in (None, "") else Path(path_text(value)))]
-"""A path that need not exist yet: what is missing is told by a later check. Nothing, or empty text, is None."""
+"""A path that need not exist yet: a later check reports missing ones. Nothing, or an empty string, is None."""
 
 
 def _number(value: object) -> object:
-    """Return a number that is written as text, such as "8.0"."""
+    """Convert a number written as text, such as "8.0"."""
     return resolve_scalar(value) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelMetric(PlacedSpec):
-    """The function by which incremental, lifelong and federated class-incremental learning judge a model.
+    """The function by which incremental, lifelong and federated class-incremental learning evaluate a model.
 
-    mode: of lifelong learning; None: the mapping is given without one.
+    mode: of lifelong learning; None: the mapping has none.
     """
 
     name: Annotated[str, absent_is("")] = ""
@@ -52,7 +52,7 @@ class ModelEval(PlacedSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkSpec(PlacedSpec):
-    """As ianvs.exam.paradigms.Link."""
+    """See ianvs.exam.paradigms.Link."""
 
     rtt_ms: Annotated[float, Field(ge=0)] = 0.0
     up_mbps: Annotated[float, Field(gt=0)]
@@ -63,7 +63,7 @@ class LinkSpec(PlacedSpec):
 class ExamSettings(PlacedSpec):
     """The keys of a testenv that Ianvs's paradigms read.
 
-    incremental_rounds: parts that the training data are cut into. round: of federated learning, within such a part.
+    incremental_rounds: number of parts of the training data. round: rounds of federated learning within such a part.
     """
 
     incremental_rounds: Annotated[int, Field(ge=1)] = 2

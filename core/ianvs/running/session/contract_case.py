@@ -97,7 +97,7 @@ def _restored_environment() -> Iterator[None]:
 
 
 class _Progress:
-    """Reports progress as text to the supervisor. Raises Interrupted after a request to stop."""
+    """Reports progress as text to the supervisor. Raises CaseInterruptedError after a request to stop."""
 
     def __init__(self, report: Reporter) -> None:
         self._report, self._round = report, 0
