@@ -13,7 +13,7 @@ from ianvs.results.report.charts.shown_rows import shown_rows
 from ianvs.results.report.document import Picture
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.pictures import standalone
-from ianvs.results.report.row_scores import MatrixMeans, complete_rows, reported_results
+from ianvs.results.report.row_scores import BY_PART, MatrixMeans, complete_rows, reported_results
 from ianvs.results.stored import Results
 from ianvs.store.files import write_atomic
 
@@ -101,7 +101,8 @@ def _over_rounds(results: Results, board: Leaderboard, exams: Sequence[str], sco
         means.add(key, result)
     drawn = 0
     for exam in exams:
-        scores = means.of_exam(rows, exam)
+        every = means.of_exam(rows, exam).items()
+        scores = {name: by_row for name, by_row in every if not name.startswith(BY_PART)}  # parts are of no round
         if score is not None and score not in scores:
             if not scores:
                 continue

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 import ianvs
+from ianvs.base.errors import IanvsError
+from ianvs.results.plots import write_plots
 from ianvs.running.progress import _opening
 from tests.edits import edited
 from tests.errors import errors_of, printed
@@ -107,6 +109,8 @@ def test_a_metric_that_gives_a_mapping_has_a_column_for_each_number(tmp_path):
     recalls = [float(line[f"recalls[class {digit}]"]) for digit in range(10)]
     assert recalls == [float(line[f"per_class_accuracy[{digit}]"]) for digit in range(10)]
     assert sum(recalls) == 1  # it says one class of the last round for all
+    with pytest.raises(IanvsError, match="'per_class_accuracy' is no score that is known after each round"):
+        write_plots(results, tmp_path, over="rounds", metric="per_class_accuracy", formats=["svg"])
     assert not line["BWT of recalls"]
     assert "BWT of recalls is blank: recalls yields several numbers, and `of` names another score" in line["Status"]
 
