@@ -13,7 +13,7 @@ import re
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
@@ -336,8 +336,13 @@ def _pick(module: ModuleType, name: str, where: str) -> Any:
             return target
     defined = [key for key, value in namespace.items() if getattr(value, "__module__", None) == module.__name__]
     defined += [alias for value in namespace.values() for alias in aliases_of(value)]
+    raise PluginError(no_such_name(where, name, defined), code="unloadable-plugin")
+
+
+def no_such_name(where: str, name: str, defined: Sequence[str]) -> str:
+    """Return the message for a file without the object that a plugin's name means. defined: what it has."""
     listed = f" It defines: {', '.join(dict.fromkeys(defined))}." if defined else " It defines no class or function."
-    raise PluginError(f"{where} has no '{name}'.{closest(name, defined)}{listed}", code="unloadable-plugin")
+    return f"{where} has no '{name}'.{closest(name, defined)}{listed}"
 
 
 def cause(error: BaseException, path: Path | None) -> str:
@@ -376,6 +381,8 @@ def how_to_install(module: str, python: Path | str | None = None) -> str:
         return f"An import beginning with '.' needs {rest.replace('.', '/')}.py, which is not in the plugin's package"
     if top == PACKAGE.name:
         return f"{PACKAGE.name} has no module of that name"
+    if rest:  # python imports a package before its modules
+        return f"The package {module.rpartition('.')[0]} has no such module: check the spelling, and its version"
     command = f"{'python' if python is None else shown_path(python)} -m pip install {_PACKAGES.get(top, top)}"
     advice = f"a module of your own goes beside the plugin's file, and a `url` names it by its path (./{top}.py)"
     return f"Install the package that has it (`{command}`); {advice}"

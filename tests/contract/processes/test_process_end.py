@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import ianvs
-from ianvs.base.errors import IanvsError
+from ianvs.base.errors import ConfigError, IanvsError, shown_path
 from ianvs.processes.process_end import describe_end
 from tests.errors import errors_of
 from tests.jobs import write_job
@@ -79,3 +79,23 @@ def test_a_metric_that_ends_the_process_is_told_before_anything_runs(tmp_path: P
     (tmp_path / "m.py").write_text("import os\ndef score(y_true, y_pred):\n    os._exit(2)\n")
     with pytest.raises(IanvsError, match="the process that prepares the exam ended: exit status 2"):
         ianvs.run(path)
+
+
+@pytest.mark.parametrize(
+    "before", ["import numpy.not_a_module", "import not_there_at_all", "undefined", "x = (", "class Mine_: ...\n_"]
+)
+def test_a_file_that_can_not_be_imported_is_told_alike_in_every_interpreter(before: str, tmp_path: Path) -> None:
+    exam = "dataset: {name: digits}\nscenario: {name: CIL, rounds: 5}\nmetrics: [accuracy]"
+    plugin = PLUGIN.replace("Mine", "Mien") if before.startswith("class") else f"{before}\n{PLUGIN}"
+    path = write_job(tmp_path, testenv=exam, plugin=plugin, name="Mine", hyperparameters="", engine="local")
+
+    def message() -> str:
+        with pytest.raises(ConfigError) as caught:
+            ianvs.validate(path)
+        [error] = caught.value.problems
+        return error.message.rstrip(".").replace(shown_path(sys.executable), "python")
+
+    told = message()
+    algorithm = tmp_path / "algorithm.yaml"
+    algorithm.write_text(f"algorithm:\n  python: {sys.executable}\n" + algorithm.read_text().partition("\n")[2])
+    assert message() == told.replace("plugin.py:1:5:", "plugin.py:1:")  # the column of a syntax error

@@ -94,5 +94,10 @@ def test_a_plugins_own_modules_are_its_own_whatever_else_is_called_so(
 
 
 def test_a_package_whose_name_begins_like_those_of_workers_is_one_to_install() -> None:
-    assert "pip install author_tools" in how_to_install("author_tools.parts")
+    assert "pip install author_tools" in how_to_install("author_tools")
     assert "pip install" not in how_to_install("author_folder.parts", "/an/environment/bin/python")
+
+
+def test_a_module_that_an_installed_package_lacks_is_not_to_be_installed() -> None:
+    text = how_to_install("numpy.not_a_module")
+    assert text == "The package numpy has no such module: check the spelling, and its version"

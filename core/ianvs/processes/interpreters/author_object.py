@@ -6,6 +6,7 @@ ends with this process. Data are sent on request; passes are counted in this pro
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import os
@@ -22,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from ianvs.base.errors import PluginError
+from ianvs.base.errors import PluginError, shown_path
 from ianvs.config.contracts import Interpreter
 from ianvs.plugins.authors_files import kept_files
-from ianvs.plugins.loader import Loaded, how_to_install, load, load_once
+from ianvs.plugins.loader import Loaded, how_to_install, load, load_once, no_such_name
 from ianvs.plugins.local_imports import import_folders, package_of
 from ianvs.processes.interpreters.lock import WORKER
 from ianvs.processes.interpreters.wire import Message, Peer, PeerClosedError, RemoteError, RemoteExit, packed, unpacked
@@ -240,7 +241,11 @@ def _class(worker: Worker, where: Interpreter, url: str, name: str) -> type:
     try:
         description = worker.call("load", request).body
     except (RemoteError, TypeError, KeyError, FileNotFoundError) as error:
-        raise PluginError(_failed_import(error, where), code="unloadable-plugin") from None
+        raise PluginError(_failed_import(error, where, url), code="unloadable-plugin") from None
+    except PluginError as error:
+        if entry is None or not str(error).endswith(f" has no '{name}'."):
+            raise
+        raise PluginError(no_such_name(shown_path(url), name, _names_in(entry)), code="unloadable-plugin") from None
 
     def init(self: _RemoteObject, **hyperparameters: Any) -> None:
         self._build(hyperparameters)
@@ -252,11 +257,24 @@ def _class(worker: Worker, where: Interpreter, url: str, name: str) -> type:
     return type(name.rpartition(":")[2], (_RemoteObject,), members)
 
 
-def _failed_import(error: Exception, where: Interpreter) -> str:
+def _failed_import(error: Exception, where: Interpreter, url: str) -> str:
     """Describe an import error of the plugin's file in the worker, with a remedy."""
-    message = f"{error.kind if isinstance(error, RemoteError) else type(error).__name__}: {error}"
+    kind, message = error.kind if isinstance(error, RemoteError) else type(error).__name__, str(error)
+    place = re.match(r"([^:/]+\.py):(\d+): ", message)
+    if place is not None:
+        file = shown_path(url) if place[1] == Path(url).name else place[1]
+        message = f"{file}:{place[2]}: {kind}: {message[place.end() :]}"
+    else:
+        message = f"{kind}: {message}"
     missing = re.search(r"No module named '([\w.]+)'", message)
     return message if missing is None else f"{message}. {how_to_install(missing[1], where.python)}."
+
+
+def _names_in(file: Path) -> list[str]:
+    """Return the classes and functions that a file defines; the worker could import it."""
+    tree = ast.parse(file.read_bytes())
+    kinds = (ast.ClassDef, ast.FunctionDef)
+    return [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
 
 
 def _method(name: str, facts: Mapping[str, Any]) -> Callable[..., Any]:

@@ -105,12 +105,12 @@ def _leaders(leaderboard: Leaderboard) -> Iterator[Note]:
         leads = "leads so far" if any(row.waiting for row in rows) else "leads"
         score = mean_and_spread(first.metrics[metric], 3)
         tied = [row for row in ranked if row.rank == first.rank]
-        who = names[first.id, first.algorithm]
+        leading = names[first.id, first.algorithm]
         if len(tied) > 1:
-            who, leads = f"{len(tied)} rows", leads.replace("leads", "lead")
+            leading, leads = f"{len(tied)} rows", leads.replace("leads", "lead")
             if len(tied) <= _SHOWN:
-                who = " and ".join(names[row.id, row.algorithm] for row in tied)
-        text = f"{who} {leads} with {metric} {score}; {sure}."
+                leading = " and ".join(names[row.id, row.algorithm] for row in tied)
+        text = f"{leading} {leads} with {metric} {score}; {sure}."
         yield Note("leader", text, exam if len(exams) > 1 else "", "testenv")
 
 
