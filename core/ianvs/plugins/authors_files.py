@@ -1,6 +1,6 @@
-"""How authors' source files are imported: compiled anew, and from bytes that were kept where there are some.
+"""Imports authors' source files: always compiled anew, and from stored content if there is any.
 
-docs/decisions/002-identity.md says why.
+docs/decisions/002-identity.md has the reasons.
 """
 
 import linecache
@@ -21,7 +21,10 @@ from ianvs.base.package import own_name
 
 @contextmanager
 def imports_from(files: Mapping[Path, bytes]) -> Iterator[None]:
-    """Inside, an import of one of these files runs these bytes, whatever has become of it. Paths are resolved ones."""
+    """Context manager: imports of these files run the given content, even if the files have changed.
+
+    Paths are resolved.
+    """
     finder = _finder()
     before, texts = finder.contents, {os.fspath(path): content for path, content in files.items()}
     finder.contents = {**before, **texts}
@@ -36,19 +39,20 @@ def imports_from(files: Mapping[Path, bytes]) -> Iterator[None]:
 
 
 def kept_files() -> Mapping[str, bytes]:
-    """Those of which an import runs kept bytes, by resolved path."""
+    """Return the stored content of files by resolved path."""
     return _finder().contents
 
 
 def is_source(path: Path) -> bool:
-    """Return whether a source file is there, or was when the job was planned."""
+    """Return whether a source file exists, or existed when the job was planned."""
     return os.path.realpath(path) in kept_files() or path.is_file()
 
 
 def source_spec(name: str, path: Path, inside: list[str] | None = None) -> ModuleSpec | None:
-    """Of a module of that name in the file at `path`; None where no python file can be read.
+    """Return the spec of a module in the file at `path`; None if there is no readable python file.
 
-    inside: folders of its submodules, if it is a package. Its folder is an author's from now on, unless it is ours.
+    inside: folders of its submodules, if it is a package. Its folder counts as an author's from now on, unless it
+    belongs to ianvs.
     """
     finder = _finder()
     content = finder.contents.get(os.path.realpath(path))
@@ -61,13 +65,13 @@ def source_spec(name: str, path: Path, inside: list[str] | None = None) -> Modul
 
 
 def add_folders(folders: Iterable[Path]) -> None:
-    """Find modules in these folders, and below, as authors' from now on."""
+    """Find modules in these folders, and below, as authors' files from now on."""
     for folder in folders:
         _finder().add(folder)
 
 
 def package_spec(name: str, folder: Path) -> ModuleSpec:
-    """Of a package of that name in an author's folder, which may have no `__init__.py`."""
+    """Return the spec of a package in an author's folder, which may have no `__init__.py`."""
     spec = source_spec(name, folder / "__init__.py", [str(folder)])
     if spec is None:
         _finder().add(folder)
@@ -77,7 +81,7 @@ def package_spec(name: str, folder: Path) -> ModuleSpec:
 
 
 class _Source(SourceFileLoader):
-    """content: of the file; None: it is read."""
+    """A loader. content: of the file; None: it is read."""
 
     def __init__(self, name: str, path: str, content: bytes | None) -> None:
         super().__init__(name, path)
@@ -92,7 +96,7 @@ class _Source(SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         if self._content is not None and (text := self.get_source(module.__name__)) is not None:
-            # Without a time, so that nobody looks whether the file is another one now.
+            # Without a time, so that changes of the file are not checked.
             linecache.cache[str(self.path)] = (len(text), None, text.splitlines(keepends=True), str(self.path))
         super().exec_module(module)
 
@@ -116,7 +120,7 @@ class _Finder(MetaPathFinder):
         for index, place in enumerate(places):
             try:
                 folder = str(place) or os.getcwd()  # noqa: PTH109
-            except FileNotFoundError:  # this process is in a folder that is gone
+            except FileNotFoundError:  # the working directory of this process was deleted
                 continue
             real = _real(folder)
             if real.startswith(self._homes) and not _is_installed(real):
@@ -133,7 +137,7 @@ class _Finder(MetaPathFinder):
             if content is not None:
                 return _spec(fullname, file, content, inside)
         spec = PathFinder.find_spec(fullname, [folder])
-        if spec is None or spec.origin is None:  # nothing, or a folder that may be part of a package
+        if spec is None or spec.origin is None:  # nothing, or a folder that may belong to a namespace package
             return None
         if type(spec.loader) is not SourceFileLoader:
             return spec
@@ -145,7 +149,7 @@ def _spec(name: str, path: str, content: bytes | None, inside: list[str] | None)
 
 
 def _finder() -> _Finder:
-    """That of this process, which is a thing of the interpreter, as sys.path is."""
+    """Return the finder of this process, which belongs to the interpreter, like sys.path."""
     for finder in sys.meta_path:
         if isinstance(finder, _Finder):
             return finder
@@ -155,7 +159,7 @@ def _finder() -> _Finder:
 
 @lru_cache(maxsize=4096)
 def _real(folder: str) -> str:
-    """With a separator at its end."""
+    """Return the resolved folder with a separator at its end."""
     return os.path.join(os.path.realpath(folder), "")  # noqa: PTH118
 
 
@@ -173,6 +177,6 @@ def is_installed(path: Path) -> bool:
 
 @cache
 def _package_folders() -> frozenset[Path]:
-    """Folders of this interpreter's modules and installed packages."""
+    """Return the folders of this interpreter's modules and installed packages."""
     paths = sysconfig.get_paths()
     return frozenset(Path(paths[key]).resolve() for key in ("stdlib", "platstdlib", "purelib", "platlib"))

@@ -1,4 +1,4 @@
-"""What the author of an algorithm implements, and what its methods receive.
+"""The interface that the author of an algorithm implements, and the data that its methods receive.
 
 A class with these methods is a plugin. It need not import anything of ianvs.
 """
@@ -135,7 +135,7 @@ class Generation(Protocol):
     """Greedy replies to prompts, all as token ids.
 
     Attributes:
-        engine: "transformers" or "server", as the job says.
+        engine: "transformers" or "server", as in the job.
     """
 
     engine: str

@@ -1,8 +1,8 @@
 """Loads a class or function of an author from a file, a module, or an entry point.
 
-Two files of the same basename never meet: each is imported under a name made from its whole path, and the modules that
-it imports from its own folder are put aside again afterwards, so that another plugin's `model.py` is another module.
-A file with relative imports is imported as a module of its package, which has such a name, too.
+Files of the same basename do not conflict: each is imported under a name made from its whole path, and the modules that
+it imports from its own folder are removed from sys.modules afterwards, so that another plugin's `model.py` is another
+module. A file with relative imports is imported as a module of its package, which has such a name, too.
 """
 
 import hashlib
@@ -34,27 +34,28 @@ from ianvs.plugins.mode_switch import share_train
 from ianvs.plugins.registration import aliases_of, sedna_stub
 
 ENTRY_POINTS = "ianvs.algorithms"
-_FEW = 12  # names that a message lists
-_UNIQUE = "ianvs_plugin_"  # with it names of modules begin that are made from authors' files
-_MODULES = "modules"  # the folder of temporary files from which other processes import them
+_FEW = 12  # maximum number of names in a message
+_UNIQUE = "ianvs_plugin_"  # prefix of the names of modules from authors' files
+_MODULES = "modules"  # the temporary folder from which other processes import them
 
 T = TypeVar("T")
 
 
 @dataclass
 class Loaded:
-    """An object of an author, and the surroundings that its code needs while it runs."""
+    """An object of an author, with the import context that its code needs."""
 
     target: Any
     folders: tuple[Path, ...] = ()  # first on sys.path while the code runs
     _own_modules: dict[str, ModuleType] = field(default_factory=dict, repr=False)
-    _rivals: tuple[str, ...] = ()  # modules of others that have a name of a module in `folders`
+    _rivals: tuple[str, ...] = ()  # other modules with the name of a module in `folders`
 
     @contextmanager
     def active(self) -> Iterator[Any]:
-        """Run the author's code in here: lazy imports from its folders work, and don't leak to other plugins.
+        """Context manager for running the author's code: lazy imports from its folders work, and don't affect other
+        plugins.
 
-        Inside, `folders` lead sys.path; modules imported from below them are out of sys.modules afterwards.
+        Inside, `folders` are first on sys.path; modules imported from them are removed from sys.modules afterwards.
         """
         if not self.folders:
             yield self.target
@@ -69,7 +70,7 @@ class Loaded:
         finally:
             for folder in self.folders:
                 sys.path.remove(str(folder))
-            # What was imported meanwhile stands at the end; to compare all names, some thousand, would cost every call.
+            # New imports are at the end; comparing all names, some thousand, would slow down every call.
             more = tuple(islice(reversed(sys.modules), max(0, len(sys.modules) - count)))
             for name in modules:
                 modules[name] = sys.modules.pop(name, modules[name])
@@ -104,7 +105,7 @@ def load(url: str | None, name: str, group: str = ENTRY_POINTS) -> Loaded:
 
 
 def load_once(url: str | None, name: str, group: str = ENTRY_POINTS) -> Loaded:
-    """`load`, for a process that only looks at authors' code: it imports a file once, whatever is asked of it."""
+    """Load an object as `load` does, for a process that only inspects authors' code: each file is imported once."""
     if url is None or not url.endswith(".py") or not Path(url).is_file():
         return load(url, name, group)
     path = Path(url).resolve()
@@ -129,9 +130,11 @@ def load_object(url: str | None, name: str, group: str = ENTRY_POINTS) -> Any:
 
 
 def reference_of(url: str | None, name: str, target: object) -> tuple[str | None, str]:
-    """Return (url, name) of the class that `target`, the plugin `name` at `url`, names as its `reference`; else itself.
+    """Return (url, name) of the class that `target`, the plugin `name` at `url`, names as its `reference`.
 
-    It is named as "package.module:Class", as "file.py:Class" with a path from the plugin's folder, or as "Class" in the
+    Else of itself.
+
+    It is given as "package.module:Class", as "file.py:Class" with a path from the plugin's folder, or as "Class" in the
     plugin's own file. Raises PluginError for anything else.
     """
     reference = getattr(target, "reference", None)
@@ -148,12 +151,13 @@ def reference_of(url: str | None, name: str, target: object) -> tuple[str | None
 
 
 def load_entry_points(group: str, kind: type[T]) -> tuple[tuple[tuple[T, EntryPoint], ...], tuple[str, ...]]:
-    """Return each `kind` in the tuples that entry points of `group` name, in their order; and sentences on what is left
-    out.
+    """Return each `kind` in the tuples that entry points of `group` name, in their order.
 
-    What can't be imported, or is no such tuple, stops nothing else.
+    And sentences on invalid ones.
+
+    An entry point that can't be imported, or is no such tuple, does not affect the others.
     """
-    # mypy takes the __hash__ of a class for that of its objects.
+    # mypy confuses the __hash__ of a class with that of its objects.
     provided, unusable = _brought(entries(group), kind)  # type: ignore[arg-type]
     return cast("tuple[tuple[T, EntryPoint], ...]", provided), unusable
 
@@ -210,10 +214,10 @@ def _imported(path: Path) -> Loaded:
     if spec is None or spec.loader is None:
         raise PluginError(f"{shown_path(path)} is not a python file that can be read.", code="unloadable-plugin")
     folders, package = import_folders(path), package_of(path)
-    # In a fork, to go through thousands of names copies the pages they are on: a third of what a case costs by itself.
+    # In a fork, iterating over thousands of names copies their pages: a third of a case's own cost.
     looked_in = any(str(folder) in sys.path_importer_cache for folder in folders)
     for place, finder in list(sys.path_importer_cache.items()) if looked_in else ():
-        if place.startswith(tuple(map(str, folders))):  # which may have been written a moment ago
+        if place.startswith(tuple(map(str, folders))):  # the file may have been written just now
             if isinstance(finder, FileFinder):
                 finder.invalidate_caches()
             elif finder is None:
@@ -273,8 +277,9 @@ def _is_below(path: Path, folders: tuple[Path, ...]) -> bool:
 
 @contextmanager
 def importable_by_others() -> Iterator[None]:
-    """Context manager: processes that are spawned within, such as those of `torch.multiprocessing.spawn`, can import
-    the files that `place_for_others` finds."""
+    """Context manager: spawned processes, such as those of `torch.multiprocessing.spawn`, can import files that
+    `place_for_others` has prepared.
+    """
     folder = Path(tempfile.gettempdir()) / _MODULES
     folder.mkdir(exist_ok=True)
     sys.path.append(str(folder))
@@ -285,10 +290,10 @@ def importable_by_others() -> Iterator[None]:
 
 
 def place_for_others(module: str) -> None:
-    """Put an author's file that was imported as `module` where spawned processes find it, under the same name.
+    """Link an author's file, imported as `module`, where spawned processes find it under the same name.
 
-    Of a module in a package this is the package. Without a folder that `importable_by_others` has made, and for what
-    has a name that they know, nothing happens.
+    For a module in a package this is the package. Does nothing outside of `importable_by_others`, and for modules that
+    they can import anyway.
     """
     top, *inner = module.split(".")
     file = Path(tempfile.gettempdir(), _MODULES, f"{top}.py")
@@ -298,25 +303,25 @@ def place_for_others(module: str) -> None:
     if inner:
         source = source.parents[len(inner) - 1] / "__init__.py"
         path = f"__path__ = [{str(source.parent)!r}]\n"
-    with suppress(OSError):  # it is gone since it was imported
+    with suppress(OSError):  # it was deleted after its import
         absent = bool(inner) and not source.is_file()
         content = kept_files().get(os.path.realpath(source)) or (b"" if absent else source.read_bytes())
         file.write_text(f"{path}__file__ = {str(source)!r}\nexec(compile({content!r}, __file__, 'exec'))\n")
 
 
 def _rivals(folders: tuple[Path, ...]) -> tuple[str, ...]:
-    """Modules imported from elsewhere that an author's own `utils.py` or `models/` would be mistaken for.
+    """Return modules imported from elsewhere that would be used in place of an author's own `utils.py` or `models/`.
 
-    Python's own and ours keep their names.
+    Modules of Python and ianvs keep their names.
     """
     listed: set[str] = set()
     for folder in folders:
         with suppress(OSError):
             listed.update(name.removesuffix(".py") for name in os.listdir(folder))  # noqa: PTH208 - as strings
-        above = os.path.realpath(folder) + os.sep  # planned files count, too, where they are gone since
+        above = os.path.realpath(folder) + os.sep  # planned files count, too, even if they were deleted since
         inside = (path.removeprefix(above) for path in kept_files() if path.startswith(above))
         listed.update(name.partition(os.sep)[0].removesuffix(".py") for name in inside)
-    # Those in sys.modules are looked up: to go through its thousands would copy their pages after a fork.
+    # These are looked up in sys.modules: iterating over thousands would copy their pages after a fork.
     tops = {name for name in listed if name in sys.modules} - {*sys.stdlib_module_names, PACKAGE.name}
     places = [(folder / f"{name}.py", folder / name / "__init__.py", name) for name in tops for folder in folders]
     local_names = {name for module, package, name in places if is_source(module) or is_source(package)}
@@ -346,7 +351,7 @@ def no_such_name(where: str, name: str, defined: Sequence[str]) -> str:
 
 
 def cause(error: BaseException, path: Path | None) -> str:
-    """One line: where in the author's code, which error, what it said."""
+    """Return one line: the place in the author's code, the error and its message."""
     message = shortened(f"{type(error).__name__}: {_PRIVATE_NAMES.sub('', str(error))}")
     if isinstance(error, SyntaxError):
         return f"{shown_path(error.filename or path or '?')}:{error.lineno}:{error.offset}: SyntaxError: {error.msg}"
@@ -360,7 +365,7 @@ def cause(error: BaseException, path: Path | None) -> str:
 
 
 _PRIVATE_NAMES = re.compile(rf"\b{_UNIQUE}\w+\.(?=\w)")
-WORKER_PACKAGE = "author_"  # the same of an author's package in another interpreter: see interpreters/worker.py
+WORKER_PACKAGE = "author_"  # the same for an author's package in another interpreter: see interpreters/worker.py
 _PACKAGES = {
     "cv2": "opencv-python",
     "sklearn": "scikit-learn",
@@ -368,16 +373,17 @@ _PACKAGES = {
     "yaml": "pyyaml",
     "skimage": "scikit-image",
 }
-"""What pip calls packages whose modules have another name."""
+"""Names for pip of packages whose modules have another name."""
 
 
 def how_to_install(module: str, python: Path | str | None = None) -> str:
-    """Return a sentence on a module that an import lacks. python: the interpreter that lacks it, if it is not
-    this one.
+    """Return a sentence on installing a missing module.
+
+    Python: the interpreter that lacks it, if it is not this one.
     """
     top, _, rest = module.partition(".")
     own_package = _UNIQUE if python is None else WORKER_PACKAGE
-    if top.startswith(own_package):  # the author's own package, by the name that it is imported under
+    if top.startswith(own_package):  # the author's own package, under its unique name
         return f"An import beginning with '.' needs {rest.replace('.', '/')}.py, which is not in the plugin's package"
     if top == PACKAGE.name:
         return f"{PACKAGE.name} has no module of that name"

@@ -1,4 +1,4 @@
-"""Which files a plugin imports from beside it, by the import statements of these files; nothing is run.
+"""Finds the files that a plugin imports from its folders, by its import statements; nothing is run.
 
 A module whose name is computed (`importlib.import_module`, `__import__`) is not found.
 """
@@ -21,31 +21,34 @@ INIT = "__init__.py"
 
 
 def imported_by(path: Path) -> tuple[str, ...]:
-    """Dotted names of all that a file imports, anywhere in it.
+    """Return dotted names of all imports of a file.
 
     Args:
         path: The file. One that can't be parsed imports nothing: the loader reports it.
 
     Returns:
-        `a.b` and `a.b.c` of `from a.b import c`. A relative import has its folder before a colon: `/folder:b`.
+        `a.b` and `a.b.c` for `from a.b import c`. A relative import has its folder before a colon: `/folder:b`.
     """
     return _source(path).imports
 
 
 def tree_digest(path: Path) -> str:
-    """Digest of a source file without comments, docstrings and formatting: of the bytes where it can't be parsed."""
+    """Return the digest of a source file without comments, docstrings and formatting.
+
+    Of its bytes if it can't be parsed.
+    """
     return _source(path).tree
 
 
 def bytes_digest(path: Path) -> str:
-    """Digest of the text of a source file; line ends don't count."""
+    """Return the digest of the text of a source file; line ends don't count."""
     return _source(path).text
 
 
 def package_of(entry: Path) -> Path | None:
-    """Topmost folder of the package in which a plugin's relative imports are looked up.
+    """Return the topmost folder of the package in which a plugin's relative imports are resolved.
 
-    That is the folder that the imports of the file, or of a file that it imports so, reach at the top, and further up
+    It is the topmost folder that relative imports of the file, or of files that it imports so, reach, and its parents
     as long as there is an `__init__.py`.
 
     Args:
@@ -60,7 +63,8 @@ def package_of(entry: Path) -> Path | None:
 
 
 def import_folders(entry: Path) -> tuple[Path, ...]:
-    """Folders that lead sys.path while a plugin's code runs: that of its file, and the one that holds its package.
+    """Return the folders that are first on sys.path while a plugin's code runs: that of its file, and its package's
+    parent.
 
     Args:
         entry: The plugin's file, resolved.
@@ -74,12 +78,12 @@ def import_folders(entry: Path) -> tuple[Path, ...]:
 
 
 def source_files(entry: Path, homes: Collection[Path] | None = None) -> set[Path]:
-    """Return a file and all local ones that its imports run, transitively: modules, and the packages around them.
+    """Return a file and all local ones that its imports run, transitively: modules, and their parent packages.
 
     Args:
         entry: The file, resolved.
-        homes: Folders whose modules are local; None: all that are not in the folders where packages are installed.
-            Modules of ianvs count wherever they are.
+        homes: Folders whose modules are local; None: all except folders of installed packages. Modules of ianvs always
+            count.
     """
     folders = import_folders(entry)
 
@@ -91,10 +95,10 @@ def source_files(entry: Path, homes: Collection[Path] | None = None) -> set[Path
 
 
 def origin_of(dotted: str, search: Sequence[str]) -> str | None:
-    """Look up where a module is, without importing its packages.
+    """Find a module without importing its packages.
 
     Returns:
-        Its file; "" for a package without one; None if it is nowhere.
+        Its file; "" for a package without one; None if it does not exist.
     """
     origin = None
     for part in dotted.split("."):
@@ -112,7 +116,7 @@ def find_module(dotted: str, search: Sequence[str]) -> Path | None:
 
 
 def _reached(entry: Path, next_files: Callable[[Path], Iterable[Path]]) -> set[Path]:
-    """Return a file, and all that `next_files` leads to from it, step by step."""
+    """Return a file, and all files that `next_files` yields for it, transitively."""
     files, waiting = set[Path](), [entry]
     while waiting:
         path = waiting.pop()
@@ -154,7 +158,7 @@ def _source(path: Path) -> _Source:
 
 @lru_cache(maxsize=4096)
 def _parsed(path: Path, version: str, size: int, content: bytes | None = None) -> _Source:
-    """version: what tells this content of the file from another one. content: None: it is read."""
+    """Parse a file. version: identifies this content of the file. content: None: it is read."""
     content = (read_source(path) if content is None else content).replace(b"\r\n", b"\n")
     text = hashlib.sha256(content).hexdigest()
     try:
@@ -169,9 +173,9 @@ def _parsed(path: Path, version: str, size: int, content: bytes | None = None) -
 
 
 def _text(node: object, imports: list[ast.Import | ast.ImportFrom]) -> str:
-    """As ast.dump, without docstrings, and without empty fields, in which versions of Python differ.
+    """Return ast.dump without docstrings, and without empty fields, in which versions of Python differ.
 
-    imports: to which import statements are added.
+    imports: receives import statements.
     """
     if isinstance(node, ast.Constant):
         return f"{type(node.value).__name__} {node.value!a}"
@@ -185,7 +189,7 @@ def _text(node: object, imports: list[ast.Import | ast.ImportFrom]) -> str:
         texts = []
         for child in node:
             value = child.value if isinstance(child, ast.Expr) else None
-            if not (isinstance(value, ast.Constant) and isinstance(value.value, str)):  # else a docstring
+            if not (isinstance(value, ast.Constant) and isinstance(value.value, str)):  # otherwise a docstring
                 texts.append(_text(child, imports))
         return f"[{','.join(texts)}]"
     return ascii(node)
@@ -201,7 +205,7 @@ def _names(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[str]:
 
 
 def _local_files(module: str, folders: Sequence[Path], homes: Collection[Path] | None) -> Iterator[Path]:
-    """Yield files that an import of `module` runs. folders: that lead sys.path then."""
+    """Yield files that an import of `module` runs. folders: those first on sys.path."""
     folder, _, dotted = module.rpartition(":")
     top, parts = dotted.partition(".")[0], dotted.split(".")
     if not folder and top == PACKAGE.name:
@@ -225,16 +229,16 @@ def _local_files(module: str, folders: Sequence[Path], homes: Collection[Path] |
 
 @lru_cache(maxsize=4096)
 def _find_own(dotted: str) -> Path | None:
-    """File of a module of ours, which nobody adds while we run."""
+    """Return the file of a module of ianvs, which do not change while it runs."""
     path = find_module(dotted, [str(PACKAGE.parent)])
     return None if path is None or own_name(path) is None else path
 
 
 @lru_cache(maxsize=4096)
 def _is_installed(top: str, search: tuple[str, ...], mtimes_ns: tuple[int, ...]) -> bool:
-    """Return whether `top` is an installed package, none of whose modules is local.
+    """Return whether `top` is an installed package without local modules.
 
-    mtimes_ns: of a plugin's folders, so that a module which is put there later is seen.
+    mtimes_ns: of a plugin's folders, so that new modules there are noticed.
     """
     spec = PathFinder.find_spec(top, search)
     places = [] if spec is None else [*(spec.submodule_search_locations or []), *([spec.origin] if spec.origin else [])]
@@ -244,7 +248,7 @@ def _is_installed(top: str, search: tuple[str, ...], mtimes_ns: tuple[int, ...])
 
 
 def _packages_around(folder: Path) -> Iterator[Path]:
-    """Yield the `__init__.py` of a folder and of those above it, as far as they are packages."""
+    """Yield the `__init__.py` of a folder and of its parents, as far as they are packages."""
     for parent in (folder, *folder.parents):
         if not is_source(parent / INIT):
             return
@@ -257,7 +261,7 @@ def _top_package(folder: Path) -> Path:
 
 
 def _candidates(dotted: str) -> Iterator[tuple[str, ...]]:
-    """Where in a folder the file of a module may be, and those of the packages around it."""
+    """Yield possible files of a module in a folder, with those of its parent packages."""
     parts = tuple(filter(None, dotted.split(".")))
     for count in range(len(parts) + 1):
         yield (*parts[:count], INIT)

@@ -1,7 +1,8 @@
-"""`train` of a plugin that is a `torch.nn.Module`: PyTorch's mode switch and the author's method have one name.
+"""Resolves the conflict of `train` in a plugin that is a `torch.nn.Module`: PyTorch's mode switch and the author's
+method.
 
-`eval()` calls `train(False)`, and `train()` means `train(True)`. torch is not imported here: whoever derives from its
-Module has done so.
+`eval()` calls `train(False)`, and `train()` means `train(True)`. torch is not imported here: a subclass of its Module
+has done so.
 """
 
 import functools
@@ -11,13 +12,13 @@ from typing import Any
 
 
 def share_train(target: object) -> None:
-    """Let mode switches of an `nn.Module` pass by the author's `train(train_data, ...)`, in the class itself.
+    """Make mode switches of an `nn.Module` skip the author's `train(train_data, ...)`, in the class itself.
 
-    A call without arguments, with one bool, or with `mode` alone goes to the next class that has a `train`, in the end
-    to PyTorch's. A method that has a parameter `mode`, or looks for a `bool`, switches modes itself and stays as it is.
+    A call without arguments, with one bool, or with `mode` alone goes to the next class that has a `train`, finally to
+    PyTorch's. A method that has a parameter `mode`, or checks for a `bool`, switches modes itself and stays unchanged.
 
     Args:
-        target: What a plugin's name leads to; anything but a class that derives from `nn.Module` is left alone.
+        target: A plugin's object; anything but a subclass of `nn.Module` is unchanged.
     """
     module = _module_class()
     if module is None or not isinstance(target, type) or not issubclass(target, module):

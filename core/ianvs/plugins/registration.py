@@ -1,7 +1,7 @@
-"""`ClassFactory.register`, the decorator that plugins written for Ianvs carry. It stores the alias on the object.
+"""`ClassFactory.register`, the decorator of plugins written for Ianvs. It stores the alias on the object.
 
 Ianvs keeps one process-wide table in which a second class of the same alias silently replaces the first. Here the alias
-is written on the object itself, and the loader looks for it in the one module that the yaml names.
+is stored on the object itself, and the loader searches it in the module that the yaml names.
 """
 
 import sys
@@ -16,7 +16,7 @@ _MARK = "__ianvs_aliases__"
 
 
 class ClassType:
-    """Kinds of what Sedna and Ianvs register; plain strings. The spelling of MTL is Sedna's."""
+    """Types of registrations in Sedna and Ianvs; plain strings. The spelling of MTL is Sedna's."""
 
     GENERAL = "general"
     HEM = "hard_example_mining"
@@ -58,7 +58,9 @@ def aliases_of(target: object) -> tuple[str, ...]:
 
 @contextmanager
 def sedna_stub() -> Iterator[None]:
-    """While a plugin is imported, `from sedna.common.class_factory import ClassFactory` works without sedna."""
+    """Context manager for importing a plugin: `from sedna.common.class_factory import ClassFactory` works without
+    sedna.
+    """
     if "sedna" in sys.modules or find_spec("sedna") is not None:
         yield
         return

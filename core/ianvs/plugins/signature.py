@@ -1,4 +1,4 @@
-"""What a plugin's constructor and methods take, found from their signatures before anything runs."""
+"""Parameters of a plugin's constructor and methods, from their signatures, before anything runs."""
 
 import dis
 import inspect
@@ -14,14 +14,17 @@ from ianvs.base.errors import closest
 F = TypeVar("F", bound=Callable[..., object])
 
 BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-"""Kinds of parameters that may be given by name."""
+"""Kinds of parameters that accept a name."""
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """What a constructor takes. `open` says that any other name is taken as well (a bare **kwargs).
+    """Parameters of a constructor.
 
-    defaults: of those that are optional. types: annotations by name, as far as they can be resolved.
+    Attributes:
+        open: Whether any other name is accepted (a bare **kwargs).
+        defaults: Of optional parameters.
+        types: Annotations by name, as far as they can be resolved.
     """
 
     required: Sequence[str]
@@ -47,13 +50,11 @@ _SHORT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         **dict.fromkeys(("backbone", "model", "arch"), ("network",)),
     }
 )
-"""What other libraries call hyperparameters, and what ours may be."""
+"""Names of hyperparameters in other libraries, with our possible names."""
 
 
 def misnamed(owner: str, noun: str, takes: Parameters, given: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield (name, what is wrong with it): arguments that `owner` does not take, and those that it needs and does not
-    get.
-    """
+    """Yield (name, error) for arguments that `owner` does not accept, and for missing required ones."""
     listed = f"It takes: {', '.join(takes.names)}." if takes.names else "It takes none."
     for name in given:
         if not takes.open and name not in takes.names:
@@ -65,9 +66,9 @@ def misnamed(owner: str, noun: str, takes: Parameters, given: Collection[str]) -
 
 
 def constructor_parameters(target: Callable[..., object]) -> Parameters:
-    """Follows `**kwargs` up the classes: `EWC(strength, **training)` takes what its base class takes as well.
+    """Return the parameters of a constructor, following `**kwargs` to base classes: `EWC(strength, **training)`.
 
-    A constructor that passes its `**kwargs` to nobody takes any name.
+    A constructor that does not pass its `**kwargs` on accepts any name.
     """
     by_name: dict[str, inspect.Parameter] = {}
     types: dict[str, object] = {}
@@ -94,31 +95,29 @@ def constructor_parameters(target: Callable[..., object]) -> Parameters:
 
 
 def _passes_arguments_on(function: Callable[..., object]) -> bool:
-    """Return whether it calls something with `**`; one that does not reads its own `**kwargs`, whatever names they
-    have.
-    """
+    """Return whether a function calls something with `**`; otherwise it reads its own `**kwargs` with any names."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return code is None or any(step.opname == "CALL_FUNCTION_EX" for step in dis.get_instructions(code))
 
 
 def _resolved(name: str, annotation: object, function: Callable[..., object]) -> dict[str, object]:
-    """{name: type}; {} for an annotation whose names are not there when the program runs."""
+    """Return {name: type}; {} for an annotation whose names do not exist at run time."""
     holder = SimpleNamespace(__annotations__={name: annotation})
     try:
         return typing.get_type_hints(holder, getattr(inspect.unwrap(function), "__globals__", {}), include_extras=True)
-    except Exception:  # whatever the author's expression raises
+    except Exception:  # any error of the author's expression
         return {}
 
 
 @dataclass(frozen=True, slots=True)
 class LazyArgument:
-    """A value that is made when it is asked for."""
+    """A value that is created only if it is needed."""
 
     make: Callable[[], object]
 
 
 def leaves(*names: str) -> Callable[[F], F]:
-    """Of a method with a catch-all: it has no use for these, so that nothing has to be made for it."""
+    """Decorate a method with a catch-all: it does not use these arguments, so that they need not be created."""
 
     def marked(function: F) -> F:
         function.leaves = frozenset(names)  # type: ignore[attr-defined]
@@ -128,9 +127,9 @@ def leaves(*names: str) -> Callable[[F], F]:
 
 
 def named_arguments(function: Callable[..., object], offered: Mapping[str, object]) -> dict[str, object]:
-    """Those of `offered` that `function` names; if it has a catch-all, whatever that is called, all but what it leaves.
+    """Return those of `offered` that `function` names; with a catch-all, all except those that it `leaves`.
 
-    Those that come late are made.
+    Lazy arguments are created.
     """
     named, left = _named(getattr(function, "__func__", function))
     return {
@@ -140,9 +139,9 @@ def named_arguments(function: Callable[..., object], offered: Mapping[str, objec
     }
 
 
-@lru_cache(256)  # asked for every piece of a stream
+@lru_cache(256)  # called for every chunk of a stream
 def _named(function: Callable[..., object]) -> tuple[frozenset[str] | None, frozenset[str]]:
-    """Return (what it names; None: it has a catch-all, what that leaves)."""
+    """Return (its named parameters; None: it has a catch-all, the arguments that this leaves)."""
     parameters = inspect.signature(function).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return None, getattr(function, "leaves", frozenset())

@@ -1,6 +1,6 @@
-"""The source of a plugin: its file and, transitively, the local modules that it imports, with their digests.
+"""The source of a plugin: its file and, transitively, its local imports, with their digests.
 
-Local is what is below the plugin's folder or the job's, and ianvs itself, on which built-in methods are built.
+Local files are below the plugin's folder or the job's, or belong to ianvs itself, on which built-in methods are based.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""Values of hyperparameters against the annotations of the constructor that will get them.
+"""Checks values of hyperparameters against the annotations of the constructor.
 
-Yaml knows texts, numbers, true and false, null, lists and mappings. An annotation that speaks of nothing else is
-checked, a part of one that speaks of anything else is not. A whole number will do for a float; `true` is no number, and
-neither is `"0.05"`: a plugin gets the values as they stand in the file, nobody converts them.
+Yaml knows strings, numbers, true and false, null, lists and mappings. Annotations with only these types are checked,
+and in others the parts with only these types. An integer is a valid float; `true` and `"0.05"` are no numbers: values
+are not converted.
 """
 
 import json
@@ -28,14 +28,14 @@ from ianvs.plugins.signature import Parameters
 _LISTS = (list, tuple, set, frozenset, abc.Sequence, abc.MutableSequence, abc.Iterable, abc.Collection, abc.Set)
 _MAPPINGS = (dict, abc.Mapping, abc.MutableMapping)
 _PATHS = (Path, os.PathLike)
-# Kinds of pydantic's errors about what an author says with Field.
+# Types of pydantic's errors about constraints of Field.
 _LIMITS = ("greater_than", "less_than", "multiple_of", "too_", "string_too", "string_pattern")
 _PLURALS = {"a whole number": "whole numbers", "a number": "numbers", "a text": "texts", "a path": "paths"}
-_LONGEST = 60  # characters of a value that a message shows
+_LONGEST = 60  # characters of a value in a message
 
 
 def type_problems(module: ModuleSpec, takes: Parameters, place: Location | None) -> Iterator[ValidationError]:
-    """Yield a problem for each value of the module's grid and constants that its constructor's annotation rules out."""
+    """Yield an error for each value of the module's grid and constants that its constructor's annotation excludes."""
     given = {**{name: (value,) for name, value in module.constants.items()}, **dict(module.grid)}
     for name, values in given.items():
         if name not in takes.types:
@@ -59,14 +59,15 @@ def type_problems(module: ModuleSpec, takes: Parameters, place: Location | None)
 
 
 def value_place(module: ModuleSpec, name: str, index: int = 0) -> Location | None:
-    """Where the value of that index of a hyperparameter stands in its file; None for one that no file gives."""
+    """Return the place of a hyperparameter's value in its file; None if no file has it."""
     places = module.value_places.get(name, ())
     return places[index] if index < len(places) else module.places.get(name)
 
 
 def _wrong(adapter: TypeAdapter[object], annotation: object, value: object, tried: bool) -> tuple[str, str] | None:
-    """Return (what is wanted, a remedy) where `annotation` rules `value` out, else None. tried: as one of several
-    values.
+    """Return (the expected value, a remedy) if `annotation` excludes `value`, else None.
+
+    Tried: as one of several values.
     """
     try:
         adapter.validate_python(value)
@@ -79,7 +80,7 @@ def _wrong(adapter: TypeAdapter[object], annotation: object, value: object, trie
         if limits:
             return f"{wanted} (here: {limits[0][0].lower()}{limits[0][1:]})", ""
         return wanted, _remedy(annotation, value, tried)
-    except Exception:  # a validator of the author's own that fails otherwise
+    except Exception:  # another error of the author's validator
         return None
     return None
 
@@ -118,7 +119,7 @@ def _shown(value: object, bare: bool = False) -> str:
 
 
 def _adapter(annotation: object) -> TypeAdapter[object] | None:
-    """None for an annotation that is not understood."""
+    """Return an adapter; None for an annotation that is not understood."""
     try:
         return TypeAdapter(_of_yaml(annotation))
     except Exception:
@@ -126,7 +127,7 @@ def _adapter(annotation: object) -> TypeAdapter[object] | None:
 
 
 def _of_yaml(annotation: Any) -> Any:
-    """Return the annotation in terms of what yaml can say; Any for what it can't."""
+    """Return the annotation in terms of yaml's types; Any for others."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if annotation in (None, type(None)):
         return None
@@ -168,7 +169,7 @@ def _alternatives(annotation: object) -> Iterator[object]:
 
 
 def _described(annotation: object) -> str:
-    """What is wanted, in words of yaml."""
+    """Describe the expected value in terms of yaml."""
     return " or ".join(dict.fromkeys(_words(part) for part in _alternatives(annotation)))
 
 

@@ -1,5 +1,5 @@
 """Processes of cases: engines, isolation and sandboxes.
 
-From outside: `engines` (Engine, Task: inline, local, ray), `isolated` (questions that a process of its own answers),
-`interpreters` (objects in an interpreter of their own). Knows nothing of cases.
+From outside: `engines` (Engine, Task: inline, local, ray), `isolated` (calls in a separate process), `interpreters`
+(objects in another interpreter). This package knows nothing of cases.
 """

@@ -22,7 +22,7 @@ _PATIENCE = 10.0  # seconds to wait for killed processes
 def stat(process: int | str) -> list[str]:
     """Return fields 3 and on of /proc/<process>/stat: state at 0, utime to cstime at 11 to 14; [] if it has ended."""
     with contextlib.suppress(OSError), open(f"/proc/{process}/stat") as file:  # noqa: PTH123
-        return file.read().rpartition(")")[2].split()  # after the name, which may hold blanks and brackets
+        return file.read().rpartition(")")[2].split()  # after the name, which may contain blanks and brackets
     return []
 
 
@@ -38,7 +38,7 @@ def children(pid: int) -> list[int]:
         if pid == os.getpid():
             os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # a fast check for no children
         threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
-    except (OSError, AttributeError):  # none, or it is gone; or a system without such calls
+    except (OSError, AttributeError):  # no children, an ended process, or a system without this call
         return pids
     for thread in threads:
         with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:  # noqa: PTH123
@@ -69,9 +69,9 @@ def kill_descendants(top: int, but: Collection[int] = ()) -> None:
 def cpu_seconds(pid: int | None = None) -> float:
     """Return the CPU time, user and system, of a process with its threads and child processes so far.
 
-    pid: this process if None. On Linux children that still run, or that nobody has waited for, count too, and of a
-    subreaper (PR_SET_CHILD_SUBREAPER) those that have outlived their parents; elsewhere those that have ended and were
-    waited for, and on Windows none. 0 for a process that is gone.
+    pid: None for this process. On Linux running and unreaped children count, too, and, for a subreaper
+    (PR_SET_CHILD_SUBREAPER), those that have outlived their parents; elsewhere only reaped ones, and on Windows none. 0
+    for an ended process.
     """
     if pid is None and resource is None:
         return time.process_time()
@@ -86,7 +86,7 @@ def cpu_seconds(pid: int | None = None) -> float:
 def own_cpu_seconds(pid: int | None = None) -> float:
     """Return the CPU time of a process and its threads without child processes, with microsecond resolution.
 
-    Where the clock of another process can't be read, and of one that is gone, 0.
+    0 if the clock of another process can't be read, or the process has ended.
     """
     try:
         # The clock of another process (clock_getcpuclockid): /proc counts in hundredths of a second.
@@ -103,5 +103,5 @@ def descendant_cpu_seconds(pid: int, but: int | None = None) -> float:
 
 
 def _ticks(pid: int, first: int) -> int:
-    """From that field of `stat` on to the time of children that were waited for; 0 of a process that is gone."""
+    """Return the sum of fields of `stat` from `first` on, including reaped children; 0 for an ended process."""
     return sum(map(int, stat(pid)[first:15]))

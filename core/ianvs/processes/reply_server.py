@@ -13,7 +13,7 @@ from ianvs.base.errors import ReplyServerError
 
 _START = "Start it as `VLLM_ALLOW_RUNTIME_LORA_UPDATING=True vllm serve BASE_MODEL --enable-lora`"
 _SOON, _PATIENCE = 10.0, 3600.0  # timeouts in seconds: for facts; for prompts or an adapter
-_AT_ONCE = 256  # prompts of a request; the server makes batches of them as it likes
+_AT_ONCE = 256  # prompts per request; the server makes its own batches
 # Other settings would be the defaults of the model's authors.
 _GREEDY = {"temperature": 0, "top_p": 1, "top_k": 0, "min_p": 0, "repetition_penalty": 1, "presence_penalty": 0}
 _TOKENS = {"frequency_penalty": 0, "add_special_tokens": False, "return_token_ids": True}

@@ -1,7 +1,7 @@
 """A sandbox by bubblewrap (Linux), which sees only mounted paths.
 
-A process in it has no network and no capabilities, a process table, /tmp and /dev/shm of its own, and sees the
-interpreter, its packages and the paths that are listed: nothing else of the file system exists for it.
+A process in it has no network, no capabilities, and its own process table, /tmp and /dev/shm. It sees the interpreter,
+its packages and the listed paths; no other files exist for it.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def python_paths(interpreter: Path) -> tuple[Path, ...]:
 
 
 def _links_of(path: Path) -> Iterator[Path]:
-    """Yield the files that a chain of links passes."""
+    """Yield the links in a chain of links."""
     while path.is_symlink():
         path = Path(os.path.normpath(path.parent / path.readlink()))
         yield path
@@ -159,7 +159,7 @@ def _is_below_any(path: Path, folders: Iterable[Path]) -> bool:
 
 
 def _system_mounts() -> list[str]:
-    """Options that mount the shared libraries of the system, and no data."""
+    """Return options that mount the shared libraries of the system, and no data."""
     words = [word for path in (*_SYSTEM, *_ETC, _CPU_FACTS) for word in ("--ro-bind-try", path, path)]
     for name in ("bin", "lib", "lib32", "lib64", "sbin"):
         root = Path("/") / name
@@ -185,7 +185,7 @@ def _visible_parts_of_testenv() -> list[str]:
 
 
 def _mask(path: Path, mounted: Iterable[Path]) -> list[str]:
-    """Options that put an empty folder, or a device that can't be opened, in place of a mounted path."""
+    """Return options that replace a mounted path by an empty folder, or by a device that can't be opened."""
     if not path.exists() or not _is_below_any(path, mounted):
         return []
     return ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", os.devnull, str(path)]

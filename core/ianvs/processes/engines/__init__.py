@@ -1,4 +1,7 @@
-"""Where tasks run: in this process, in processes of this machine, on a cluster. One contract (engine.py) for all."""
+"""Engines, which run tasks: in this process, in processes of this machine, on a cluster.
+
+All have one interface (engine.py).
+"""
 
 from ianvs.processes.engines.engine import Engine, Event, Task, Workload
 from ianvs.processes.engines.inline import InlineEngine

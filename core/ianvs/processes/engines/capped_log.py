@@ -1,5 +1,4 @@
-"""The log of a task: a file that never grows beyond its cap, whatever the task and its children print, and holds no
-secrets."""
+"""The log of a task: a file of limited size, whatever the task and its children print, without secrets."""
 
 import contextlib
 import os
@@ -11,7 +10,7 @@ from ianvs.base.secrets import forms_of, replaced, secret_spans
 
 MAX_LOG_BYTES = 50_000_000  # bytes
 BLOCK_BYTES = 1 << 18  # bytes read at a time
-_LONGEST_LINE = 4096  # bytes; more of a line is not held back for what may follow
+_LONGEST_LINE = 4096  # bytes; a longer line is not held back to look for secrets
 _LONGEST_SECRET = 1 << 15  # bytes
 _NOTICE = re.compile(rb"\n\[\.\.\. (\d+) bytes left out \.\.\.\]\n")
 
@@ -33,7 +32,7 @@ class SecretFilter:
         return replaced(text[:end], [span for span in spans if span[0] < end]).encode("latin-1")
 
     def _end(self, text: str, spans: list[tuple[int, int]]) -> int:
-        """Of the whole lines, without the beginning of a known secret of several lines or of a PEM block."""
+        """Return the end of the complete lines, excluding the start of a secret of several lines or of a PEM block."""
         end = max(text.rfind("\n") + 1, text.rfind("\r") + 1, len(text) - _LONGEST_LINE)
         for secret in self._secrets:
             if "\n" in secret:
@@ -77,7 +76,7 @@ class CappedFile:
         os.write(self._file, b"\n[... %d bytes left out ...]\n" % left_out + last)
 
     def _read(self, count: int, at: int) -> bytes:
-        os.lseek(self._file, at, os.SEEK_SET)  # what is written goes to the end all the same
+        os.lseek(self._file, at, os.SEEK_SET)  # output is appended anyway
         return os.read(self._file, count)
 
     def end(self) -> None:

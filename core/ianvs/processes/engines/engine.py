@@ -37,12 +37,12 @@ call_target(sys.argv[2])(*sys.argv[3:])
 
 @dataclass(frozen=True)
 class Files:
-    """What a task reads and writes below `root`, for engines whose workers may not see that folder.
+    """The files of a task below `root`, for engines whose workers may not see that folder.
 
     Attributes:
         root: The folder.
         reads: Files and folders that many tasks read and none changes.
-        writes: Files from which the task continues, where they exist, and which it replaces as a whole.
+        writes: Files from which the task continues, if they exist, and which it replaces as a whole.
         notes: Folders to which it adds small files.
         lock: A file that is locked while the task writes (filelock).
     """

@@ -89,7 +89,7 @@ def keep_freed_memory() -> None:
     """
     with suppress(OSError, AttributeError, TypeError):
         mallopt = libc().mallopt
-        mallopt(_MMAP_THRESHOLD, 32 << 20)  # bytes, the most that it takes: larger blocks still come and go
+        mallopt(_MMAP_THRESHOLD, 32 << 20)  # in bytes, the allowed maximum: larger blocks are still returned
         mallopt(_TRIM_THRESHOLD, 1 << 30)  # bytes that may stay free at the end of the heap
 
 

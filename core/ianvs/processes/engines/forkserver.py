@@ -83,7 +83,7 @@ class _Server:
         self.folder = own_folder()  # for temporary files of all children
         self.sockets = socket_folder()
         self.numbers = itertools.count()
-        self.folders: dict[int, tuple[str, str | None]] = {}  # of each, by process id
+        self.folders: dict[int, tuple[str, str | None]] = {}  # of each task, by process id
         self.logs: dict[int, CappedLog] = {}
         self.started = 0
         self.printing: set[int] = set()  # processes whose pipe may still have output
@@ -92,7 +92,7 @@ class _Server:
         os.set_blocking(self.wake, False)
         signal.set_wakeup_fd(self.waker, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to handle
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor handles Ctrl-C
 
     def serve(self) -> None:
         self.send(Event("", "started", os.getpid()))
@@ -192,7 +192,7 @@ def _child(
     # Sent by the task itself, since an event of its parent could arrive after the task's first report.
     try:
         channel.send(pickle.dumps(Event(task.key, "started", os.getpid())))
-    except OSError:  # the supervisor is gone
+    except OSError:  # the supervisor has ended
         raise SystemExit(1) from None
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     prctl(CHILD_SUBREAPER, 1)  # orphans stay below the task, so that their time and memory count

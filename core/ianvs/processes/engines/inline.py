@@ -11,11 +11,10 @@ from ianvs.processes.engines.engine import Engine, Event, Reporter, Task, Worklo
 
 
 class InlineEngine(Engine):
-    """Runs everything in this process: breakpoints work, prints are seen. A plugin that kills its process takes the
-    job with it.
+    """Runs everything in this process: breakpoints work, and output is visible. A plugin that exits ends the job.
 
-    What is to be loaded is imported before the first task, whose seconds would contain it otherwise. Temporary files of
-    a task go with it, as they do elsewhere.
+    Modules are imported before the first task, so that its time does not include them. Temporary files of a task are
+    deleted after it, as in other engines.
     """
 
     slots = 1

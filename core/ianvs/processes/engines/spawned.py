@@ -13,7 +13,7 @@ from ianvs.processes.engines.forked import CHILD_SUBREAPER, log_to, prctl, run_a
 from ianvs.processes.engines.temporary import use_folders
 
 MARK = "IANVS_TASK"
-"""A variable in the environment of a task's process, and so of all that it starts, with a value for each task."""
+"""Environment variable of a task's process and its descendants, with a unique value for each task."""
 
 _PATIENCE = 10.0  # seconds to wait for killed processes
 
@@ -37,7 +37,7 @@ def end_marked(mark: str) -> None:
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
                 if process.pid != os.getpid() and process.environ().get(MARK) == mark:
-                    process.kill()  # not waited for: its exit status is its parent's to read
+                    process.kill()  # not waited for, since its parent reads its exit status
                     alive = True
         time.sleep(0.01 * alive)
 
@@ -54,7 +54,7 @@ def _work(orders: BinaryIO, events: BinaryIO) -> None:
     preload, task, folders = pickle.load(orders)
     use_folders(*folders)
     reporter = Reporter(task.key, tell)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the supervisor's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor handles Ctrl-C
     signal.signal(signal.SIGTERM, reporter.ask)
     threading.Thread(target=_handle_orders, args=(orders, reporter), daemon=True).start()
     preload_modules(preload)

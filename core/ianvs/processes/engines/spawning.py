@@ -1,6 +1,7 @@
-"""The local engine where processes can't be forked, or may not be: a python of its own for each task.
+"""The local engine without forks: a separate Python for each task.
 
-docs/decisions/001-processes.md says why not multiprocessing. What a task starts is known by its environment (`MARK`).
+docs/decisions/001-processes.md explains why it does not use multiprocessing. Descendants of a task are found by their
+environment (`MARK`).
 """
 
 import contextlib
@@ -16,12 +17,15 @@ from ianvs.processes.engines.engine import Engine, Event, Mailbox, Task, Workloa
 from ianvs.processes.engines.spawned import MARK, end_marked
 from ianvs.processes.engines.temporary import own_folder, own_folders, remove_folders, socket_folder, sweep
 
-_KILLED = -9  # as a process that SIGKILL has ended; on Windows there is no such status
-_PATIENCE = 5.0  # seconds for the pipes of a process that is gone
+_KILLED = -9  # the status of a process ended by SIGKILL, which Windows lacks
+_PATIENCE = 5.0  # seconds to wait for the pipes of an ended process
 
 
 class SpawnEngine(Engine):
-    """See spawned.py for a task's side. It asks the operating system for pipes and processes alone."""
+    """Starts tasks as new processes; spawned.py is a task's side.
+
+    It needs only pipes and processes of the operating system.
+    """
 
     def __init__(self, workload: Workload) -> None:
         self.slots, self.gpus = workload.slots, workload.gpus
@@ -29,7 +33,7 @@ class SpawnEngine(Engine):
         self._children: dict[str, _Child] = {}
         self._events = Mailbox()
         sweep()
-        self._folder, self._sockets = own_folder(), socket_folder()  # of the temporary files of all tasks
+        self._folder, self._sockets = own_folder(), socket_folder()  # folder of the temporary files of all tasks
         self._numbers = itertools.count()
 
     def submit(self, task: Task) -> None:
@@ -98,7 +102,7 @@ class _Child:
             if self._stop_requested:
                 self._say(b"stop")
         code = self._process.wait()
-        end_marked(self._mark)  # what it has left behind
+        end_marked(self._mark)  # files that it has left behind
         for pipe in pipes:
             pipe.join(_PATIENCE)
         with contextlib.suppress(OSError):

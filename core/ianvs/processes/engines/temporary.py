@@ -1,4 +1,4 @@
-"""Folders for temporary files that go with the process that owns them, however it ends."""
+"""Folders for temporary files that are removed after their process ends, in whatever way."""
 
 import contextlib
 import multiprocessing.process
@@ -15,19 +15,19 @@ from ianvs.base.errors import IanvsError
 fcntl: ModuleType | None
 try:
     import fcntl
-except ImportError:  # Windows has no such locks: what a killed supervisor leaves there stays
+except ImportError:  # Windows has no such locks: folders of a killed supervisor remain
     fcntl = None
 
 
 _PREFIX, _HOST, _SHORT = "ianvs-", ".host", "/tmp"
-_LONGEST = 107  # bytes of a socket's path
-_INSIDE = len("/ianvs-12345678/12345/pymp-12345678/listener-12345678")  # of one that multiprocessing makes in a task's
+_LONGEST = 107  # maximum length of a socket's path
+_INSIDE = len(
+    "/ianvs-12345678/12345/pymp-12345678/listener-12345678"
+)  # length of the name of a socket that multiprocessing creates
 
 
 def own_folder(above: str | None = None) -> Path:
-    """Return a new folder below `above`, or the temporary one, locked by this process and those that it forks as long
-    as one lives.
-    """
+    """Create a folder below `above`, or the temporary folder, locked while this process or a fork of it lives."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=above))
         (folder / _HOST).write_text(platform.node())
@@ -36,21 +36,21 @@ def own_folder(above: str | None = None) -> Path:
         try:
             handle = os.open(folder, os.O_RDONLY)  # never closed
         except FileNotFoundError:
-            continue  # a sweep was faster than the lock
+            continue  # removed by another process before it was locked
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(handle)
             continue
         except OSError:
-            return folder  # no locks here; nobody else will get one either, and sweep it
+            return folder  # no locks here, so that no other process can lock and remove it
         if folder.is_dir():
             return folder
         os.close(handle)
 
 
 def sweep() -> None:
-    """Remove such folders of this user and host whose processes are gone."""
+    """Remove such folders of this user and host whose processes have ended."""
     if fcntl is None:
         return
     for folder in {path for above in (tempfile.gettempdir(), _SHORT) for path in Path(above).glob(f"{_PREFIX}*")}:
@@ -67,9 +67,9 @@ def sweep() -> None:
 
 
 def socket_folder() -> Path | None:
-    """Return a short folder for the sockets of tasks, where the temporary one is too long for those of multiprocessing.
+    """Return a short folder for the sockets of tasks if the temporary folder is too long for those of multiprocessing.
 
-    None: it is not. Raises IanvsError where there is no short one.
+    None if it is not. Raises IanvsError if there is no short one.
     """
     if len(tempfile.gettempdir()) + _INSIDE <= _LONGEST:
         return None
@@ -85,7 +85,7 @@ def socket_folder() -> Path | None:
 
 
 def own_folders(number: int, folder: Path, sockets: Path | None) -> tuple[str, str | None]:
-    """New folders of a task below those of its engine: for temporary files, and for sockets."""
+    """Create folders of a task below those of its engine: for temporary files, and for sockets."""
     made = [path and path / str(number) for path in (folder, sockets)]
     for path in filter(None, made):
         path.mkdir(mode=0o700)
@@ -93,18 +93,18 @@ def own_folders(number: int, folder: Path, sockets: Path | None) -> tuple[str, s
 
 
 def remove_folders(folders: Iterable[Path | str | None]) -> None:
-    """Those of a task, or of an engine, with what is in them."""
+    """Remove folders of a task or an engine with their content."""
     for folder in folders:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def use_folders(folder: str, sockets: str | None) -> None:
-    """This process, and those that it starts, keep temporary files in `folder`.
+    """Make this process, and those that it starts, keep temporary files in `folder`.
 
     Args:
-        folder: There already.
-        sockets: Where multiprocessing keeps its sockets, as Python 3.14 does by itself; None: in `folder`, too.
+        folder: An existing folder.
+        sockets: Folder for multiprocessing's sockets, as in Python 3.14; None: in `folder`, too.
     """
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     if sockets is not None:

@@ -1,1 +1,1 @@
-"""Plugin objects in other interpreters: a worker there that needs only numpy, and proxies in this process."""
+"""Plugin objects in other interpreters: a worker there, which needs only numpy, and proxies in this process."""

@@ -36,11 +36,11 @@ _BUILTIN: dict[str, type[Exception]] = {
     "KeyError": KeyError,
     "FileNotFoundError": FileNotFoundError,
 }
-"""Kinds of errors that whoever called looks at."""
+"""Types of errors that callers handle."""
 
 
 def load_in(where: Interpreter, url: str | None, name: str, *, once: bool = False) -> Loaded:
-    """`ianvs.plugins.loader.load`, or `load_once`, of what lives in these surroundings."""
+    """Load an object as `ianvs.plugins.loader.load`, or `load_once`, in its interpreter."""
     if where.python is None:
         loaded = (load_once if once else load)(url, name)
         if where.adapter is None:
@@ -59,13 +59,13 @@ def load_in(where: Interpreter, url: str | None, name: str, *, once: bool = Fals
     return Loaded(_class(_worker(where, url), where, url, name))
 
 
-@lru_cache(maxsize=1)  # questions about a plugin come one after the other, and a worker takes memory
+@lru_cache(maxsize=1)  # requests on a plugin are consecutive, and a worker takes memory
 def _loaded_once(where: Interpreter, url: str, name: str, changed: int) -> Loaded:
     return Loaded(_class(_worker(where, url), where, url, name))
 
 
 def _worker(where: Interpreter, url: str) -> Worker:
-    """One for all plugins of a folder that come by an adapter: what that imports takes seconds, a plugin little."""
+    """Return the worker for all plugins of a folder with an adapter, since its imports take seconds."""
     python = str(where.python)
     return Worker(python) if where.adapter is None else _shared(python, where.adapter, Path(url).parent)
 
@@ -79,7 +79,7 @@ _ends_with_workers = False
 
 
 def end_with_workers() -> None:
-    """Let this process end as a worker does, from now on: as it would if the plugin's code ran in it."""
+    """Make this process end like its workers, as it would if the plugin's code ran in it."""
     global _ends_with_workers
     _ends_with_workers = True
 
@@ -133,7 +133,7 @@ class Worker:
                 "method": method,
                 "arguments": [self._encoded(method, value) for value in arguments],
                 "named": {name: self._encoded(name, value) for name, value in named.items()},
-                "seed": random.getrandbits(63),  # of the stream that was begun for this call
+                "seed": random.getrandbits(63),  # the stream that was started for this call
             }
             return self.call("call", request)
         finally:
@@ -152,7 +152,7 @@ class Worker:
             self._progress = value
             return "progress", None
         if name == "generation":
-            return "value", None  # it asks models of this process
+            return "value", None  # it calls models of this process
         if isinstance(value, tuple):
             return "tuple", list(value)
         if value is None or isinstance(value, str | int | float | bool | list | dict):
@@ -180,7 +180,7 @@ class Worker:
 
 
 class _Memory:
-    """The size of a store of old samples. unknown: what in it has no known size."""
+    """The size of a store of old samples. unknown: the types without a known size."""
 
     def __init__(self, count: int, nbytes: int | None, unknown: str) -> None:
         self._count, self.unknown = count, unknown

@@ -23,7 +23,7 @@ _SECONDS = 60
 
 @dataclass(frozen=True)
 class Lock:
-    """python: the minor version. packages: name==version, sorted. Where they lie does not count."""
+    """Versions of an interpreter. python: the minor version. packages: name==version, sorted. Paths do not count."""
 
     python: str
     packages: tuple[str, ...]
@@ -38,7 +38,7 @@ class Lock:
 
 
 def lock_of(algorithm: AlgorithmSpec) -> Lock:
-    """Of an algorithm's interpreter, which is started once for each command. Raises IanvsError."""
+    """Return the versions of an algorithm's interpreter, which is started once for each command. Raises IanvsError."""
     spec = algorithm.environment
     if spec is not None and algorithm.python is not None and not algorithm.python.exists():
         raise IanvsError(
@@ -68,10 +68,10 @@ def _lock(python: str) -> Lock:
 
 
 def prepare(algorithm: AlgorithmSpec, workspace: Path) -> bool:
-    """Make the environment of an algorithm. False: it was there.
+    """Create the environment of an algorithm. Returns False if it exists.
 
     Raises:
-        IanvsError: With what the tool said last; nothing is left then.
+        IanvsError: With the last output of the tool; nothing is left then.
     """
     spec = algorithm.environment
     assert spec is not None
@@ -85,24 +85,24 @@ def prepare(algorithm: AlgorithmSpec, workspace: Path) -> bool:
 def make_environment(
     base: Path, requirements: Sequence[str], folder: Path, name: str, current: Path, beneath: Sequence[str] = ()
 ) -> None:
-    """Make a virtual environment by uv if it is there, else by venv and pip.
+    """Create a virtual environment by uv if it is installed, else by venv and pip.
 
     Args:
         base: The interpreter to start from.
         requirements: Arguments of `pip install`.
-        folder: Where it is, once it is complete.
-        name: Of what it is for, in messages.
-        current: The folder in which the tool runs: relative paths of requirements begin there.
-        beneath: Folders of installed packages that are visible in it, too, behind its own.
+        folder: Its final folder.
+        name: Its purpose, for messages.
+        current: The working directory of the tool: relative paths in requirements start there.
+        beneath: Folders of installed packages that are also visible in it, after its own.
 
     Raises:
-        IanvsError: With what the tool said last; nothing is left then.
+        IanvsError: With the last output of the tool; nothing is left then.
     """
-    partial = folder.with_name(f"{folder.name}.{os.getpid()}.partial")  # another command may make the same
+    partial = folder.with_name(f"{folder.name}.{os.getpid()}.partial")  # another command may create the same
     shutil.rmtree(partial, ignore_errors=True)
-    python, uv = str(base), None if beneath else shutil.which("uv")  # uv does not look at what is beneath
+    python, uv = str(base), None if beneath else shutil.which("uv")  # uv ignores packages in `beneath`
     target = str(partial / "bin" / "python")
-    bare = ["--without-pip"] if beneath and find_spec("pip") is not None else []  # pip is beneath, too
+    bare = ["--without-pip"] if beneath and find_spec("pip") is not None else []  # pip is in `beneath`, too
     steps = [
         [python, "-m", "venv", *bare, str(partial)],
         [target, "-m", "pip", "install", "--disable-pip-version-check", *requirements],
@@ -123,7 +123,7 @@ def make_environment(
             lines = [f"import site; site.addsitedir({path!r})" for path in beneath]
             (packages / "beneath.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
     try:
-        partial.rename(folder)  # scripts in bin/ name the folder of before; the interpreter does not
+        partial.rename(folder)  # scripts in bin/ contain the former folder; the interpreter does not
     except OSError:
         shutil.rmtree(partial, ignore_errors=True)
         if not folder.is_dir():

@@ -1,7 +1,7 @@
-"""The protocol between this process and a worker in another interpreter: calls in both directions, in turn.
+"""The protocol between this process and a worker in another interpreter: calls in both directions, one at a time.
 
-Words are JSON, so that nothing that arrives can run code. Arrays travel as bytes behind the words; large ones as files
-that whoever reads them maps and removes. The other end is ianvs.processes.interpreters.worker.
+Values are JSON, so that messages can't run code. Arrays are bytes after the JSON; large ones are files that the
+receiver maps and removes. The other end is ianvs.processes.interpreters.worker.
 """
 
 import contextlib
@@ -23,13 +23,13 @@ from pydantic_core import from_json, to_json
 from ianvs.base import errors
 from ianvs.base.errors import IanvsError, author_place
 
-_HEADER = struct.Struct("<QQ")  # bytes of the words, and of what is held behind them
-_MAX_MESSAGE_BYTES = 1 << 28  # bytes of a message
-_FILE_THRESHOLD = 1 << 24  # bytes from which on an array travels as a file
+_HEADER = struct.Struct("<QQ")  # sizes of the JSON and of the following bytes
+_MAX_MESSAGE_BYTES = 1 << 28  # maximum size of a message
+_FILE_THRESHOLD = 1 << 24  # arrays of this size are transferred as files
 _PLAIN = re.compile(r"[<>|=]?[biuf][1248]")
 
 Spec = Mapping[str, Any]
-"""Where values lie: numbers {"dtype", "shape", "at"} or {"dtype", "shape", "file"}; mappings of arrays
+"""Position of values: numbers {"dtype", "shape", "at"} or {"dtype", "shape", "file"}; mappings of arrays
 {"count", "ragged": {name: [all rows, where those of each mapping begin]}}; else {"json": bytes, "count", "at"}."""
 
 
@@ -38,7 +38,7 @@ class PeerClosedError(Exception):
 
 
 class RemoteError(Exception):
-    """An error of an author's code that is not of ours. kind: the name of its class."""
+    """An error of an author's code that is not one of ours. kind: the name of its class."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -46,11 +46,11 @@ class RemoteError(Exception):
 
 
 class RemoteExit(SystemExit):
-    """`sys.exit` of an author's code in another process, in words."""
+    """`sys.exit` of an author's code in another process, as text."""
 
 
 class Message(NamedTuple):
-    """body: JSON values. held: bytes behind them."""
+    """A message. body: JSON values. held: the bytes after them."""
 
     body: Mapping[str, Any]
     held: bytes | bytearray = b""
@@ -60,7 +60,10 @@ Handler = Callable[[str, Message], Message | None]
 
 
 class Peer:
-    """One end. `handler` answers the calls of the other: it is given the name of the call, and what came with it."""
+    """One end of the connection.
+
+    `handler` answers calls of the other end: it gets the name of the call and its content.
+    """
 
     def __init__(self, end: socket.socket, handler: Handler) -> None:
         self._end, self._handler = end, handler
@@ -137,7 +140,7 @@ def error_kind(error: Exception) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """What an author's code raised, with the line of their file before it."""
+    """Return the message of an author's error, with the line of their file before it."""
     if isinstance(error, RemoteExit):
         return str(error)
     if isinstance(error, SystemExit):
@@ -148,7 +151,7 @@ def error_text(error: BaseException) -> str:
 
 
 def packed(values: NDArray[Any] | Sequence[Any], held: bytearray, *, files: bool = True) -> Spec:
-    """What says where `values` lie, which are added to `held`. files: large arrays are put into files."""
+    """Append `values` to `held`, and return their position. files: large arrays are put into files."""
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
         return _packed_objects(values.tolist() if isinstance(values, np.ndarray) else values, held, files=files)
     spec = {"dtype": values.dtype.str, "shape": list(values.shape)}
@@ -164,7 +167,7 @@ def packed(values: NDArray[Any] | Sequence[Any], held: bytearray, *, files: bool
 
 
 def _packed_objects(values: Sequence[Any], held: bytearray, *, files: bool) -> Spec:
-    """Of mappings of arrays, all with the same names, those of a name lie one after the other, as numbers."""
+    """Pack mappings of arrays with the same names: all arrays of one name are stored together as numbers."""
     first = values[0] if len(values) else None
     if isinstance(first, dict) and first and all(isinstance(each, np.ndarray) for each in first.values()):
         ragged = {}
@@ -180,7 +183,7 @@ def _packed_objects(values: Sequence[Any], held: bytearray, *, files: bool) -> S
 
 
 def unpacked(held: bytes | bytearray | memoryview, spec: Spec, *, files: bool = True) -> NDArray[Any] | list[Any]:
-    """What `spec` says lies in `held`. Raises RemoteError for one that does not fit: it may come from anybody.
+    """Return the values at position `spec` in `held`. Raises RemoteError for an invalid one, since it is untrusted.
 
     files: whether it may name a file, which is read with the rights of this process.
     """
@@ -220,7 +223,7 @@ def _unpacked_numbers(memory: memoryview, spec: Spec, files: bool) -> NDArray[An
         raise ValueError("it names a file")
     array = np.memmap(spec["file"], spec["dtype"], "c", shape=shape)
     with contextlib.suppress(OSError):
-        Path(spec["file"]).unlink()  # the map stays
+        Path(spec["file"]).unlink()  # the memory map remains valid
     return array.view(np.ndarray)
 
 
@@ -231,7 +234,7 @@ def _whole(value: object) -> int:
 
 
 def _written(message: Mapping[str, object]) -> bytes:
-    """As JSON, by pydantic in a fifth of json's time; json writes what is no Unicode, such as some names of files."""
+    """Return JSON by pydantic, five times as fast as json; json writes invalid Unicode, such as some file names."""
     try:
         return to_json(message)
     except ValueError:
@@ -252,7 +255,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _error(kind: object, message: object) -> Exception:
-    """As it was raised, where it is one of ours; a class that takes a text."""
+    """Return the error that was raised, if it is one of ours whose class takes a string."""
     cls = getattr(errors, str(kind), None)
     if isinstance(cls, type) and issubclass(cls, IanvsError) and not issubclass(cls, errors.ConfigError):
         return cls(str(message))

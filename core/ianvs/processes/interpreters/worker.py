@@ -1,7 +1,7 @@
-"""The worker: holds objects of one author's class in an interpreter that has nothing of ianvs.
+"""The worker: holds objects of one author's class in an interpreter without ianvs.
 
-It is started by its path, with Python 3.8 or later, and needs numpy only where data are handed over. It speaks as
-`ianvs.processes.interpreters.wire` does: JSON with the bytes of arrays behind it, and large arrays in files.
+It is started by its path, with Python 3.8 or later, and needs numpy only for data. It uses the protocol of
+`ianvs.processes.interpreters.wire`: JSON followed by the bytes of arrays, and large arrays in files.
 """
 
 import ctypes
@@ -21,17 +21,17 @@ import sys
 import tempfile
 import traceback
 
-# Modules of ours that need no other, loaded by their paths: their folders are not to be on the author's sys.path.
+# Independent modules of ianvs, loaded by path, since their folders must not be on the author's sys.path.
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _MODE_SWITCH = os.path.join(_FOLDER, "..", "..", "plugins", "mode_switch.py")
-_HEADER = struct.Struct("<QQ")  # as ianvs.processes.interpreters.wire has it, and so the next
+_HEADER = struct.Struct("<QQ")  # the same as in ianvs.processes.interpreters.wire, like the next
 _LARGE = 1 << 24
 _DEATH_SIGNAL = 1  # of prctl(2)
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 def _run(spec):
-    """The module that a spec describes, executed."""
+    """Execute the module of a spec and return it."""
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
@@ -48,11 +48,11 @@ ExamRuleError, TrainView, TestView = _views.ExamRuleError, _views.TrainView, _vi
 
 
 class HiddenError(ExamRuleError, AttributeError):
-    """As ianvs raises it."""
+    """The same as in ianvs."""
 
 
 class PluginError(Exception):
-    """As ianvs raises it."""
+    """The same as in ianvs."""
 
 
 class Remote(Exception):
@@ -104,7 +104,9 @@ class Peer:
 
     def _send(self, message, held=b""):
         body = json.dumps(message).encode()
-        self._end.sendall(_HEADER.pack(len(body), len(held)) + body + held)  # at once: each part would wake the other
+        self._end.sendall(
+            _HEADER.pack(len(body), len(held)) + body + held
+        )  # at once, since each part would wake the other process
 
     def _receive(self):
         words, size = _HEADER.unpack(self._exactly(_HEADER.size))
@@ -122,7 +124,7 @@ class Peer:
 
 
 def _error_text(error):
-    """(the name of its class, where in the author's code it came from and what it said)."""
+    """Return (the name of its class, the place in the author's code and the message)."""
     kind = error.kind if isinstance(error, Remote) else type(error).__name__
     text = f"sys.exit({error.code!r}) ends the process" if isinstance(error, SystemExit) else str(error)
     if isinstance(error, SyntaxError):
@@ -137,7 +139,7 @@ def _error_text(error):
 
 
 class _SourceFinder(importlib.abc.MetaPathFinder):
-    """Modules of the author, from the bytes that were planned. files: {path: text}."""
+    """Finds modules of the author from their planned content. files: {path: text}."""
 
     def __init__(self, files):
         self.files = files
@@ -168,7 +170,7 @@ class _Source(importlib.machinery.SourceFileLoader):
 
 
 class Worker:
-    """Answers calls. objects: those that were built, by number."""
+    """Answers calls. objects: created objects by number."""
 
     def __init__(self, end):
         self._peer, self._objects, self._views = Peer(end, self._handled), {}, []
@@ -184,7 +186,7 @@ class Worker:
         return getattr(self, "order_" + name)(body)
 
     def order_load(self, body):
-        """Import what the author has written, and tell what it takes."""
+        """Import an author's object, and return its parameters."""
         import site
 
         site.main()  # packages of the interpreter
@@ -288,9 +290,9 @@ class Worker:
 
 
 def _named(finder, url, name, folders, package):
-    """What is called `name` in a file, or in a module.
+    """Return the object `name` in a file or a module.
 
-    folders: that lead sys.path for it. package: the folder of the package of a file with relative imports, or None.
+    folders: first on its sys.path. package: the folder of the package of a file with relative imports, or None.
     """
     if url.endswith(".py"):
         sys.path[:0] = folders
@@ -310,7 +312,7 @@ def _named(finder, url, name, folders, package):
 
 
 def _in_package(finder, path, package):
-    """The module of a file within a package, which is imported under a name that no other has."""
+    """Return the module of a file in a package, which is imported under a unique name."""
     top = "author_" + os.path.basename(package)
     init = os.path.join(package, "__init__.py")
     if init in finder.files or os.path.isfile(init):
@@ -323,13 +325,13 @@ def _in_package(finder, path, package):
 
 
 def _parameters(function):
-    """[name, kind, None or a list with its default] of each."""
+    """Return [name, kind, None or a list with its default] of each parameter."""
     parameters = inspect.signature(function).parameters.values()
     return [[p.name, int(p.kind), None if p.default is p.empty else _plain(p.default)] for p in parameters]
 
 
 def _constructor(target):
-    """The same of a class, with what its base classes take where it passes **kwargs on."""
+    """Return the parameters of a class, including those of base classes that get its **kwargs."""
     collected, taken = [], True
     for layer in inspect.getmro(target) if isinstance(target, type) else (target,):
         init = layer.__dict__.get("__init__") if isinstance(layer, type) else layer
@@ -347,13 +349,13 @@ def _constructor(target):
 
 
 def _passes_arguments_on(function):
-    """As ianvs.plugins.signature has it."""
+    """See ianvs.plugins.signature."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return code is None or any(step.opname.startswith("CALL_FUNCTION_EX") for step in dis.get_instructions(code))
 
 
 def _plain(value):
-    """[value] where JSON can hold it."""
+    """Return [value] if JSON can represent it."""
     try:
         json.dumps(value)
     except (TypeError, ValueError):
@@ -362,7 +364,7 @@ def _plain(value):
 
 
 def _packed(value):
-    """(what says what it is, bytes): an array, or what JSON can hold."""
+    """Return (a description, bytes) of an array or a JSON value."""
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
     if type(value).__module__ == "numpy" and hasattr(value, "dtype") and getattr(value, "ndim", 0) > 0:
@@ -381,7 +383,7 @@ def _packed(value):
 
 
 def versions():
-    """The minor version of this interpreter, and its packages as name==version."""
+    """Return the minor version of this interpreter, and its packages as name==version."""
     from importlib.metadata import distributions
 
     packages = {(d.metadata["Name"] or "?").lower().replace("_", "-") + "==" + d.version for d in distributions()}

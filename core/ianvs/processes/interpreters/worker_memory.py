@@ -1,23 +1,24 @@
-"""How many samples and bytes a plugin's `memory` has. It needs nothing of ianvs: workers load it by its path."""
+"""Counts samples and bytes of a plugin's `memory`. It needs nothing of ianvs: workers load it by its path."""
 
 from __future__ import annotations
 
 import collections
 import numbers
 
-_MOST = 5_000_000  # items of a memory that are looked at
+_MOST = 5_000_000  # maximum number of examined items
 
 
 def memory_size(memory: object) -> tuple[int | None, int | None, str]:
     """Measure a plugin's store of old samples.
 
     Args:
-        memory: Anything with a length. What has `nbytes`, such as arrays and tensors, counts with these, once each;
-            lists, tuples, sets, deques and mappings with what they hold, strings in UTF-8, any other number with 8.
+        memory: Anything with a length. Objects with `nbytes`, such as arrays and tensors, count with these, once each;
+            lists, tuples, sets, deques and mappings with their content, strings in UTF-8, any other number with 8.
 
     Returns:
-        (samples, bytes, unknown): its length; its size, None if unknown; and what has no known size, else "". Of what
-        has no length nothing is known, and a range only says how many samples there are.
+        (samples, bytes, unknown): its length; its size, None if unknown; the types without a known size, or "". Nothing
+            is known
+        of objects without a length, and a range only gives a number of samples.
     """
     if not hasattr(type(memory), "__len__"):
         return None, None, ""

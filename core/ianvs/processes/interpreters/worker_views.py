@@ -1,6 +1,6 @@
-"""The views that a worker hands to its author's objects; it runs where nothing of ianvs is installed.
+"""The views that a worker passes to its author's objects; it runs where nothing of ianvs is installed.
 
-As in the worker, Python 3.8 has to understand it, and numpy and torch are imported where data are asked for.
+As in the worker, the code must run on Python 3.8, and numpy and torch are imported only when data are accessed.
 """
 
 import json
@@ -8,11 +8,11 @@ import os
 
 
 class ExamRuleError(Exception):
-    """As ianvs raises it."""
+    """The same as in ianvs."""
 
 
 class View:
-    """What is handed over, until the call ends. The other side counts passes and knows what is hidden."""
+    """Data that are available until the call ends. The other side counts passes and hides data."""
 
     def __init__(self, peer, number, count, over):
         self._peer, self._number, self._count, self._over = peer, number, count, over
@@ -72,7 +72,7 @@ class View:
 
 
 class TrainView(View):
-    """As ianvs.plugins.contract.TrainData has it."""
+    """See ianvs.plugins.contract.TrainData."""
 
     def tensors(self, device="cpu"):
         self._counted(["x", "y"])
@@ -87,7 +87,7 @@ class TrainView(View):
 
 
 class TestView(View):
-    """As ianvs.plugins.contract.TestData has it."""
+    """See ianvs.plugins.contract.TestData."""
 
     def tensors(self, device="cpu"):
         return self._tensor("x", device)
@@ -110,7 +110,7 @@ class TestView(View):
 
 
 def unpacked(held, spec):
-    """As ianvs.processes.interpreters.wire packs it."""
+    """Unpack values packed by ianvs.processes.interpreters.wire."""
     import numpy
 
     if "json" in spec:
@@ -121,5 +121,5 @@ def unpacked(held, spec):
     if "file" not in spec:
         return numpy.ndarray(shape, dtype, held, spec["at"])
     array = numpy.memmap(spec["file"], dtype, "c", shape=shape)
-    os.unlink(spec["file"])  # the map stays
+    os.unlink(spec["file"])  # the memory map remains valid
     return array.view(numpy.ndarray)

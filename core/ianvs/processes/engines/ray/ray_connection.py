@@ -13,7 +13,7 @@ from ianvs.processes.engines.engine import usable_cores
 from ianvs.processes.engines.ray.ray_files import gather_code
 
 _PATIENCE = 10.0  # seconds
-_OBJECT_STORE = 256 << 20  # bytes; small, since results are files
+_OBJECT_STORE = 256 << 20  # in bytes; small, since results are files
 
 
 def import_ray() -> ModuleType:
@@ -31,11 +31,19 @@ def import_ray() -> ModuleType:
 def connected(
     ray: ModuleType, address: str, cores: int, code: Iterable[Path] | None
 ) -> Iterator[dict[Path, str] | None]:
-    """A process has one connection to Ray: if there is one already it is used, and left open.
+    """Context manager: a connection to Ray. An existing one of this process is used, and left open.
 
-    address: see RayEngine. cores: those that a Ray of our own offers at least. code: what
-    to send to the nodes, None for nothing. Gives {path here: name below the working directory of workers} of what was
-    sent. Raises IanvsError.
+    Args:
+        ray: The module.
+        address: See RayEngine.
+        cores: Minimum cores of a Ray started here.
+        code: What to send to the nodes; None for nothing.
+
+    Yields:
+        {path here: name below the working directory of workers} of what was sent.
+
+    Raises:
+        IanvsError: If there is no connection.
     """
     if ray.is_initialized():
         yield None
@@ -44,7 +52,7 @@ def connected(
     sent = None
     with contextlib.ExitStack() as at_end:
         if address == "local":
-            # Ray leaves its logs behind: where we can remove them
+            # for removing the logs that Ray leaves behind
             logs = tempfile.TemporaryDirectory(prefix="ianvs-ray-", ignore_cleanup_errors=True)
             options |= {
                 "include_dashboard": False,

@@ -22,9 +22,9 @@ from ianvs.processes.engines.engine import EXIT_STORAGE, Engine, Event, Files, M
 from ianvs.processes.engines.ray.ray_connection import capacity, connected, import_ray, reason_of
 from ianvs.processes.engines.ray.ray_files import pack, unpack
 
-_TICK = 0.1  # seconds after which a task that was submitted meanwhile is heard, too
-_LOOK_SECONDS = 2.0  # from one look at what Ray lacks to the next
-_FORCE_SECONDS = 10.0  # after which a task that was to be ended is ended together with its worker
+_TICK = 0.1  # seconds until a newly submitted task is noticed
+_LOOK_SECONDS = 2.0  # seconds between two checks of Ray's missing resources
+_FORCE_SECONDS = 10.0  # seconds until a cancelled task is ended together with its worker
 
 
 @dataclass
@@ -35,19 +35,19 @@ class _Attempt:
     host: Any
     talk: Generator[Any, Any, int] = field(init=False)
     answer: Any = None
-    looked: float = field(default_factory=time.monotonic)  # for what Ray lacks
-    new: bool = True  # until its host has answered once
-    waits: list[str] = field(default_factory=list)  # what Ray lacks for it, as it was said last
+    looked: float = field(default_factory=time.monotonic)  # waits for missing resources
+    new: bool = True  # until its host has replied once
+    waits: list[str] = field(default_factory=list)  # the last reported missing resources
     started: bool = False
     stopped: bool = False
     forced_at: float | None = None
 
 
 class RayEngine(Engine):
-    """Tasks on the nodes of a Ray cluster, or on this machine through a Ray of its own (docs/clusters.md).
+    """Tasks on the nodes of a Ray cluster, or on this machine through a Ray started here (docs/clusters.md).
 
-    A Ray that this process is connected to already is used as it is. A worker or a node that is gone ends its tasks
-    with -9, as lost. Raises IanvsError where Ray is missing, can't be reached, or has too small nodes.
+    An existing connection of this process is used. If a worker or a node fails, its tasks end with -9, as lost. Raises
+    IanvsError if Ray is missing, can't be reached, or has too small nodes.
     """
 
     elsewhere = True
@@ -63,15 +63,15 @@ class RayEngine(Engine):
         if gpu_share is None:
             gpu_share = 1 / workload.cases_per_gpu if workload.device == "cuda" else 0.0
         self._ray = ray = import_ray()
-        from ianvs.processes.engines.ray.ray_host import RayHost, module_paths  # which can't be imported without Ray
+        from ianvs.processes.engines.ray.ray_host import RayHost, module_paths  # can't be imported without Ray
 
-        # A Ray of our own offers the CPUs for as many jobs as are asked for: as locally, that is the user's to decide.
+        # A Ray started here offers CPUs for the requested number of jobs: as locally, the user decides.
         cores = (workload.jobs or 1) * workload.threads
         travels = address != "local" or shared is False
         with contextlib.ExitStack() as opening:
             code = opening.enter_context(connected(ray, address, cores, workload.code if travels else None))
             needs = {kind: _ray_resources(kind, workload.threads, gpu_share) for kind in workload.resources}
-            # With `jobs`, nodes may be added for them later, and who finds no room until then is queued.
+            # With `jobs`, nodes may be added later; tasks without room are queued until then.
             fits = (capacity(ray.nodes(), need["num_cpus"], need["num_gpus"]) for need in needs.values())
             self.slots = workload.jobs or max(fits)
             self._at_end = opening.pop_all()
@@ -81,7 +81,7 @@ class RayEngine(Engine):
         self._shared = shared
         self._token = os.urandom(8).hex()
         self._given = (workload, module_paths(), Path.cwd(), code, self._token)
-        # Hosts whose task has ended well: they have imported what the next one needs.
+        # Hosts whose task has succeeded: they have imported what the next one needs.
         self._idle: dict[ResourcesSpec | None, list[Any]] = {kind: [] for kind in workload.resources}
         self._attempts: list[_Attempt] = []
         self._mailbox = Mailbox()
@@ -101,7 +101,7 @@ class RayEngine(Engine):
 
     def events(self, timeout: float) -> list[Event]:
         with self._guard:
-            for idle in self._idle.values():  # whatever was waiting for one has been submitted
+            for idle in self._idle.values():  # all tasks that waited for a host have been submitted
                 while idle:
                     self._ray.kill(idle.pop())
         return self._mailbox.take(timeout)
@@ -117,7 +117,7 @@ class RayEngine(Engine):
 
     def close(self) -> None:
         deadline = time.monotonic() + 2 * _FORCE_SECONDS
-        with contextlib.suppress(Exception):  # of any kind, if the cluster is gone, and with it all that ran there
+        with contextlib.suppress(Exception):  # any exception, if the cluster has failed with all its tasks
             for attempt in self._attempts:
                 self.cancel(attempt.task.key, force=True)
             while (self._attempts or any(self._idle.values())) and time.monotonic() < deadline:
@@ -131,7 +131,7 @@ class RayEngine(Engine):
         """Handle replies of hosts. Runs in a thread."""
         while not self._closed:
             with self._guard:
-                for attempt in self._attempts:  # those that were to be ended and have not
+                for attempt in self._attempts:  # cancelled tasks that have not ended
                     if attempt.forced_at is not None and time.monotonic() > attempt.forced_at + _FORCE_SECONDS:
                         self._ray.kill(attempt.host)
                 answers = {attempt.answer: attempt for attempt in self._attempts}
@@ -209,7 +209,7 @@ class RayEngine(Engine):
             code, why = -signal.SIGKILL, f"lost by Ray: {reason_of(error)}"
             if attempt.forced_at is not None:
                 why = "ended by force"
-            elif isinstance(error, exceptions.OutOfMemoryError):  # that is the task's own doing
+            elif isinstance(error, exceptions.OutOfMemoryError):  # the task caused it
                 why = f"Ray ended it: {reason_of(error)}"
             elif isinstance(error, broken) or getattr(error, "actor_init_failed", False):
                 code, why = 1, f"Ray could not run this: {reason_of(error)}"

@@ -65,10 +65,11 @@ def _safe_member(member: tarfile.TarInfo, target: str) -> tarfile.TarInfo | None
 
 
 def relocate(value: _T, mapping: Mapping[Path, Path]) -> _T:
-    """`value` with every path below a key of `mapping` moved; in dataclasses, tuples, lists and mappings too.
+    """Return `value` with every path below a key of `mapping` moved, also within dataclasses, tuples, lists and
+    mappings.
 
-    Text is left alone, except for a `url` that is a python file and a scenario's `file`; so are places in yaml files,
-    which are for the user's eyes.
+    Strings are unchanged, except for a `url` that is a python file and a scenario's `file`; so are places in yaml
+    files, which are for messages.
     """
     moved: Any = value
     if isinstance(value, Location):
@@ -100,23 +101,23 @@ def _moved(path: Path, mapping: Mapping[Path, Path]) -> Path:
 
 
 def gather_code(files: Iterable[Path], target: Path) -> dict[Path, str]:
-    """Copy ianvs itself and `files` to the empty folder `target`, which is to lead sys.path where it arrives.
+    """Copy ianvs itself and `files` to the empty folder `target`, which will be first on sys.path at its destination.
 
-    A python file takes along the local modules that it imports, and what small files lie beside it and them. Returns
-    {path here: name below `target`} for `relocate`. Raises IanvsError above CODE_LIMIT.
+    A python file includes its local imports, and small files beside them. Returns {path here: name below `target`} for
+    `relocate`. Raises IanvsError above CODE_LIMIT.
     """
     copies: dict[Path, Path] = dict(own_files())
-    places: dict[Path, Path] = {}  # of authors' folders
+    places: dict[Path, Path] = {}  # modules in authors' folders
     moved: dict[Path, str] = {}
     for file in files:
-        entry = file.resolve()  # the loader resolves links too: a plugin's modules lie beside the real file
+        entry = file.resolve()  # the loader resolves links, too: a plugin's modules are beside the real file
         packaged_name = own_name(entry)
         if packaged_name is not None:
             moved[file] = packaged_name.as_posix()
         elif (entry / "__init__.py").is_file():  # a package, found by its name
             copies |= {path: entry.name / path.relative_to(entry) for path in _code_in(entry, "**/*")}
         elif entry.exists():
-            home = import_folders(entry)[-1] if entry.suffix == ".py" else entry.parent  # which holds its package
+            home = import_folders(entry)[-1] if entry.suffix == ".py" else entry.parent  # contains its package
             folder = places.setdefault(home, Path("authors", str(len(places))))
             moved[file] = (folder / entry.relative_to(home)).as_posix()
             if entry.suffix == ".py":

@@ -1,6 +1,7 @@
-"""What happens on Ray's side of the Ray engine (docs/clusters.md#ray): an actor that runs one task after the other.
+"""The Ray engine's side on a node (docs/clusters.md#ray): an actor that runs one task after the other.
 
-When the worker or its node dies, the local engine's process sees its pipe close, and ends the task. This needs Ray.
+If the worker or its node fails, the local engine's process sees its pipe close, and ends the task. This module needs
+Ray.
 """
 
 import importlib
@@ -20,20 +21,20 @@ from ianvs.processes.engines.engine import Event, Files, Task, Workload
 from ianvs.processes.engines.local import LocalEngine
 from ianvs.processes.engines.ray.ray_files import pack, relocate, unpack
 
-_PATIENCE = 20.0  # seconds that a call waits for something to happen
+_PATIENCE = 20.0  # seconds that a call waits for an event
 
 
 def module_paths() -> list[str]:
-    """sys.path without Ray's own copies of libraries, which are not for tasks."""
+    """Return sys.path without Ray's own copies of libraries, which are not for tasks."""
     private = os.fspath(Path(ray.__file__).parent) + os.sep
     return [path for path in sys.path if not path.startswith(private)]
 
 
 class RayHost:
-    """Its methods are called in turn, apart from `cancel`, which may come at any time.
+    """Runs tasks. Its methods are called one after the other, except `cancel`, which may be called at any time.
 
     paths, folder: sys.path and working directory of the supervisor. code: {path there: name below this process's
-    working directory} of the code that came along, None if none did. token: tells this engine from others on the node.
+    working directory} of the transferred code, None without code. token: identifies this engine on the node.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class RayHost:
         if folder.is_dir():
             os.chdir(folder)
         if not ray.get_gpu_ids():
-            os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Ray hides cards from those alone to whom it gives others
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Ray hides GPUs only from workers that have others
         self._engine = LocalEngine(replace(workload, jobs=1))
         self._parts: Iterator[bytes] = iter(())
 
@@ -70,7 +71,7 @@ class RayHost:
             task = relocate(task, self._code | home)
             if task.files is not None:
                 self._workspace_copy.mkdir(parents=True, exist_ok=True)
-                with FileLock(self._workspace_copy / ".lock"):  # another task may be bringing the same here
+                with FileLock(self._workspace_copy / ".lock"):  # another task may transfer the same file
                     if not all(path.exists() for path in task.files.reads):
                         self._receive(reads)
                 self._receive(writes)

@@ -32,7 +32,7 @@ class Hello(NamedTuple):
 
 
 class Orders(NamedTuple):
-    """First message to a pilot. alone: what to do with its task when the supervisor has ended."""
+    """First message to a pilot. alone: what to do with its task if the supervisor has ended."""
 
     workload: Workload
     folder: Path  # working directory
@@ -52,7 +52,7 @@ class Leave(NamedTuple):
 
 
 def main(place: str) -> None:
-    """place: the folder of the run, below its workspace."""
+    """Run a pilot. place: the folder of the run, below its workspace."""
     ending: list[str] = []
     signal.signal(signal.SIGUSR1, lambda *_: ending.append("the time of its job is nearly over"))
     signal.signal(signal.SIGTERM, lambda *_: ending.append("Slurm ends its job"))

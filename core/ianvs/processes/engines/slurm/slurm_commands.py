@@ -55,10 +55,14 @@ def scancel(arguments: Sequence[str]) -> None:
 def sbatch_arguments(
     wishes: dict[str, Any], resources: ResourcesSpec | None, threads: int, signal_delay_s: int, extra: list[str]
 ) -> list[str]:
-    """Of sbatch, for a pilot. wishes: by the names of its options. resources: of an algorithm, in place of those.
+    """Return the arguments of sbatch for a pilot.
 
-    threads: its cores, where `resources` does not say. signal_delay_s: seconds before the end of its time at which it
-    is told. extra: further arguments.
+    Args:
+        wishes: Options by name.
+        resources: Of an algorithm, which replace those.
+        threads: Cores, if `resources` has none.
+        signal_delay_s: Seconds between the signal and the end of its time.
+        extra: Further arguments.
     """
     if resources is not None:
         cards = f"gpu:{resources.gpus}" if resources.gpus else None
