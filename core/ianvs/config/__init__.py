@@ -1,4 +1,4 @@
-"""Strict YAML -> JobSpec, with every problem of every file at once."""
+"""Reads a JobSpec from strict YAML, reporting all errors of all files at once."""
 
 from ianvs.config.load import load_job
 from ianvs.config.spec import resolved

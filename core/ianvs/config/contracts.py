@@ -1,8 +1,8 @@
 """Contracts: how plugins for another API are read, checked, run and scored.
 
-The contract `native` is our own: plugins follow `ianvs.plugins.contract`, and `ianvs.running` examines them. Any other
-contract is a subclass of `Contract` in the entry point group `ianvs.contracts`. It runs its cases itself and returns
-their results. All algorithms of a job have the same contract.
+The contract `native` is ianvs's own: plugins follow `ianvs.plugins.contract`, and `ianvs.running` evaluates them. Any
+other contract is a subclass of `Contract` in the entry point group `ianvs.contracts`. It runs its cases itself and
+returns their results. All algorithms of a job have the same contract.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec, 
 from ianvs.config.strict_yaml import Document
 
 if TYPE_CHECKING:
-    from ianvs.base.types import CaseResult, Measure, RoundResult  # numpy, which nobody needs who only reads files
+    from ianvs.base.types import (
+        CaseResult,
+        Measure,
+        RoundResult,
+    )  # imports numpy, which is not needed for reading files
     from ianvs.config.reading import Reading
 
 Matrix = Sequence[Sequence[float | None]]

@@ -1,4 +1,4 @@
-"""A file with misspelt keys corrected, so that what else is wrong in it can be told at once."""
+"""Corrects misspelt keys of a file, so that its other errors can be reported at once."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -32,7 +32,7 @@ def with_known_keys(
     for details in error.errors(include_url=False):
         if details["type"] == "too_short" and len(details["input"]) >= details["ctx"]["min_length"]:
             continue  # pydantic counts the entries that are right
-        if details["type"] == "missing":  # it may be one of the misspelt keys, also where unknown keys are options
+        if details["type"] == "missing":  # it may be a misspelt key, also in sections whose unknown keys are options
             key, path = str(details["loc"][-1]), existing_steps(details["loc"], section)
             given = at(section, *path)
             misspelt = [name for name in given if nearest(str(name), [key])] if isinstance(given, dict) else []

@@ -1,4 +1,4 @@
-"""The file of a job -> JobSpec, or every problem of every file."""
+"""Loads a JobSpec from the file of a job, or reports all errors of all files."""
 
 import os
 import typing
@@ -34,13 +34,21 @@ def load_job(
     overrides: Sequence[Override] = (),
     corrects: bool = False,
 ) -> JobSpec:
-    """Return the job at `path` with everything that it links to; the keyword arguments replace what the files say.
+    """Return the job at `path` with all linked files; keyword arguments override the files.
 
-    overrides: those of hyperparameters are kept for `planning.with_hyperparameters`, which knows who has them.
-    corrects: a job whose only errors are misspelt keys is returned as if they were right, with the errors as its
-    `problems`, for callers that look for further ones.
-    `environment` holds the variables for `${VAR}` in paths, the process's own by default. Raises ConfigError with all
-    problems of all files, in the order in which they are read.
+    Raises ConfigError with all errors of all files, in the order of reading.
+
+    Args:
+        path: The job's file.
+        workspace: Overrides the file.
+        jobs: Overrides the file.
+        root: Folder of relative paths of datasets.
+        engine: Overrides the file.
+        device: Overrides the file.
+        environment: Variables for `${VAR}` in paths; None: those of the process.
+        overrides: Further settings; those of hyperparameters are kept for `planning.with_hyperparameters`.
+        corrects: Return a job whose only errors are misspelt keys with corrected keys, and the errors as its
+            `problems`, for callers that look for further ones.
     """
     working_folder = Path.cwd()
     file = (working_folder / Path(path).expanduser()).absolute()
@@ -91,7 +99,7 @@ def load_job(
             for exam, name in zip(testenvs, _exam_names(testenvs), strict=True)
         ),
         algorithms=tuple(
-            each  # else with the interpreter of its environment, which may have to be prepared yet
+            each  # otherwise with the interpreter of its environment, which may not exist yet
             if each.environment is None
             else replace(each, python=each.environment.interpreter(settings["workspace"]))
             for each in algorithms
@@ -108,7 +116,7 @@ def load_job(
 
 
 def _opened(file: Path, root: Path | None, variables: Mapping[str, str]) -> tuple[Reading, Document | None]:
-    """Return the job's file, read in the form that it has."""
+    """Return the reader and the content of the job's file."""
     reading = Reading(Lookup(file.parent, Path.cwd(), variables, root=Path.cwd() / root if root else None))
     document = reading.open(file)
     if document is None:
@@ -120,7 +128,7 @@ def _opened(file: Path, root: Path | None, variables: Mapping[str, str]) -> tupl
 
 
 def read_job(path: Path, root: Path | None = None) -> Reading:
-    """Read all files of the job at `path`, if they have a form of their own; else its own file. Raises ConfigError."""
+    """Read all files of the job at `path`, if they have their own form; else only its own file. Raises ConfigError."""
     reading, document = _opened(path.absolute(), root, os.environ)
     if type(reading) is not Reading:
         reading.validated(document, "benchmarkingjob", JobFile)
@@ -131,9 +139,9 @@ def read_job(path: Path, root: Path | None = None) -> Reading:
 
 
 def files_of_job(path: Path) -> list[Path]:
-    """Return the job's file and those that it links to, in the order of reading, whatever is wrong in them.
+    """Return the job's file and its linked files, in the order of reading, even if they have errors.
 
-    Raises ConfigError if the job's file itself can't be read.
+    Raises ConfigError if the job's file can't be read.
     """
     file = path.absolute()
     reading = Reading(Lookup(file.parent, Path.cwd(), os.environ))
@@ -145,7 +153,7 @@ def files_of_job(path: Path) -> list[Path]:
 
 
 def _linked(reading: Reading, document: Document | None) -> tuple[tuple[TestEnvSpec, ...], tuple[AlgorithmSpec, ...]]:
-    """Return the testenvs and algorithms of the job in `document` that could be read."""
+    """Return the readable testenvs and algorithms of the job in `document`."""
     if document is None:
         return (), ()
     return tuple(_testenvs(reading, document)), tuple(_algorithms(reading, document))
@@ -198,7 +206,7 @@ def _override_problems(jobs: int | None, device: str | None) -> Iterator[Validat
 
 
 def _in_order(problems: list[ValidationError], files: list[Path]) -> list[ValidationError]:
-    """`problems` by file in reading order, then by line; each once."""
+    """Return `problems` by file in reading order, then by line; each once."""
     order = {file: index for index, file in enumerate(files)}
 
     def position(problem: ValidationError) -> tuple[int, int, int]:
@@ -209,6 +217,6 @@ def _in_order(problems: list[ValidationError], files: list[Path]) -> list[Valida
 
 
 def _printable(problem: ValidationError) -> ValidationError:
-    """Return the problem in one line, whatever text of the file its message quotes."""
+    """Return the error in one line, since its message may quote text of the file."""
     message = "".join(char if char.isprintable() else repr(char)[1:-1] for char in problem.message)
     return replace(problem, message=message)

@@ -1,5 +1,5 @@
-"""What pydantic found wrong, said to the person who wrote the file: with the place, and by what the models say of it:
-which keys are known there, and where a key belongs.
+"""Converts pydantic's errors to messages for the author of a file: with the place, the known keys, and where a key
+belongs.
 """
 
 import re
@@ -59,14 +59,14 @@ _EXAMPLES = {
 def problems_of(
     error: pydantic.ValidationError, model: type[Spec], document: Document, kind: str
 ) -> Iterator[ValidationError]:
-    """Yield the problems in what stands below the key `kind` of `document`, which did not fit `model`."""
+    """Yield the errors of the section `kind` of `document`, which did not fit `model`."""
     section = at(document.data, kind)
     for details in error.errors(include_url=False):
         path = existing_steps(details["loc"], section)
         beside = details["type"] == "missing" and not path and (details["loc"][-1],) in document.keys
         # In a tuple, pydantic counts entries that are right.
         counted = details["type"] == "too_short" and len(details["input"]) >= details["ctx"]["min_length"]
-        if not (beside or counted):  # else it is a problem already, that of a key at the top or those of the entries
+        if not (beside or counted):  # otherwise it is reported already, for a top-level key or for the entries
             for problem in _problems_of(details, path, model, section, kind):
                 yield to_validation_error(problem, document, kind)
 
@@ -78,7 +78,7 @@ def to_validation_error(problem: ConfigProblem, document: Document, kind: str) -
 
 
 def existing_steps(loc: Steps, data: object) -> Steps:
-    """pydantic's `loc` without what is not in the file: names of forms, and keys that are missing."""
+    """Return pydantic's `loc` without steps that are not in the file: names of forms, and missing keys."""
     path: Steps = ()
     for step in loc:
         exists = step in data if isinstance(data, dict) else isinstance(data, list) and isinstance(step, int)
@@ -132,14 +132,14 @@ def _missing(key: str, path: Steps, model: type[Spec], data: object, kind: str) 
         meaning = f" It is {description}." if description else ""
         where = f" of {label((kind, *path))}" if "hyperparameters" in path else f" in {_section_name(kind, path)}"
         yield ConfigProblem(f"key '{key}' is missing{where}.{meaning}", path, code="missing-key")
-    elif any(section.options_in(given) for section in sections):  # else it is reported as an unknown key
+    elif any(section.options_in(given) for section in sections):  # otherwise it is reported as an unknown key
         for name in misspelt:
             message = f"unknown key '{name}' in {_section_name(kind, path)}.{closest(name, [key])}"
             yield ConfigProblem(message, (*path, name), code="unknown-key")
 
 
 def _code(details: ErrorDetails) -> ErrorCode:
-    """Return the kind of mistake that a value of another form, size or choice is."""
+    """Return the error code of an invalid value."""
     kind = details["type"]
     if kind in ("too_short", "string_too_short"):
         return "empty-value" if details.get("ctx", {}).get("min_length", 1) == 1 else "wrong-length"
@@ -192,7 +192,7 @@ def _choice(choices: list[str], value: object, shown: str) -> str:
 
 
 def _remedy(expected: str, value: object, path: Steps, shown: str) -> str:
-    scalar = isinstance(value, str | int | float) and shown == described(value)  # else it is not to be shown
+    scalar = isinstance(value, str | int | float) and shown == described(value)  # secrets are not shown
     if example := _EXAMPLES.get(label(path) if path else ""):
         return f" {example}"
     if expected == "a mapping" and "hyperparameters" in path and isinstance(path[-1], str):
@@ -215,9 +215,9 @@ def _as_yaml(value: object) -> str:
 
 
 def sections_at(model: type[Spec], path: Steps) -> list[type[Spec]]:
-    """Return the sections that may stand at `path` below `model`; several where a value has several forms."""
+    """Return the possible sections at `path` below `model`; several if a value has several forms."""
     sections = [model]
-    for step in path:  # a position in a list, or the name of an entry, leads to no other section
+    for step in path:  # a position in a list, or the name of an entry, does not change the section
         keys = [
             section.known_keys()[step] for section in sections if isinstance(step, str) and step in section.known_keys()
         ]
@@ -226,7 +226,7 @@ def sections_at(model: type[Spec], path: Steps) -> list[type[Spec]]:
 
 
 def label(path: Steps) -> str:
-    """How a message calls what stands at `path`: by its last key."""
+    """Return the name of the value at `path` in messages: its last key."""
     if "hyperparameters" in path:
         below = path[path.index("hyperparameters") + 1 :]
         names = [step for step in below if isinstance(step, str)]
@@ -239,7 +239,9 @@ def label(path: Steps) -> str:
 
 
 def home_of(key: str, kind: str) -> str:
-    """ " It belongs in ..." for a key that one section knows, or the top of one file, seen from a file of `kind`."""
+    """Return " It belongs in ..." for a key of a single section, or of the top of one file, in an error on a file of
+    `kind`.
+    """
     homes = _homes().get(key, set())
     if len(homes) > 1:
         homes = {(file, name) for file, name in homes if file == name}
@@ -252,7 +254,7 @@ def home_of(key: str, kind: str) -> str:
 
 @cache
 def _homes() -> dict[str, set[tuple[str, str]]]:
-    """Return (file, section) of all that know a key, by key."""
+    """Return the (file, section) pairs that have a key, by key."""
     homes: dict[str, set[tuple[str, str]]] = {}
     for file, model in FILE_KINDS.items():
         for name, keys in _sections(file, model):

@@ -1,4 +1,4 @@
-"""Paths in configuration files: variables in them, and where they are looked for."""
+"""Paths in configuration files: their variables, and where they are searched."""
 
 import os
 import re
@@ -17,10 +17,12 @@ Want = Literal["file", "folder", "any"]
 
 
 def expand(text: str, environment: Mapping[str, str]) -> str:
-    """`text` with `${VAR}` and `${VAR:-default}` replaced; as in a shell, the default also stands in for an empty VAR.
+    """Return `text` with `${VAR}` and `${VAR:-default}` replaced.
 
-    Raises ValueError for a variable that is not set and has no default, for a `${` that is not closed, and for
-    `$VAR` at the beginning, which else would be the name of a folder.
+    As in a shell, the default also replaces an empty VAR.
+
+    Raises ValueError for an unset variable without a default, for an unclosed `${`, and for `$VAR` at the beginning,
+    which would otherwise be the name of a folder.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -45,26 +47,26 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Lookup:
-    """How the paths of one file are resolved: beside that file first, then in the working directory.
+    """Resolves the paths of one file: beside that file first, then in the working directory.
 
-    `plain` ones, such as the workspace, which need not exist, are below the working directory.
+    `plain` paths, such as the workspace, need not exist and are below the working directory.
     """
 
     folder: Path
     working_directory: Path
     environment: Mapping[str, str]
     root: Path | None = None  # from the command line; replaces the dataset's root
-    # How files give the paths that they give with `${NAME}`.
+    # Paths with `${NAME}` as written in files.
     unexpanded_paths: dict[Path, str] = field(default_factory=dict)
 
     def plain(self, text: str) -> Path:
-        """`text` as an absolute path; relative to the working directory, whether it exists or not."""
+        """Return `text` as an absolute path, relative to the working directory, whether it exists or not."""
         return self._noted(absolute(self.working_directory / self._written(text)), text)
 
     def find(self, text: str, want: Want = "file", below: Path | None = None) -> Path:
-        """Return the absolute path of an existing file or folder, looked for under `below` first if that is given.
+        """Return the absolute path of an existing file or folder, searched below `below` first if that is given.
 
-        Raises ValueError that names every place looked at.
+        Raises ValueError that names every searched place.
         """
         written = self._written(text)
         tried = list(dict.fromkeys(self._candidates(written, below)))
@@ -95,14 +97,14 @@ class Lookup:
         return path.expanduser() if path.parts[:1] == ("~",) else path
 
     def _candidates(self, written: Path, below: Path | None) -> Iterator[Path]:
-        # joining an absolute path gives that path alone
+        # joining an absolute path gives that path
         for start in (below, self.folder, self.working_directory):
             if start is not None:
                 yield absolute(start / written)
 
 
 def absolute(path: Path) -> Path:
-    """`path` from the root of the file system on, without `..`."""
+    """Return the absolute `path`, without `..`."""
     path = path.absolute()
     return path.resolve() if os.pardir in path.parts else path
 
@@ -110,12 +112,12 @@ def absolute(path: Path) -> Path:
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
-    except OSError:  # a name too long for the file system, or a folder that we may not enter
+    except OSError:  # a name too long for the file system, or a folder without permission
         return False
 
 
 def neighbour(tried: list[Path]) -> str:
-    """ " Did you mean 'x'?" for the name of a missing path, x being a near name of the same kind beside it; or ""."""
+    """Return " Did you mean 'x'?" for a missing path, x being a similar name of the same kind beside it; or ""."""
     for path in tried:
         if near := _near_name(path):
             return f" Did you mean '{near}'?"

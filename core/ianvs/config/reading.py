@@ -1,4 +1,4 @@
-"""Reads the files of one job, follows their links, and gathers every problem on the way."""
+"""Reads the files of one job, follows their links, and collects all errors."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,15 +24,15 @@ _ARTICLES = {"benchmarkingjob": "a benchmarkingjob", "testenv": "a testenv", "al
 
 @dataclass
 class Reading:
-    """The files read so far. Each file is read once, however many links lead to it.
+    """The files read so far. Each file is read once, even if several links lead to it.
 
-    A contract whose files have a form of their own derives its `Reading` from this one, which reads them as they are.
+    A contract whose files have their own form derives its `Reading` from this one.
 
     Attributes:
-        lookup: How paths in the job's file are resolved.
-        working_directory: The folder that processes of plugins work in; None where the files don't say.
+        lookup: Resolves paths in the job's file.
+        working_directory: Working directory of plugins; None if the files don't set it.
         problems: Errors that prevent a `JobSpec`, unless they are among `corrected`.
-        corrects: Whether files are read on as if their misspelt keys were right.
+        corrects: Whether misspelt keys are treated as if they were right.
         corrected: Errors of such keys.
     """
 
@@ -51,7 +51,7 @@ class Reading:
         return list(self._documents)
 
     def lookup_of(self, document: Document) -> Lookup:
-        """Return how paths written in `document` are resolved."""
+        """Return the lookup of paths in `document`."""
         return replace(self.lookup, folder=document.file.parent)
 
     def read(self, file: Path) -> Document:
@@ -59,15 +59,15 @@ class Reading:
         return read(file)
 
     def rewriting_problems(self) -> Iterator[ValidationError]:
-        """Warnings about what was read otherwise than it is written, and errors that prevent a run only."""
+        """Yield warnings on entries that are read in another form, and errors that only prevent a run."""
         return iter(())
 
     def migrated(self, folder: Path) -> dict[Path, str]:
-        """{file below `folder`: its text} of the job's files in the native form; {} where they have it already."""
+        """Return {file below `folder`: its text} of the job's files in the native form; {} if they have it already."""
         return {}
 
     def open(self, file: Path, link: Location | None = None) -> Document | None:
-        """Return the document in `file`. A file that can't be read at all is a problem of the `link` that led to it."""
+        """Return the document in `file`. If it can't be read, the error is at the `link` that led to it."""
         if file not in self._documents:
             self._documents[file] = None
             try:
@@ -84,7 +84,7 @@ class Reading:
         return self._documents[file]
 
     def overridden(self, document: Document | None, kind: str) -> Document | None:
-        """Return the document with what the command line says in its place."""
+        """Return the document with the overrides of the command line."""
         if document is None or not self.overrides:
             return document
         try:
@@ -94,7 +94,7 @@ class Reading:
             return None
 
     def follow(self, document: Document, path: Steps) -> Document | None:
-        """Return the document that the text at `path` leads to; what is no text there is a problem of its model."""
+        """Return the document that the string at `path` leads to; anything but a string is an error of its model."""
         text = at(document.data, *path)
         if not isinstance(text, str) or not text:
             return None
@@ -141,11 +141,11 @@ class Reading:
         return validated.placed(document, (kind,))
 
     def testenv(self, document: Document, link: Location) -> TestEnvSpec | None:
-        """Return the test environment in `document`; None if anything is wrong with it."""
+        """Return the test environment in `document`; None if it has errors."""
         return self.validated(document, "testenv", TestEnvSpec, link)
 
     def algorithm(self, document: Document, link: Location) -> AlgorithmSpec | None:
-        """Return the algorithm in `document`, its base model first; None if anything is wrong with it."""
+        """Return the algorithm in `document`, its base model first; None if it has errors."""
         validated = self.validated(document, "algorithm", AlgorithmSpec, link)
         algorithm = self.with_constants(self._documents.get(document.file) or document, validated)
         if algorithm is None:
@@ -153,7 +153,7 @@ class Reading:
         return replace(algorithm, modules=tuple(sorted(algorithm.modules, key=lambda each: each.type != "basemodel")))
 
     def with_constants(self, document: Document, algorithm: AlgorithmSpec | None) -> AlgorithmSpec | None:
-        """`algorithm` with the constants in the files that the modules in `document` name."""
+        """Return `algorithm` with the constants in the files that the modules in `document` name."""
         files: dict[Step, list[Document]] = {}
         for path, _ in entries(document.data, "algorithm", "modules"):
             for where, name, grid in grids(document.data, path):

@@ -1,8 +1,8 @@
-"""YAML read strictly, and where everything in it stands.
+"""Strict YAML with the place of every value.
 
-PyYAML scans, parses and composes. A plain scalar means what the core schema of YAML 1.2.2, section 10.3.2, says: in
-YAML 1.1, which PyYAML implements, `1e-3` is text, `no` is false, `10:30` is 630 and `2024-01-01` a date. What PyYAML
-lets pass in silence (equal keys, foreign tags, further documents) is a problem with a place.
+PyYAML scans, parses and composes. A plain scalar has its meaning in the core schema of YAML 1.2.2, section 10.3.2: in
+YAML 1.1, which PyYAML implements, `1e-3` is a string, `no` is false, `10:30` is 630 and `2024-01-01` a date. Content
+that PyYAML silently accepts (equal keys, foreign tags, further documents) is an error with a place.
 """
 
 import copy
@@ -59,7 +59,7 @@ _TAG_TYPES: dict[str, tuple[type, ...]] = {
 class Document:
     """A file's plain data (dict, list, str, int, float, bool, None) and the places of its keys and values.
 
-    `problems` are slips after which the rest could still be read: an equal key is dropped, the first one stays.
+    `problems` are errors after which the rest could still be read: a repeated key is dropped, the first one stays.
     """
 
     file: Path
@@ -82,7 +82,7 @@ class Document:
 
 
 def read(file: Path) -> Document:
-    """Return the document in `file`. ConfigError when it can't be read at all or is not valid YAML."""
+    """Return the document in `file`. Raises ConfigError if it can't be read or is not valid YAML."""
     if file.is_dir():
         raise _refusal("this is a folder. Name a yaml file in it.", Location(file), "wrong-path-type")
     if not file.exists():
@@ -135,7 +135,7 @@ def parse(text: str, file: Path, *, as_written: bool = False) -> Document:
 
 
 def resolve_scalar(text: str) -> Scalar:
-    """Return the value of the plain scalar `text`; text that matches no form stays text.
+    """Return the value of the plain scalar `text`; other text stays a string.
 
     Raises ValueError for an integer of more digits than Python converts.
     """
@@ -153,7 +153,7 @@ def _mark_place(file: Path, mark: yaml.Mark) -> Location:
     return Location(file, mark.line + 1, mark.column + 1)
 
 
-# By a part of what PyYAML says. The first that fits counts; {opened} is the line where what is wrong begins.
+# By a part of PyYAML's message. The first match counts; {opened} is the line where the invalid part begins.
 _SAID = {
     "found character '\\t'": "a tab stands where YAML allows only blanks. Use blanks.",
     "mapping values are not allowed here": "unexpected ':'. Put a value with ': ' in quotes, or mend the line before: "
@@ -209,7 +209,7 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
         if self.check_event(yaml.AliasEvent):
             mark = self._mark()
             if (node := copy.copy(super().compose_node(parent, index))) is not None:
-                node.start_mark = mark  # a problem in an alias is looked for where the alias stands
+                node.start_mark = mark  # an error in an alias is reported at the place of the alias
             return node
         if self._depth >= MAX_DEPTH:
             raise self._refused(f"nested more than {MAX_DEPTH} levels deep. Configurations are flat.")
@@ -235,7 +235,7 @@ def _is_merge(key: yaml.Node) -> bool:
 
 
 class _Builder:
-    """Turns nodes into plain data and notes places and problems on the way."""
+    """Converts nodes to plain data and records places and errors."""
 
     def __init__(self, file: Path, as_written: bool = False) -> None:
         self.file, self._as_written = file, as_written
@@ -286,9 +286,7 @@ class _Builder:
         return data
 
     def _merged(self, node: yaml.MappingNode, depth: int = 0) -> list[tuple[yaml.Node, yaml.Node]]:
-        """Return the pairs of a mapping; behind its own those of `<<` that it lacks, of several mappings the
-        first's.
-        """
+        """Return the pairs of a mapping, followed by missing ones of `<<`, the first of several mappings first."""
         pairs = [pair for pair in node.value if not _is_merge(pair[0])]
         if len(pairs) == len(node.value):
             return pairs

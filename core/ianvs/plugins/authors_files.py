@@ -159,7 +159,7 @@ def _finder() -> _Finder:
 
 @lru_cache(maxsize=4096)
 def _real(folder: str) -> str:
-    """Return the resolved folder with a separator at its end."""
+    """Return the real path of a folder with a separator at its end."""
     return os.path.join(os.path.realpath(folder), "")  # noqa: PTH118
 
 

@@ -148,7 +148,7 @@ def python_paths(interpreter: Path) -> tuple[Path, ...]:
 
 
 def _links_of(path: Path) -> Iterator[Path]:
-    """Yield the links in a chain of links."""
+    """Yield the targets of a chain of links."""
     while path.is_symlink():
         path = Path(os.path.normpath(path.parent / path.readlink()))
         yield path

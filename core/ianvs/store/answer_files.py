@@ -1,13 +1,13 @@
-"""predictions.npz: what was answered in and after one round.
+"""predictions.npz: the predictions in and after one round.
 
-A round may ask a thousand test sets of a few samples, so what is of one kind, such as the labels of all test sets, is
-one array. `asked` lists which test set was asked when. "0" holds the first kind, "0 of" which of those asked each part
-belongs to, and where it ends; both lists as differences, which shrink to nothing. `extras` names the kinds, "" labels.
+A round may evaluate a thousand test sets of a few samples, so arrays of one kind, such as the labels of all test sets,
+are stored as one array. `asked` lists which test set was predicted when. "0" holds the first kind, "0 of" the test set
+and end of each part; both lists as differences, which compress well. `extras` names the kinds, "" for labels.
 
-What was answered in a stream before it was told is beside it, under names that begin with "stream ".
+Predictions of a prequential stream are beside it, under names with the prefix "stream ".
 
-Up to ianvs 0.2 every array was alone: "3" the labels of test set 3 after the round, "3@120" after 120 samples,
-"3 probe" something beside.
+Up to ianvs 0.2 every array was separate: "3" the labels of test set 3 after the round, "3@120" after 120 samples, "3
+probe" an extra.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.types import PredictionKey, Predictions
 
-Entries = list[tuple[PredictionKey, str, NDArray[Any]]]  # of an array: what was asked, its name, "" of labels
+Entries = list[tuple[PredictionKey, str, NDArray[Any]]]  # (key, name or "" for labels, values) of an array
 
 
 _STREAM = "stream "
@@ -30,7 +30,7 @@ def write_predictions(
     predictions: Mapping[PredictionKey, Predictions],
     stream: Mapping[str, NDArray[Any]] | None = None,
 ) -> None:
-    """stream: (n,) each, by name, of the chunks of a round that were answered before they were told."""
+    """Write predictions. stream: (n,) arrays by name, of the chunks of a prequential round."""
     kinds: dict[tuple[str, np.dtype[Any], tuple[int, ...]], list[tuple[int, NDArray[Any]]]] = {}
     for number, answers in enumerate(predictions.values()):
         for extra, values in {"": answers.labels, **answers.extras}.items():
@@ -65,7 +65,7 @@ def read_stream(path: Path | IO[bytes]) -> dict[str, NDArray[Any]]:
 
 
 def read_extras(path: Path | IO[bytes]) -> set[str]:
-    """Return names of what is stored beside labels."""
+    """Return names of stored extras besides labels."""
     with np.load(path, allow_pickle=False) as stored:
         names = stored["extras"].tolist() if "asked" in stored.files else (_asked_of(name)[1] for name in stored.files)
         return {name for name in names if name}
@@ -89,7 +89,7 @@ def _asked_of(name: str) -> tuple[PredictionKey, str]:
 
 
 def _steps(pairs: list[tuple[int, int]]) -> NDArray[np.int64]:
-    """Return (n, 2) each less the one before."""
+    """Return (n, 2) differences of consecutive pairs."""
     return np.diff(np.array(pairs, dtype=np.int64).reshape(-1, 2), axis=0, prepend=0)
 
 

@@ -101,7 +101,7 @@ class CaseStore(RoundStore):
         """Return the id of the last case with the same algorithm, hyperparameters and seed, if it differs."""
         try:
             text = (self.root / ".names" / name_key(case)).read_text()
-        except (OSError, UnicodeDecodeError):  # it is a hint, and may be anything
+        except (OSError, UnicodeDecodeError):  # an untrusted hint
             return None
         return text if text.isalnum() and text.isascii() and text != case.id else None
 

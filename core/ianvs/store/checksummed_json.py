@@ -1,4 +1,4 @@
-"""JSON files that begin with a checksum: read as they were written, or refused with the file's name."""
+"""JSON files with a checksum: a changed file is refused with its name."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def as_record(record_type: type[T], stored: Mapping[str, Any], path: Path | str)
 
 @lru_cache(maxsize=64)
 def _field_names(record_type: type[DataclassInstance]) -> dict[str, str]:
-    """Return the name of a field, by its name in a file, which may be a former one."""
+    """Return the present name of each field by its name in a file, which may be a former one."""
     fields = {field.name: field.name for field in dataclasses.fields(record_type)}
     return {**{former: name for former, name in names_of_today(record_type).items() if name in fields}, **fields}
 
 
 def remove(path: Path) -> None:
-    """Delete a file, a link or a folder with its content; nothing happens if there is none."""
+    """Delete a file, a link or a folder with its content, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

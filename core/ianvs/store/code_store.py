@@ -1,4 +1,4 @@
-"""Authors' source as it was when a job was planned: folders that are called by what is in them."""
+"""Stores authors' source as it was when a job was planned, in folders named by their content."""
 
 import hashlib
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from ianvs.store.keys import digest
 
 
 class CodeStore:
-    """The folder `code` of a workspace, which is closed to learners, and to other users: source may hold anything."""
+    """The folder `code` of a workspace, hidden from learners and other users, since source may contain secrets."""
 
     def __init__(self, workspace: Path) -> None:
         self._root = workspace / "code"
@@ -22,10 +22,10 @@ class CodeStore:
         return self._root / key
 
     def keep(self, files: Mapping[str, bytes]) -> str:
-        """Store files by their names; the key that gives them back. What is there already is not written again."""
+        """Store files by their names and return the key for reading them. Existing content is not written again."""
         key = _key(files)
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with FileLock(self._root / ".lock"):  # another run may be at it, whose cases read it already
+        with FileLock(self._root / ".lock"):  # another run may store it, whose cases read it already
             if self._read(key) != files:
                 with replace_folder(self.folder(key)) as new:
                     for name, content in files.items():

@@ -22,7 +22,7 @@ FILES = (_ANSWERS, "scores", "rungs")
 
 _SEAL = b'{"seal": "'
 _PRESENT = b'{"checksum'
-_INTERNAL = ("files", "answers", "records", "digest", "seal")  # of result.json
+_INTERNAL = ("files", "answers", "records", "digest", "seal")  # keys of result.json
 
 
 def parse_earlier(text: bytes, name: str) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
-"""What is kept of an exam, once for all cases that take it: names, rules, true labels, and the manifest of samples.
+"""Stores an exam once for all cases that use it: names, rules, true labels, and the manifest of samples.
 
-Of segmentation masks, which are large, the first few of each test set are kept, with their images, for reports; of
-conversations what the user said.
+Of segmentation masks, which are large, the first few of each test set are stored, with their images, for reports; of
+conversations the user turns.
 """
 
 import json
@@ -37,10 +37,10 @@ class ExamRecord:
     round_classes: tuple[tuple[int, ...], ...]  # class indices taught in each round
     test_classes: tuple[tuple[int, ...], ...]  # class indices of each test set
     test_earlier: tuple[tuple[int, ...] | None, ...]  # those taught before the test set's own round, if it has one
-    notes: tuple[str, ...]  # what a reader of results must know of the data
+    notes: tuple[str, ...]  # notes on the data for readers of results
     shape: tuple[int, ...]  # of one sample
     batches: tuple[int, ...] = ()  # index of the evaluation batch of each test set; () if each has its own
-    shows: str = ""  # what reports draw of it (ianvs.exam.data_types.DataType)
+    shows: str = ""  # what reports draw (ianvs.exam.data_types.DataType.shows)
 
     def batch(self, test: int) -> int:
         """Return the index of a test set in stored predictions and in `ExamStore.truth`."""
@@ -48,7 +48,7 @@ class ExamRecord:
 
 
 class ExamStore:
-    """`<workspace>/exams/<id>/`. exam.json carries its digest and those of the files beside it.
+    """`<workspace>/exams/<id>/`. exam.json contains its digest and those of the files beside it.
 
     A folder has one writer at a time: hold its `lock`.
     """
@@ -60,8 +60,8 @@ class ExamStore:
         return self.root / exam_id
 
     def lock(self, exam_id: str) -> FileLock:
-        """Return the right to write. The operating system releases it when the process ends."""
-        locks = self.root / ".locks"  # beside the exams, as those of the cases
+        """Return the lock for writing. The operating system releases it when the process ends."""
+        locks = self.root / ".locks"  # beside the exams, like those of the cases
         locks.mkdir(parents=True, exist_ok=True)
         return FileLock(str(locks / f"{exam_id}.lock"))
 
@@ -130,14 +130,17 @@ class ExamStore:
         return as_record(ExamRecord, {**stored, **lists}, self.folder(exam_id) / "exam.json")
 
     def truth(self, exam_id: str) -> list[NDArray[Any]]:
-        """[i] true labels of evaluation batch i; segmentation masks only of its first few samples.
+        """Return true labels by evaluation batch; segmentation masks only of its first few samples.
 
         Raises DamagedError if the file has changed.
         """
         return self._arrays(exam_id, "truth.npz")
 
     def rows(self, exam_id: str) -> dict[int, NDArray[np.int64]]:
-        """Return positions of a test set's samples in its batch, by test set; left out if they are the whole batch."""
+        """Return positions of a test set's samples in its batch, by test set.
+
+        Test sets that are the whole batch are left out.
+        """
         stored = self._read(exam_id)
         if stored is None or "rows.npz" not in stored["files"]:
             return {}
@@ -145,7 +148,7 @@ class ExamStore:
             return {int(name): arrays[name] for name in arrays.files}
 
     def columns(self, exam_id: str, batches: int) -> list[dict[str, NDArray[Any]]]:
-        """[i] further columns of evaluation batch i, by name. Raises DamagedError if the file has changed."""
+        """Return further columns by evaluation batch and name. Raises DamagedError if the file has changed."""
         by_batch: list[dict[str, NDArray[Any]]] = [{} for _ in range(batches)]
         stored = self._read(exam_id)
         if stored is None or "columns.npz" not in stored["files"]:
@@ -157,7 +160,9 @@ class ExamStore:
         return by_batch
 
     def pictures(self, exam_id: str) -> list[NDArray[Any]]:
-        """[i] (n, height, width, 3) uint8: the images that `truth` labels; of conversations the user messages.
+        """Return (n, height, width, 3) uint8 by evaluation batch: the images of `truth`.
+
+        Of conversations the user turns.
 
         [] if none are stored.
         """
@@ -165,7 +170,7 @@ class ExamStore:
         return self._arrays(exam_id, "pictures.npz") if stored and "pictures.npz" in stored["files"] else []
 
     def samples(self, exam_id: str) -> list[list[str]]:
-        """[j] names of the samples of test set j. Raises DamagedError if the file has changed."""
+        """Return names of samples by test set. Raises DamagedError if the file has changed."""
         path = checked(self.folder(exam_id) / "manifest.json", self._read(exam_id))
         return [test["samples"] for test in json.loads(path.read_bytes())["tests"]]
 

@@ -1,7 +1,7 @@
-"""Atomic files: a reader sees the old content or the new, never half of it, also after a power failure.
+"""Atomic files: a reader sees the old content or the new, never a mixture, also after a power failure.
 
-Content is on the disk before it gets its name. Names need no sync of their own: a file system's journal has them in the
-order in which they were given.
+Content is written to disk before it gets its name. Names need no sync: the journal of a file system preserves their
+order.
 """
 
 import contextlib
@@ -15,17 +15,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-# The user's, read before any plugin has run: one that changes it makes none of our files unreadable.
+# The user's umask, read before any plugin runs, so that a plugin that changes it does not affect our files.
 _UMASK = os.umask(0o077)
 os.umask(_UMASK)
-_NOTE = 1024  # bytes of a note that is overwritten in place: part of a page, which is read whole
+_NOTE = 1024  # bytes of a note that is overwritten in place: less than a page, which is read atomically
 
 
 def write_note(path: Path, facts: Mapping[str, object]) -> None:
     """Publish facts to other processes that poll `path`, as JSON that may end with blanks. Raises OSError.
 
-    There is one writer, and the note need not survive a power failure. A short one is overwritten in place: to rename a
-    file over another makes the file system allocate and write it at once, several times a round.
+    There is one writer, and the note need not survive a power failure. A short one is overwritten in place, since
+    replacing a file makes the file system allocate and write it at once, several times a round.
     """
     content = json.dumps(dict(facts)).encode().ljust(_NOTE)
     with contextlib.suppress(FileNotFoundError), path.open("r+b", buffering=0) as file:
@@ -38,15 +38,17 @@ def write_note(path: Path, facts: Mapping[str, object]) -> None:
 
 
 def link_or_copy(source: Path | str, target: Path | str) -> None:
-    """Make a file of which nobody changes the content appear at another path; without a copy where the disk can."""
+    """Create a file with constant content at another path, as a hard link if possible, else as a copy."""
     try:
         os.link(source, target)
-    except OSError:  # another disk, one without links, or somebody else's file
+    except OSError:  # another disk, a disk without links, or another user's file
         shutil.copy2(source, target)
 
 
 def write_atomic(path: Path, content: bytes, *, durable: bool = True) -> bool:
-    """Put `content` at `path`, through a temporary file beside it. False, and no write, if it is there already.
+    """Write `content` to `path` through a temporary file beside it.
+
+    Returns False, without writing, if it has this content.
 
     durable: see `replace_file`.
     """
@@ -60,12 +62,12 @@ def write_atomic(path: Path, content: bytes, *, durable: bool = True) -> bool:
 
 @contextlib.contextmanager
 def replace_file(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
-    """A temporary file to write, which takes the place of `path` at the end; dropped if an error comes first.
+    """Context manager: a temporary file that replaces `path` at the end; deleted after an error.
 
-    durable: False for what is made again where a power failure has damaged it.
+    durable: False for files that can be created again after a power failure.
     """
     if path.is_dir():
-        path.rmdir()  # none of ours; one that is not empty is an error
+        path.rmdir()  # a foreign folder; a non-empty one is an error
     os.umask(_UMASK)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -75,7 +77,7 @@ def replace_file(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
             if durable:
                 stream.flush()
                 os.fsync(stream.fileno())
-        # mkstemp makes files private; results are meant to be shared as far as the user's umask allows.
+        # mkstemp creates private files; results should have the permissions of the user's umask.
         Path(temporary).chmod(0o666 & ~_UMASK)
         Path(temporary).replace(path)
     except BaseException:
@@ -84,20 +86,20 @@ def replace_file(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
 
 
 def write_json(path: Path, value: object) -> bool:
-    """`value` as readable json. nan is not json: write None for what can't be computed."""
+    """Write `value` as readable json. nan is not json: write None for undefined values."""
     text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
     return write_atomic(path, (text + "\n").encode())
 
 
 @contextlib.contextmanager
 def replace_folder(path: Path) -> Iterator[Path]:
-    """A new folder to fill, which takes the place of `path` at the end as a whole; dropped if an error comes first.
+    """Context manager: a new folder that replaces `path` at the end as a whole; deleted after an error.
 
-    Of several at once for one `path` the last to end stays.
+    If several replace one `path`, the last one stays.
     """
     os.umask(_UMASK)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Hidden, and open to whom the user's umask lets read: mkdtemp's are closed to all others.
+    # Hidden, with the permissions of the user's umask: those of mkdtemp are private.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     temporary.mkdir()
     try:
@@ -114,7 +116,7 @@ def replace_folder(path: Path) -> Iterator[Path]:
 
 
 def _put(new: Path, path: Path) -> None:
-    """Rename the folder `new` to `path`. What is there is moved away first: a folder can replace only an empty one."""
+    """Rename the folder `new` to `path`, after moving an existing one away: a folder can replace only an empty one."""
     while True:
         try:
             new.rename(path)
@@ -123,6 +125,6 @@ def _put(new: Path, path: Path) -> None:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
         old = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-        with contextlib.suppress(FileNotFoundError):  # another process has just moved it
+        with contextlib.suppress(FileNotFoundError):  # another process has moved it
             path.rename(old)
             shutil.rmtree(old)

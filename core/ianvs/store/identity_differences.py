@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_MAX_NAMED_FILES = 3  # files that are named one by one
+_MAX_NAMED_FILES = 3  # facts whose files are listed separately
 
 
 def identity_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -34,9 +34,7 @@ def identity_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> l
 
 
 def _is_syntax_tree_digest(digest: str | None) -> bool | None:
-    """Return whether a digest is of a syntax tree. Those of ianvs 0.2 are of bytes, so a change to a tree is
-    no edit.
-    """
+    """Return whether a digest is of a syntax tree; those of ianvs 0.2 are of bytes, and are not compared with it."""
     return None if digest is None else digest.startswith("tree:")
 
 

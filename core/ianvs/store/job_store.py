@@ -1,7 +1,6 @@
-"""What a workspace remembers of a job: `<workspace>/<job name>/job.json`, and of its searches, `search/<key>.json`.
+"""Stores records of a job, `<workspace>/<job name>/job.json`, and of its searches, `search/<key>.json`.
 
-What a search drew is kept, and what it was told of each trial, so that a search that was killed goes on with the same
-trials.
+The drawn trials of a search and their values are stored, so that a killed search continues with the same trials.
 """
 
 import csv
@@ -22,11 +21,11 @@ from ianvs.store.checksummed_json import as_record, read_checksummed, remove, wr
 from ianvs.store.files import write_note
 from ianvs.store.keys import canonical
 
-_NAME = "job.json"  # what it is sealed as: a workspace's folder may be renamed
-_BEGUN = "begun.json"  # cases of a run that is not over, or was killed
+_NAME = "job.json"  # the name in its checksum, since a workspace's folder may be renamed
+_BEGUN = "begun.json"  # cases of a run that is running, or was killed
 _QUEUE = "queue.json"
 _ACCEPTED = "accepted.json"  # finished cases of an earlier source that count as this job's
-QUEUE_SECONDS = 120.0  # after which a note of what waits is not believed; a run renews it sooner
+QUEUE_SECONDS = 120.0  # seconds after which a note on waiting cases is ignored; a run renews it sooner
 
 
 class JobStore:
@@ -37,7 +36,7 @@ class JobStore:
         self.path = self.folder / "job.json"
 
     def write(self, record: dict[str, object]) -> None:
-        """Keep the record, unless only its provenance (who asked last, and when) differs from what is there."""
+        """Store the record, unless only its provenance differs from the stored one."""
         try:
             before = self.read()
         except DamagedError:
@@ -47,7 +46,7 @@ class JobStore:
         remove(self.folder / _BEGUN)
 
     def begin(self, ids: Iterable[str]) -> None:
-        """Note whose cases these are before the first of them runs; `write` tells it from then on."""
+        """Store the ids of a run's cases before the first of them runs; later, `write` does."""
         write_checksummed(self.folder / _BEGUN, _BEGUN, {"cases": list(ids)})
 
     def accept(self, ids: Mapping[str, str]) -> None:
@@ -56,12 +55,12 @@ class JobStore:
             write_checksummed(self.folder / _ACCEPTED, _ACCEPTED, {"cases": {**self.accepted(), **ids}})
 
     def accepted(self) -> dict[str, str]:
-        """{id of a case that the job has: id of the finished one in its place}. Raises DamagedError."""
+        """Return {id of a case of the job: id of the finished one that replaces it}. Raises DamagedError."""
         stored = read_checksummed(self.folder / _ACCEPTED, _ACCEPTED) or {}
         return dict(stored.get("cases", {}))
 
     def note_queue(self, waiting: Mapping[str, str]) -> None:
-        """Say to other processes which cases wait, and why, by id. Where that fails, they do not hear of it."""
+        """Publish waiting cases with the reasons, by id, to other processes; errors are ignored."""
         path = self.folder / _QUEUE
         with suppress(OSError):
             if not waiting:
@@ -106,7 +105,7 @@ def _read(workspace: Path, name: str) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Axis:
-    """A hyperparameter that is searched for. low, high: of a range; choices: of one that has none."""
+    """A searched hyperparameter. low, high: of a range; choices: of a choice."""
 
     name: str
     kind: str  # as in the file: uniform, log_uniform, int, choice
@@ -117,9 +116,12 @@ class Axis:
 
 @dataclass(frozen=True)
 class Trial:
-    """drawn: the values that are searched for. goal: the round that it is sent to.
+    """A trial.
 
-    values: what it was worth after the rounds where the search looked; None: it failed there.
+    Attributes:
+        drawn: The values of searched hyperparameters.
+        goal: Its next rung.
+        values: Its value after each rung so far; None: it failed there.
     """
 
     number: int  # from 1
@@ -129,7 +131,7 @@ class Trial:
 
     @property
     def waits(self) -> bool:
-        """Whether it has still to come to the round that it is sent to, as far as is known."""
+        """Whether it has not reached its next rung, as far as is known."""
         return not self.failed and self.goal not in self.values
 
     @property
@@ -138,12 +140,12 @@ class Trial:
 
     @property
     def reached(self) -> int:
-        """The last round after which it was worth something; 0: none."""
+        """The last rung with a value; 0: none."""
         return max((round_ for round_, value in self.values.items() if value is not None), default=0)
 
     @property
     def value(self) -> float | None:
-        """After the last round that it reached, unless it failed after that."""
+        """The value after the last rung that it reached, unless it failed after that."""
         return None if self.failed or not self.reached else self.values[self.reached]
 
 
@@ -152,9 +154,12 @@ class Trial:
 class Study:
     """A search of one algorithm in one exam.
 
-    rungs: rounds after which it looks at trials; the last one is the last round that it may see. rounds: of the exam.
-    winner: number of the trial that it has found; None: it goes on, or all failed. ended: whether there is nothing more
-    to ask. importance: share of each hyperparameter in what makes trials differ.
+    Attributes:
+        rungs: Rounds after which trials are compared; the last one is the last round that the search may use.
+        rounds: Of the exam.
+        winner: Number of the best trial; None: the search continues, or all failed.
+        ended: Whether no further trials will run.
+        importance: Share of each hyperparameter in the differences of trials.
     """
 
     key: str
@@ -163,7 +168,7 @@ class Study:
     how: Mapping[str, Any]  # the settings of the search
     metric: str
     higher_is_better: bool
-    seen: str  # what its values are of, in words
+    seen: str  # description of its values
     seeds: tuple[int, ...]
     rungs: tuple[int, ...]
     rounds: int
@@ -202,8 +207,10 @@ class StudyStore:
         return self.folder / f"{key}.json"
 
     def read(self, key: str, choices: Mapping[str, Sequence[Any]] = MappingProxyType({})) -> Study | None:
-        """None: it has not begun. Raises DamagedError. choices: of hyperparameters; those that are secrets are stored
-        as *** and a number, and stay so without it."""
+        """Return a study; None: it has not begun. Raises DamagedError.
+
+        choices: of hyperparameters, to restore secret ones, which are stored as *** and a number.
+        """
         path = self.path(key)
         stored = read_checksummed(path, f"search/{key}.json")
         if stored is None:
@@ -231,7 +238,7 @@ class StudyStore:
         write_checksummed(self.path(study.key), f"search/{study.key}.json", {**vars(study), **parts})
 
     def forget(self, key: str, numbers: Collection[int]) -> None:
-        """The values of these trials have to be computed again; what was asked after them stays."""
+        """Delete the values of these trials, which are then computed again; later trials stay."""
         study = self.read(key)
         if study is not None:
             first = study.rungs[0]
@@ -241,7 +248,7 @@ class StudyStore:
             self.write(replace(study, trials=tuple(trials), ended=False, winner=None, importance=None, note=""))
 
     def begun(self, keys: Collection[str]) -> Iterator[Study]:
-        """Return those of `keys` that have started."""
+        """Yield those of `keys` that have started."""
         for key in keys:
             study = self.read(key)
             if study is not None:
@@ -249,7 +256,7 @@ class StudyStore:
 
 
 def _secrets(name: str, choices: Sequence[Any]) -> list[tuple[Any, str]]:
-    """Return (choice, what is stored in its place) of those choices of a hyperparameter that may not be shown."""
+    """Return (choice, its stored substitute) of a hyperparameter's secret choices."""
     numbered = enumerate(choices, 1)
     return [
         (choice, f"{HIDDEN} {number}")
@@ -259,7 +266,7 @@ def _secrets(name: str, choices: Sequence[Any]) -> list[tuple[Any, str]]:
 
 
 def _with(study: Study, value_of: Callable[[str, Any], Any]) -> Study:
-    """`study` with other values of hyperparameters. value_of: by the name and the value before."""
+    """Return `study` with other values of hyperparameters. value_of: by the name and the former value."""
     axes = (replace(axis, choices=tuple(value_of(axis.name, choice) for choice in axis.choices)) for axis in study.axes)
     trials = (
         replace(trial, drawn={name: value_of(name, value) for name, value in trial.drawn.items()})

@@ -18,11 +18,15 @@ Kind = Literal["old", "finished", "lost"]
 
 @dataclass(frozen=True)
 class Prunable:
-    """kind: "old": a model of a round before the last that is stored. "finished": the model of a case that has ended
-    well, from which only a job with more rounds would go on. "lost": a case that no job of the workspace has any more.
+    """Removable files.
 
-    algorithm: "" where the case does not tell. traces: files elsewhere that tell of a lost case alone. files, bytes: of
-    all that would be removed.
+    Attributes:
+        kind: "old": a model of a round before the last stored one. "finished": the model of a finished case, needed
+            only for a job with more rounds. "lost": a case that belongs to no job of the workspace.
+        algorithm: "" if the case does not state it.
+        traces: Files elsewhere that refer only to a lost case.
+        files: Number of removed files.
+        bytes: Their size.
     """
 
     kind: Kind
@@ -35,7 +39,7 @@ class Prunable:
 
 
 def prunable(store: CaseStore, wanted: Collection[str]) -> Iterator[Prunable]:
-    """wanted: ids of cases that a job has; all others are lost."""
+    """Yield removable files. wanted: ids of cases that a job has; all others are lost."""
     traces = defaultdict[str, list[Path]](list)
     for path in store.root.glob(".names/*"):
         traces[path.read_text(errors="replace")].append(path)
@@ -51,9 +55,9 @@ def prunable(store: CaseStore, wanted: Collection[str]) -> Iterator[Prunable]:
 
 
 def prune(store: CaseStore, item: Prunable) -> bool:
-    """Remove it; False, and it stays, where a process is at work on the case."""
+    """Remove the files. Returns False, without removing them, if a process works on the case."""
     with suppress(Timeout, OSError), store.lock(item.case_id).acquire(timeout=0):
-        for path in (item.folder, *item.traces):  # its lock is the last
+        for path in (item.folder, *item.traces):  # the lock is removed last
             remove(path)
         return not item.folder.exists()
     return False

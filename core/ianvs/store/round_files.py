@@ -1,4 +1,4 @@
-"""The folder of one round: round.json, predictions.npz, and model/ while it is kept.
+"""The folder of one round: round.json, predictions.npz, and model/ while it is stored.
 
 round.json has the size and digest of each file beside it. Without predictions the round is trained and not evaluated.
 """
@@ -29,8 +29,8 @@ class StoredModule:
 
     Attributes:
         kind: Type of the module.
-        instance: Its name where there are several of the type.
-        path: Where its load() finds it; None if it had nothing to save.
+        instance: Its name if there are several of the type.
+        path: Argument of its load(); None if it saved nothing.
         calls: Number of training calls so far.
         seen: Class indices that it was trained on so far.
         new: Class indices that it was trained on in the last call.
@@ -72,7 +72,7 @@ class RoundFolder:
 
     @property
     def model(self) -> Path:
-        """Folder for what the plugin's save() writes."""
+        """Folder for the files of the plugin's save()."""
         return self.folder / "model"
 
     def write_evaluated(
@@ -107,7 +107,7 @@ class RoundFolder:
         return {"modules": [module.to_json(self.model) for module in modules], "files": checksums}
 
     def _write(self, record: Mapping[str, object]) -> None:
-        # The folder is renamed as a whole, so that this need not be atomic.
+        # The folder is renamed as a whole, so this need not be atomic.
         (self.folder / "round.json").write_text(checksummed_text(self.redacted(record), self.name))
 
 

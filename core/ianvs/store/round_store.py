@@ -44,7 +44,7 @@ class RoundStore:
     """Paths, files and rounds of case directories. Use `CaseStore`, which adds the rest of a case."""
 
     def __init__(self, workspace: Path, secrets: Iterable[str] = ()) -> None:
-        """secrets: texts that no JSON file may contain; what looks like a secret is hidden in any case."""
+        """secrets: strings that no JSON file may contain; apparent secrets are hidden in any case."""
         self.redacted = Redactor(secrets)
         self.workspace = workspace
         self.root = workspace / "cases"
@@ -75,16 +75,17 @@ class RoundStore:
         return self.folder(case_id) / ".scratch"
 
     def lock(self, case_id: str) -> FileLock:
-        """Return the right to write. The operating system releases it when the process ends."""
+        """Return the lock for writing. The operating system releases it when the process ends."""
         folder = self.root / ".locks"
         folder.mkdir(parents=True, exist_ok=True)
         return FileLock(str(folder / f"{case_id}.lock"))
 
     @contextmanager
     def new_round(self, case_id: str, index: int) -> Iterator[RoundFolder]:
-        """A temporary folder to fill, which becomes round `index` atomically, in place of that and all later rounds.
+        """Context manager: a temporary folder that becomes round `index` atomically, replacing that and all later
+        rounds.
 
-        Then the model of the round before is deleted, unless round `index` is only trained.
+        Then the model of the previous round is deleted, unless round `index` is only trained.
         """
         self._drop_results_of_rounds(case_id, index)
         with replace_folder(self.round_folder(case_id, index)) as folder:
@@ -103,7 +104,7 @@ class RoundStore:
     ) -> None:
         """Complete a round that is trained and not evaluated (RoundFolder.write_trained). Raises DamagedError.
 
-        result: in place of the one that was stored with the model.
+        result: replaces the one that was stored with the model.
         """
         path = self.round_folder(case_id, index) / PREDICTIONS
         trained = self._read(case_id, _round_name(index))
@@ -118,7 +119,7 @@ class RoundStore:
             remove(self.model_folder(case_id, index - 1))
 
     def complete_rounds(self, case_id: str, *, thoroughly: bool = False) -> tuple[RoundResult, ...]:
-        """Results of rounds 0, 1, ... up to the first that is missing, damaged or not evaluated.
+        """Return results of rounds 0, 1, ... up to the first that is missing, damaged or not evaluated.
 
         thoroughly: also compare the checksums of predictions, not only their size.
         """
@@ -136,7 +137,7 @@ class RoundStore:
         return len(self._complete(case_id)) > until
 
     def broken_round(self, case_id: str) -> int | None:
-        """Return the first round that is stored and damaged."""
+        """Return the first damaged round."""
         index = len(self._complete(case_id, thoroughly=True))
         try:
             record = self._read(case_id, _round_name(index))
@@ -145,7 +146,10 @@ class RoundStore:
         return index if record is not None and is_evaluated(record) else None
 
     def trained_rounds(self, case_id: str) -> tuple[RoundResult, ...]:
-        """Results of rounds 0, 1, ... that are complete or trained, up to the first that is missing or damaged."""
+        """Return results of rounds 0, 1, ...
+
+        That are complete or trained, up to the first that is missing or damaged.
+        """
         records: list[Record] = self._complete(case_id)
         with suppress(DamagedError):
             while (record := self._read(case_id, _round_name(len(records)))) is not None and not is_evaluated(record):
@@ -153,7 +157,7 @@ class RoundStore:
         return self.round_results(case_id, records)
 
     def trained_at(self, case_id: str, index: int) -> str:
-        """When round `index` was stored, if it was trained before any was evaluated; else ""."""
+        """Return when round `index` was stored, if it was trained before any was evaluated; else ""."""
         return str((self._round(case_id, index) or {}).get("trained_at", ""))
 
     def modules(self, case_id: str, index: int) -> tuple[StoredModule, ...] | None:
@@ -213,7 +217,7 @@ class RoundStore:
 
     @contextmanager
     def _open_predictions(self, case_id: str, index: int) -> Iterator[IO[bytes]]:
-        """predictions.npz of a round, after comparing its checksum. Raises DamagedError."""
+        """Context manager: predictions.npz of a round, after comparing its checksum. Raises DamagedError."""
         all_rounds, name = self._read(case_id, ROUNDS), f"rounds/{index}/{PREDICTIONS}"
         archives = [file for file in (all_rounds or {}).get("files", ()) if file.endswith(".zip")]
         path = self.folder(case_id) / (archives[0] if archives else name)
@@ -229,24 +233,24 @@ class RoundStore:
                 if archives:
                     file = stack.enter_context(stack.enter_context(ZipFile(file)).open(name))
                 same = record is not None and checksum(file) == record.get("predictions")
-            except Exception as error:  # a damaged archive raises a dozen kinds
+            except Exception as error:  # a damaged archive raises many kinds of errors
                 raise DamagedError(path, CHANGED_MESSAGE) from error
             if not same:
                 raise DamagedError(path, CHANGED_MESSAGE)
             try:
                 yield file
-            except Exception as error:  # of a reader: the archive around it may be damaged all the same
+            except Exception as error:  # error of the reader, since the archive itself may be damaged
                 raise DamagedError(path, CHANGED_MESSAGE) from error
 
     def _round(self, case_id: str, index: int) -> Record | None:
-        """Content of one round.json, evaluated or not. Raises DamagedError."""
+        """Return the content of one round.json, evaluated or not. Raises DamagedError."""
         record = self._read(case_id, ROUNDS)
         if record is not None:
             return record["rounds"][index] if index < len(record["rounds"]) else None
         return self._read(case_id, _round_name(index))
 
     def _complete(self, case_id: str, *, thoroughly: bool = False) -> list[Record]:
-        """[k] round.json of round k, as far as they and their predictions are as they were stored."""
+        """Return the content of each round.json, up to the first round with missing or changed files."""
         records: list[Record] = []
         with suppress(DamagedError):
             if (stored := self._read(case_id, ROUNDS)) is not None:
@@ -267,7 +271,7 @@ class RoundStore:
         return [name for name, stored in files.items() if has_changed(f"{path}/{name}", stored, thoroughly=thoroughly)]
 
     def _drop_results_of_rounds(self, case_id: str, first: int) -> None:
-        """Delete what belongs to round `first` and later ones, but for round `first` itself."""
+        """Delete files of round `first` and later ones, except the folder of round `first`."""
         folder = self.folder(case_id)
         for path in folder.glob("rounds/[0-9]*"):
             if int(path.name) > first:
@@ -295,11 +299,11 @@ class RoundStore:
         for path in (*folder.glob("rounds/*/round.json"), *folder.glob(f"rounds/*/{PREDICTIONS}")):
             path.unlink()
         for path in (*folder.glob("rounds/*"), folder / "rounds"):
-            with suppress(OSError):  # the model of the last round is kept
+            with suppress(OSError):  # the model of the last round stays
                 path.rmdir()
 
     def _read(self, case_id: str, name: str) -> dict[str, Any] | None:
-        # As text: a report reads tens of thousands of files, and to make a Path takes as long as to open one.
+        # As a string: a report reads tens of thousands of files, and creating a Path takes as long as opening one.
         path = f"{self._root}/{case_id}/{name}"
         text = read_bytes(path)
         if text is not None and (value := parse_checksummed(text, f"{case_id}/{name}")) is not None:

@@ -17,9 +17,14 @@ LEFT_OUT = ("left_out", "left_out_in_rounds")
 
 
 class StoredScore(NamedTuple):
-    """values: (T + 1, J). details[k][j]: parts, where the metric has them. between: (J,) by the number of samples that
-    had arrived. left_out: (G, J) after the last round without each group of samples; left_out_in_rounds: (G, T + 1, J)
-    without each of fewer groups, from the untrained model on. None where nothing was left out.
+    """A stored metric.
+
+    Attributes:
+        values: (T + 1, J).
+        details: [k][j] parts, if the metric has them.
+        between: (J,) by the number of samples that had arrived.
+        left_out: (G, J) after the last round without each group of samples; None without groups.
+        left_out_in_rounds: (G, T + 1, J) without each of fewer groups, from the untrained model on.
     """
 
     values: NDArray[np.float64]
@@ -30,18 +35,18 @@ class StoredScore(NamedTuple):
 
 
 def finite(value: SupportsFloat) -> float | None:
-    """None: it is not finite, and json has no word for it."""
+    """Return a finite number; None for others, which json can't represent."""
     number = float(value)
     return number if math.isfinite(number) else None
 
 
-_MANY = 10_000  # numbers; more are stored as bytes
+_MANY = 10_000  # limit of numbers in a list; more are stored as bytes
 
 Stored = list[Any] | dict[str, Any]
 
 
 def numbers(values: ArrayLike) -> Stored:
-    """Return an array for json: lists with None for what is not finite; of many the compressed bytes of float64."""
+    """Return an array for json: lists with None for values that are not finite; large ones as compressed float64."""
     array = np.asarray(values, dtype="<f8")
     if array.size > _MANY:
         return packed(array)
@@ -64,7 +69,7 @@ def _array(stored: Stored) -> NDArray[np.float64]:
 
 
 def parts_of(details: Sequence[Sequence[Parts]]) -> Sequence[Sequence[Parts]] | None:
-    """`details` for json; None where there are no parts at all."""
+    """Return `details` for json; None if there are no parts."""
     return details if any(part is not None for row in details for part in row) else None
 
 
@@ -104,7 +109,7 @@ def stored_score(stored: Mapping[str, Any]) -> StoredScore:
 
 
 def score_curve(score: StoredScore, rounds: Sequence[RoundResult]) -> Curve:
-    """Examinations within rounds and at their ends, in the order of time; without the untrained model."""
+    """Return evaluations within rounds and at their ends, in order; without the untrained model."""
     values, between = score.values, score.between
     points: list[tuple[int, int, int, NDArray[np.float64]]] = []
     arrived = 0

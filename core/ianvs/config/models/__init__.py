@@ -1,4 +1,4 @@
-"""The three kinds of files: every key, its type, its default."""
+"""Models of the three kinds of files: all keys with their types and defaults."""
 
 from ianvs.config.models.algorithm import AlgorithmSpec
 from ianvs.config.models.job import JobFile
@@ -11,4 +11,4 @@ FILE_KINDS: dict[str, type[JobFile] | type[TestEnvSpec] | type[AlgorithmSpec]] =
     "testenv": TestEnvSpec,
     "algorithm": AlgorithmSpec,
 }
-"""The key at the top of a file, and the model of what stands below it."""
+"""The top-level key of a file, and the model of its content."""

@@ -138,7 +138,7 @@ class ModuleSpec(PlacedSpec):
     name: Annotated[Name, Field(description="the name of the class")]  # or a registered alias
     url: AuthorsUrl = None
     grid: Hyperparameters = ()
-    constants: Annotated[Mapping[str, Any], NoKey] = field(default_factory=dict)  # from other files
+    constants: Annotated[Mapping[str, Any], NoKey] = field(default_factory=dict)  # values from other files
     value_places: Annotated[Mapping[str, tuple[Location, ...]], NoKey] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -185,7 +185,7 @@ class SplitSpec(Spec):
 class ParadigmSpec(NamedSpec):
     """A paradigm by name; `url` is the file or module that defines it. The paradigm itself checks `options`."""
 
-    has_options: ClassVar = False  # they are keys beside `paradigm_type`
+    has_options: ClassVar = False  # keys beside `paradigm_type`
 
     name: Annotated[Name, Field(description="the name of the paradigm")]
     url: AuthorsUrl = None
@@ -253,8 +253,8 @@ class AlgorithmSpec(PlacedSpec):
     ] = None
     contract: ContractName = NATIVE
     python: Interpreter = None  # interpreter of its plugins; None: that of ianvs
-    environment: EnvironmentSpec | None = None  # from which `python` is made
-    resources: ResourcesSpec | None = None  # for each case; None: the engine's default
+    environment: EnvironmentSpec | None = None  # the environment to create for `python`
+    resources: ResourcesSpec | None = None  # resources of each case; None: the engine's default
     pretrained_on: Collections = ()  # training data of its weights, if their name does not imply it
     stream_cost: Annotated[int, Field(ge=1)] = 1  # chunks of a prequential stream that pass while it learns from one
     options: InitVar[Annotated[Mapping[str, object] | None, OfOptions]] = None

@@ -1,4 +1,4 @@
-"""What the sections of the three files share: checks that know where they failed, and paths."""
+"""Tools of the models: checks that know the place of an error, and paths."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,13 +16,13 @@ from ianvs.config.strict_yaml import Step, Steps
 
 @dataclass(frozen=True)
 class ConfigProblem:
-    """A mistake in a section, before the file that it is in is known.
+    """An error in a section, before its file is known.
 
     Attributes:
         message: As of a ValidationError.
-        path: Where it is, below the section that was checked.
+        path: Its place, below the checked section.
         key: Whether it is at the key rather than at its value.
-        code: The kind of mistake.
+        code: The error code.
     """
 
     message: str
@@ -37,7 +37,7 @@ Name = Annotated[str, Field(min_length=1)]
 
 
 def described(value: object) -> str:
-    """What was found, as a reader of yaml calls it."""
+    """Return the type of a value in YAML terms."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -51,19 +51,19 @@ def described(value: object) -> str:
 
 
 def path_text(value: object) -> str:
-    """`value` if it is text. Raises ValueError otherwise."""
+    """Return `value` if it is a string. Raises ValueError otherwise."""
     if not isinstance(value, str):
         raise InvalidValue(f"expected a path, found {described(value)}.", "wrong-type")
     return value
 
 
 def lookup_of(info: ValidationInfo) -> Lookup:
-    """Return how paths of the file are resolved, which is the context of every validation."""
+    """Return the lookup of paths, which is the context of every validation."""
     return cast("Lookup", info.context)
 
 
 def found_path(value: object, info: ValidationInfo, want: Want, below: Path | None = None) -> Path:
-    """Return the existing file or folder that `value` names, looked for by the Lookup in the context."""
+    """Return the existing file or folder that `value` names, by the Lookup in the context."""
     return lookup_of(info).find(path_text(value), want, below)
 
 
@@ -76,11 +76,11 @@ def _existing(want: Want) -> BeforeValidator:
 
 FilePath = Annotated[Path | None, _existing("file")]
 FolderPath = Annotated[Path | None, _existing("folder")]
-"""An existing file or folder. Nothing, or empty text as some files of Ianvs have it, is None."""
+"""An existing file or folder. Nothing, or an empty string as in some files of Ianvs, is None."""
 
 
 def one_key(message: str) -> AfterValidator:
-    """Refuses a mapping of another number of keys than one, with this message."""
+    """Return a validator that refuses a mapping with more or fewer keys than one, with this message."""
 
     def checked(entry: dict[str, T]) -> dict[str, T]:
         if len(entry) != 1:
@@ -91,7 +91,7 @@ def one_key(message: str) -> AfterValidator:
 
 
 def at(data: object, *path: Step) -> Any:
-    """What stands at `path` in yaml data of any shape, None if nothing does."""
+    """Return the value at `path` in yaml data of any shape, None if there is none."""
     for step in path:
         if isinstance(data, Mapping):
             data = data.get(step) if isinstance(step, str) else None
@@ -117,13 +117,13 @@ def one_or_several(data: object, *path: Step) -> list[Steps]:
 
 
 def leaves(data: object, *path: Step) -> Iterator[tuple[Steps, Any]]:
-    """As `entries`, with the entries of an entry that is a list in its place."""
+    """Yield `entries`, replacing an entry that is a list by its entries."""
     for where, value in entries(data, *path):
         yield from entries(data, *where) if isinstance(value, list) else [(where, value)]
 
 
 def repeats(pairs: Iterable[tuple[T, Hashable]]) -> Iterator[T]:
-    """Of (where, what) those places whose what came before."""
+    """Yield the places of repeated values in (place, value) pairs."""
     seen: set[Hashable] = set()
     for where, value in pairs:
         if value in seen:

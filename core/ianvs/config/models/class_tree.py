@@ -1,4 +1,4 @@
-"""A tree over the classes of a dataset, as a testenv or a file of its own gives it."""
+"""A tree over the classes of a dataset, in a testenv or its own file."""
 
 from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
@@ -12,7 +12,7 @@ ClassTree = tuple[tuple[str, str], ...]
 
 
 def class_tree(document: Document, path: Steps) -> tuple[ClassTree, list[ValidationError]]:
-    """Return the tree at `path` of `document`, and what is wrong with it."""
+    """Return the tree at `path` of `document`, and its errors."""
     parents, places, problems = dict[str, str](), dict[str, Location](), list[ValidationError]()
     for where, child, parent in _edges(document, path):
         place = document.key_place(where)
@@ -57,7 +57,7 @@ def class_tree(document: Document, path: Steps) -> tuple[ClassTree, list[Validat
 
 
 def _edges(document: Document, path: Steps, above: object = None) -> Iterator[tuple[Steps, object, object]]:
-    """Yield (where, child, parent) as they stand below `above`; at the top, a name after a key is the key's parent."""
+    """Yield (place, child, parent) below `above`; at the top, the value of a key is the key's parent."""
     for where, value in entries(document.data, *path):
         named, nested = isinstance(where[-1], str), isinstance(value, dict | list)
         if named and not (nested and above is None):
@@ -69,7 +69,7 @@ def _edges(document: Document, path: Steps, above: object = None) -> Iterator[tu
 
 
 def tree_misfits(tree: ClassTree | None, classes: Sequence[str], place: Location | None) -> list[ValidationError]:
-    """What of a dataset's tree at `place` does not fit the classes that the data have."""
+    """Return where a dataset's tree at `place` does not match the classes of the data."""
     if tree is None:
         return []
     nodes = dict.fromkeys(node for edge in tree for node in edge)

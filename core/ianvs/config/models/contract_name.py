@@ -1,4 +1,4 @@
-"""The names that the key `contract` of an algorithm's file may have."""
+"""Possible values of the key `contract` of an algorithm's file."""
 
 from typing import Annotated, Any
 
@@ -8,14 +8,14 @@ from pydantic_core import PydanticCustomError
 from ianvs.base.entry_points import installed
 
 GROUP = "ianvs.contracts"
-"""The group of entry points by which packages bring contracts, ianvs its second one."""
+"""The group of entry points for contracts, also used by ianvs itself."""
 
 NATIVE = "native"
-"""Our own (`ianvs.plugins.contract`), which is built in."""
+"""The native contract (`ianvs.plugins.contract`), which is built in."""
 
 
 def contract_names() -> tuple[str, ...]:
-    """Return all that are installed."""
+    """Return all installed contracts."""
     return NATIVE, *installed(GROUP)
 
 
@@ -27,9 +27,9 @@ def _installed_name(name: str) -> str:
 
 
 def _listed(schema: dict[str, Any]) -> None:
-    """Editors offer these names, and take others."""
+    """Offer these names in editors, without refusing others."""
     schema["anyOf"] = [{"enum": list(contract_names())}, {"type": schema.pop("type")}]
 
 
 ContractName = Annotated[str, AfterValidator(_installed_name), Field(json_schema_extra=_listed)]
-"""How the plugins of an algorithm are called (`ianvs.config.contracts`)."""
+"""The contract of an algorithm's plugins (`ianvs.config.contracts`)."""

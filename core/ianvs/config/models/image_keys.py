@@ -1,4 +1,4 @@
-"""Keys of a dataset that say how image files and segmentation masks become arrays."""
+"""Keys of a dataset on the conversion of image files and segmentation masks to arrays."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -34,7 +34,7 @@ def _range(value: tuple[float, float]) -> tuple[float, float]:
 
 
 def class_name(value: object) -> object:
-    """Return the name of a class that is written as a whole number."""
+    """Return the name of a class that is written as an integer."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -76,4 +76,4 @@ MaskValues = Annotated[
     ByYamlType(mapping=Annotated[dict[str, _MaskValue], NotEmpty]),
     AfterValidator(_of_one_form),
 ]
-"""What stands for each class in masks: a number, or a colour [red, green, blue]."""
+"""The value of each class in masks: a number, or a colour [red, green, blue]."""

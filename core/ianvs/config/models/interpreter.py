@@ -1,4 +1,4 @@
-"""Interpreter of an algorithm's plugins, if not that of ianvs."""
+"""The interpreter of an algorithm's plugins, if not that of ianvs."""
 
 import hashlib
 import os
@@ -15,11 +15,11 @@ from ianvs.config.models.section import PlacedSpec
 from ianvs.config.paths import expand
 
 FOLDER = "environments"
-"""Where a workspace keeps the environments that `ianvs prepare` has made."""
+"""Folder of environments created by `ianvs prepare`, in a workspace."""
 
 
 def _interpreter(value: object, info: ValidationInfo) -> Path | None:
-    """Return an absolute path. Its last part is not followed: that of a virtual environment is a link."""
+    """Return an absolute path without resolving its last part, which is a link in a virtual environment."""
     if value in (None, ""):
         return None
     text, lookup = path_text(value), lookup_of(info)
@@ -43,7 +43,7 @@ Interpreter = Annotated[Path | None, BeforeValidator(_interpreter)]
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentSpec(PlacedSpec):
-    """An environment that `ianvs prepare` makes: packages of a list, and an interpreter to start from."""
+    """An environment created by `ianvs prepare`: a list of packages, and an interpreter to start from."""
 
     requirements: Annotated[
         Path, BeforeValidator(_requirements), Field(description="a file that lists packages, as pip reads it")

@@ -1,4 +1,4 @@
-"""benchmarkingjob.yaml: which exam, which algorithms, and how the leaderboard is made."""
+"""benchmarkingjob.yaml: exams, algorithms, and settings of the run and the leaderboard."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
@@ -27,7 +27,7 @@ from ianvs.config.models.section import ByYamlType, NamedSpec, NoKey, NotEmpty, 
 from ianvs.config.strict_yaml import Document, Steps
 
 RESERVED = ("cases", "exams", "cache", "code")
-"""Folders of a workspace that a job's own folder must not be mistaken for."""
+"""Folders of a workspace whose names a job's folder must not have."""
 
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -36,7 +36,7 @@ def folder_name(name: str) -> str:
     """Return `name` if it can be the name of a folder in a workspace.
 
     Raises:
-        ValueError: It can't.
+        ValueError: If it can't.
     """
     if name.casefold() in RESERVED:
         raise InvalidValue(f"the name '{name}' is taken by a folder of every workspace. Choose another.")
@@ -61,16 +61,16 @@ class PublishedSpec(PlacedSpec):
 
     mean: Annotated[float, Field(allow_inf_nan=False)]
     std: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None  # over runs
-    n: Annotated[int, Field(ge=2)] | None = None  # how many runs mean and std are of
-    margin: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None  # a smaller difference counts for nothing
-    unit: Literal["fraction", "percent"] = "fraction"  # fraction: as in our column, whatever its unit
+    n: Annotated[int, Field(ge=2)] | None = None  # number of runs of mean and std
+    margin: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None  # smaller differences are ignored
+    unit: Literal["fraction", "percent"] = "fraction"  # fraction: in the unit of our column
     source: Annotated[Name, Field(description="where it is published: paper and table, or repository and commit")]
 
     def in_our_unit(self) -> tuple[float, float | None, float]:
         """Return (mean, std, margin) in the unit of our column. The default margin is one percentage point."""
 
         def ours(value: float) -> float:
-            """By decimal digits: 99.4 / 100 is 0.9940000000000001 in binary."""
+            """Convert by decimal digits: 99.4 / 100 is 0.9940000000000001 in binary."""
             return float(Decimal(str(value)) / 100) if self.unit == "percent" else value
 
         margin = 0.01 if self.margin is None else ours(self.margin)
@@ -88,7 +88,7 @@ class _AlgorithmLink(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class _TestObject(Spec):
-    """What is examined."""
+    """The tested algorithms."""
 
     type: Literal["algorithms"] = "algorithms"
     algorithms: Annotated[Several[_AlgorithmLink], Field(description="a list of algorithms, each with name and url")]
@@ -96,7 +96,7 @@ class _TestObject(Spec):
 
 @dataclass(frozen=True)
 class _Visualization(Spec):
-    """What is shown when the job is done."""
+    """What to display at the end."""
 
     mode: Literal["selected_only"] = "selected_only"
     method: Literal["print_table", "draw_heatmap_picture"] = "print_table"
@@ -123,7 +123,7 @@ _OneColumn = Annotated[
 
 @dataclass(frozen=True)
 class RankSpec(Spec):
-    """How the leaderboard is sorted, cut and saved."""
+    """How the leaderboard is sorted, selected and saved."""
 
     sort_by: Annotated[
         tuple[tuple[str, bool], ...],  # (column, descending)
@@ -144,7 +144,7 @@ class RankSpec(Spec):
     select: SelectSpec | None = None  # None: every configuration is a row, ranked on all results
     # ianvs: Ianvs's own tables, too, in rank/ianvs/; proposal: the report of the MDIL-SS proposal, in rank/proposal/
     style: Literal["native", "ianvs", "proposal"] = "native"
-    selected_output_columns: _Texts = ()  # of selected_rank.csv, by their titles; (): all
+    selected_output_columns: _Texts = ()  # columns of selected_rank.csv, by title; (): all
     # One column for hyperparameters that classes name differently: {lr: learning_rate}.
     columns: Annotated[
         Mapping[str, Name], Field(description="a mapping of hyperparameters to the columns that show them")
@@ -160,7 +160,7 @@ class RankSpec(Spec):
             object.__setattr__(self, name, value)
 
     def placed(self, document: Document, path: Steps) -> Self:
-        """Return the same with its places."""
+        """Return a copy with the locations in its file."""
         columns = ((*where, name) for where, entry in entries(document.data, *path, "sort_by") for name in entry)
         places = {str(where[-1]): document.key_place(where) for where in columns}
         places |= {name: document.key_place((*path, "columns", name)) for name in self.columns if name not in places}
@@ -172,19 +172,19 @@ class EngineSpec(NamedSpec):
     """Where cases run; further keys are the engine's options."""
 
     name: Annotated[Name, Field(description="the engine: local, inline, ray or one of the author's own")]
-    url: FilePath = None  # the author's file that defines it; None for an installed one
-    # Where exams are built before a run: on this machine, or by the engine, where it alone sees the data.
+    url: FilePath = None  # the author's file that defines it; None for an installed engine
+    # Where exams are built before a run: on this machine, or by the engine, if only it has the data.
     checks: Literal["here", "there"] = "here"
     options: Options = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationSpec(PlacedSpec):
-    """What generates replies of language models: the learner with transformers, or a server with its base model."""
+    """The source of replies of language models: the learner with transformers, or a server with its base model."""
 
     engine: Literal["transformers", "server"] = "transformers"
-    url: Name | None = None  # of the server
-    version: Annotated[str, NoKey] = ""  # of the server's program; it is asked when the job is planned
+    url: Name | None = None  # address of the server
+    version: Annotated[str, NoKey] = ""  # version of the server's program, determined during planning
 
     def __post_init__(self) -> None:
         if (self.engine == "server") is (self.url is None):
@@ -195,23 +195,23 @@ class GenerationSpec(PlacedSpec):
 
 @dataclass(frozen=True)
 class LimitsSpec(Spec):
-    """What a case may use before it is ended; None: no limit. The clock starts when the case is ready to begin."""
+    """Limits of a case; None: no limit. The clock starts when the case is ready to begin."""
 
     case_seconds: Annotated[float, Field(gt=0)] | None = None
     round_seconds: Annotated[float, Field(gt=0)] | None = None
-    memory_mb: Annotated[float, Field(gt=0)] | None = None  # as Peak_memory_mb: without what was there before
-    # Of the files that a plugin's save() writes, by the size that they say they have; nothing larger is read.
+    memory_mb: Annotated[float, Field(gt=0)] | None = None  # as Peak_memory_mb: without memory from before
+    # Size of the files that a plugin's save() writes; larger ones are not read.
     saved_mb: Annotated[float, Field(gt=0)] = 20_000.0
-    # Of all models that sandboxed cases keep until they are evaluated; None: what the disk has free.
+    # Size of all models that sandboxed cases keep until their evaluation; None: the free space.
     models_mb: Annotated[float, Field(gt=0)] | None = None
-    grace_seconds: Annotated[float, Field(ge=0)] = 10.0  # from the wish to stop (SIGTERM) to the end (SIGKILL)
-    # What importing a file of an author, or building a plugin, may take before a run.
+    grace_seconds: Annotated[float, Field(ge=0)] = 10.0  # from the request to stop (SIGTERM) to SIGKILL
+    # Time limit for importing an author's file, or building a plugin, before a run.
     check_seconds: Annotated[float, Field(gt=0)] = 120.0
 
 
 @dataclass(frozen=True)
 class References(PlacedSpec):
-    """Algorithms of the job as reference runs, instead of those that would be planned."""
+    """Algorithms of the job that serve as reference runs, in place of planned ones."""
 
     joint: Name | None = None
     single_task: Name | None = None
@@ -230,7 +230,7 @@ class _Simulation(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class _Links(PlacedSpec):
-    """What the job is called in its file, and the files that it links to."""
+    """The name of the job, and its linked files."""
 
     name: Annotated[Name, AfterValidator(folder_name), Field(description="the name of the job's folder of results")]
     testenv: Annotated[
@@ -246,42 +246,42 @@ class JobSettings(PlacedSpec):
     """Settings of a job that need no other file."""
 
     rank: Annotated[RankSpec, Field(description="how the leaderboard is sorted")]
-    # How hyperparameters that have a range are searched for; None: there are none.
+    # How hyperparameters with a range are searched; None: there are none.
     search: SearchSpec | None = None
     workspace: Annotated[Path, BeforeValidator(_workspace)] = Path("./workspace")
     seeds: Several[Annotated[int, Field(ge=0, lt=2**32)]] = (0,)
-    # How often the first seed of each row is run; what differs between its runs is noise of the machine.
+    # Number of runs of the first seed of each row, whose differences are noise of the machine.
     repeat: Annotated[int, Field(ge=1)] = 1
-    jobs: Annotated[int, Field(ge=1)] | None = None  # cases at a time; None: as many as the machine's cores carry
+    jobs: Annotated[int, Field(ge=1)] | None = None  # concurrent cases; None: as many as the cores allow
     # CPU threads of one case: part of a case's identity, since it changes the last bits.
     threads: Annotated[int, Field(ge=1)] = 1
     engine: EngineSpec = EngineSpec("local")
     device: Device = "auto"
-    # Indices of the cards to use; None: all that are visible.
+    # Indices of the GPUs to use; None: all visible ones.
     gpus: Several[Annotated[int, Field(ge=0)]] | None = None
-    # How many cases share a card; auto: found out while they run.
+    # Number of cases per GPU; auto: determined while they run.
     cases_per_gpu: Annotated[
         int | Literal["auto"], ByYamlType(number=Annotated[int, Field(ge=1)], text=Literal["auto"])
     ] = 1
-    # Who writes the replies of language models; a server is started by the user (docs/language.md).
+    # The source of replies of language models; the user starts a server (docs/language.md).
     generation: GenerationSpec = GenerationSpec()
     limits: LimitsSpec = LimitsSpec()
-    retries: Annotated[int, Field(ge=0)] = 1  # of a case that was killed or lost, never of one that raised
+    retries: Annotated[int, Field(ge=0)] = 1  # retries of a killed or lost case; an exception is not retried
     fail_fast: bool = False
-    # Whether learners run in sandboxes that hold nothing of the exam (docs/trust.md).
+    # Whether learners run in sandboxes without the exam (docs/trust.md).
     sealing: Literal["off", "normal", "audit", "open", "strict"] = "off"
-    # Of sandboxed cases: "after each case" keeps the models of fewer cases, and protects less.
+    # For sandboxed cases: "after each case" needs less disk and protects less.
     examine: Literal["after all cases", "after each case"] = "after all cases"
 
     def __post_init__(self) -> None:
-        """A search that does not say what it may see sees no run that is reported, where there are several seeds."""
+        """Set the default of a search: with several seeds, it does not see the reported runs."""
         if self.search is not None and self.search.select is None and len(self.seeds) > 1:
             select = SelectSpec(by="seeds", place=self.search.place)
             object.__setattr__(self, "search", replace(self.search, select=select))
 
     @property
     def sandboxed(self) -> bool:
-        """Whether learners run in sandboxes that hold nothing of the exam."""
+        """Whether learners run in sandboxes without the exam."""
         return self.sealing == "strict"
 
 
@@ -295,7 +295,7 @@ class JobFile(JobSettings, _Links):
         Literal["auto", "none"] | References, ByYamlType(text=Literal["auto", "none"], mapping=References)
     ] = "auto"
     simulation: _Simulation | None = None
-    # Of algorithms under `contract: ianvs`: where their processes work; None: told by the paths in this file.
+    # Working directory under `contract: ianvs`; None: determined by the paths in this file.
     working_directory: FolderPath = None
 
     def remarks(self, given: Mapping[str, object]) -> Iterator[ConfigProblem]:

@@ -1,4 +1,4 @@
-"""Which keys of `dataset` go together."""
+"""Checks which keys of `dataset` may be combined."""
 
 from collections.abc import Iterator, Mapping
 
@@ -53,7 +53,7 @@ def conflicting_sources(testenv: object) -> Iterator[ConfigProblem]:
 def _missing(dataset: Mapping[str, object], train: list[str], test: list[str]) -> Iterator[ConfigProblem]:
     if not train and not test:
         message = "dataset names no data. Give the name of a built-in source, or train_index and test_index"
-        if not dataset.get("root"):  # else they are looked for there
+        if not dataset.get("root"):  # otherwise they are searched there
             yield ConfigProblem(
                 f"{message} (train_data and test_data for files that hold the samples).",
                 ("dataset",),
@@ -75,7 +75,7 @@ def _missing(dataset: Mapping[str, object], train: list[str], test: list[str]) -
 
 
 def _using(testenv: object, path: Steps, train: list[str]) -> Iterator[ConfigProblem]:
-    """Slips in the domains named at `path`; `train` are the keys of the training data."""
+    """Find errors in the domains at `path`; `train` are the keys of the training data."""
     text = at(testenv, *path)
     words: list[tuple[Steps, object]] = list(entries(testenv, *path))
     if isinstance(text, str):

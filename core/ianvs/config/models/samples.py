@@ -1,4 +1,4 @@
-"""The data of an exam: a built-in source, or files of several forms, and which keys go together."""
+"""The data of an exam: a built-in source, or files of several forms."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -26,7 +26,7 @@ from ianvs.config.models.section import ByYamlType, NamedSpec, NoKey, NotEmpty, 
 from ianvs.config.strict_yaml import Document, Steps
 
 SOURCE_FORMS = {"index": "index", "data": "data", "data_info": "data", "url": None}
-"""Endings of the keys `train_*`, `test_*`, and the form of what they name; None: told by the file's suffix."""
+"""Suffixes of the keys `train_*`, `test_*`, and the form of their files; None: determined by the file's suffix."""
 
 _OF_FILES = {
     "label",
@@ -37,7 +37,7 @@ _OF_FILES = {
 }
 """Keys of a dataset in files that a built-in source may have as options."""
 
-_TEST_PARTS = ("test", "validation")  # below a root, the first that is there
+_TEST_PARTS = ("test", "validation")  # names below a root, of which the first existing one counts
 _INDEX_SUFFIXES = (".txt", ".csv", ".json")
 _DATA_SUFFIXES = (".jsonl", ".npz", ".npy")
 _WRONG = object()
@@ -63,7 +63,7 @@ def _legacy_form(path: Path) -> str | None:
 
 
 def _downloads(value: bool, info: ValidationInfo) -> bool:
-    return value and info.data.get("name", "") is not None  # files are there already
+    return value and info.data.get("name", "") is not None  # the files exist already
 
 
 def _root(value: object, info: ValidationInfo) -> Path | None:
@@ -76,7 +76,7 @@ def _root(value: object, info: ValidationInfo) -> Path | None:
         if not info.data.get("download"):
             _refuse_file(str(value), info)
             raise
-        return lookup.plain(path_text(value))  # the download makes it
+        return lookup.plain(path_text(value))  # the download creates it
 
 
 def _refuse_file(text: str, info: ValidationInfo) -> None:
@@ -101,7 +101,7 @@ def _pictures(value: object, info: ValidationInfo) -> Path | str | None:
 def _path(value: object, info: ValidationInfo) -> Path:
     part, _, ending = str(info.field_name).partition("_")
     root = info.data.get("root", _WRONG)
-    if root is _WRONG or (root and not root.is_dir()):  # what lies below a wrong root can't be judged
+    if root is _WRONG or (root and not root.is_dir()):  # files below a wrong root can't be checked
         return Path(path_text(value))
     path = found_path(value, info, "any" if ending in ("data", "url") else "file", below=root)
     if ending == "url" and _legacy_form(path) is None and path.exists():
@@ -165,7 +165,7 @@ ColumnNames = Annotated[
 """The name of a column of a table, or a list of names."""
 
 ConversationPart = Literal["prompt", "reply", "system", "topic"]
-"""What a field of a conversation can be."""
+"""Roles of a field of a conversation."""
 
 _Names = Several[Annotated[str, BeforeValidator(class_name)]]
 ClassNames = Annotated[
@@ -192,12 +192,12 @@ class BackboneSpec(PlacedSpec):
     crop: Annotated[float, Field(gt=0, le=1)] | Literal["none"] | None = None
     scale: Literal["symmetric", "unit", "imagenet"] | None = None
     download: bool = False
-    pretrained_on: Collections = field(default=(), repr=False)  # told where the weights' name does not
+    pretrained_on: Collections = field(default=(), repr=False)  # needed if the weights' name does not imply it
 
 
 @dataclass(frozen=True)
 class DataTypeSpec(NamedSpec):
-    """The type of the labels, where their form is ambiguous: the name of a data type, or an author's with its file."""
+    """The type of ambiguous labels: the name of a data type, or an author's with its file."""
 
     has_options: ClassVar = False
 
@@ -212,14 +212,14 @@ class DatasetSpec(PlacedSpec):
     name: Annotated[Name | None, Field(description="the name of a built-in source")] = None
     url: FilePath = None  # the author's file that defines `name`
     title: Annotated[Name | None, Field(description="what the leaderboard calls the data")] = None
-    download: Annotated[bool, AfterValidator(_downloads)] = False  # before root, which need not exist yet then
-    # Where paths inside index files and torchvision's folders start; paths of samples are looked for below it.
+    download: Annotated[bool, AfterValidator(_downloads)] = False  # before root, which need not exist then
+    # Base of paths in index files and of torchvision's folders; paths of samples are searched below it.
     root: Annotated[Path | None, BeforeValidator(_root), Field(validate_default=True)] = None
     using: Words = ()  # domains to use, in order; () means all
     image_size: ImageSize | None = None  # height, width in pixels; None keeps each picture's own (all equal)
-    value_range: ValueRange | None = None  # of images of more than 8 bits; None: there are none
+    value_range: ValueRange | None = None  # value range of images of more than 8 bits; None: there are none
     mask_values: MaskValues | None = None  # by class name; None: masks hold positions in the class list
-    layout: Literal["NHWC", "NCHW"] | None = None  # of arrays of images; None: told by their shape
+    layout: Literal["NHWC", "NCHW"] | None = None  # layout of arrays of images; None: determined by their shape
     # Image files are decoded once into the cache, or whenever they are read; None: by their size (docs/data.md).
     storage: Literal["decoded", "encoded"] | None = None
     # Class names in the order of their index, for all domains or for each one; None: found in the labels.
@@ -232,12 +232,12 @@ class DatasetSpec(PlacedSpec):
     test_data_info: InitVar[Sources] = ()
     train_url: InitVar[Sources] = ()
     test_url: InitVar[Sources] = ()
-    data_type: DataTypeSpec | None = None  # None: told by the form of the labels
+    data_type: DataTypeSpec | None = None  # None: determined by the form of the labels
     label: ColumnNames = None  # the label's column in a table, or columns: one a class, or one a number
     input: ColumnNames = None  # the samples' column in a table, or the columns of numbers that are its features
-    # What parts several labels in one cell of a table, "none" where they are not parted; None: told by the labels.
+    # Separator of several labels in one cell of a table, "none" for a single label; None: detected.
     label_separator: Name | None = None
-    # The folder of the images of conversations, None: beside their file; or "ignore" leaves them out.
+    # Folder of the images of conversations; None: beside their file; "ignore" leaves them out.
     pictures: Annotated[Path | Literal["ignore"] | None, BeforeValidator(_pictures)] = None
     # Names of the fields of conversations, by role: {prompt: question, reply: answer}.
     columns: Annotated[dict[ConversationPart, Name], AfterValidator(_with_reply)] | None = None
@@ -245,17 +245,19 @@ class DatasetSpec(PlacedSpec):
     system_prompt: Annotated[
         str | dict[str, Name] | None, ByYamlType(text=Name, mapping=Annotated[dict[str, Name], NotEmpty])
     ] = None
-    skip_bad: bool = False  # leave out records that are no conversations, with a warning that counts them
+    skip_bad: bool = False  # leave out records that are no conversations, with a warning on their number
     domain: Name | None = None  # the column or field that names a sample's domain; None: `domain`, if there is one
     # The share of the training data that becomes the test part, class by class, and the seed by which it is drawn.
     test_share: Annotated[float, Field(gt=0, lt=1)] | None = None
     test_seed: Annotated[int, Field(ge=0)] = 0
     backbone: BackboneSpec | None = None  # features of this network in place of images
-    made_of: Collections = field(default=(), repr=False)  # what its samples were taken from; no part of what they are
-    hierarchy: Annotated[  # a tree, or the path of a yaml file with one: the loader reads it, who knows all places
+    made_of: Collections = field(
+        default=(), repr=False
+    )  # collections that its samples were taken from; not part of the identity
+    hierarchy: Annotated[  # a tree, or the path of a yaml file with one, which the loader reads
         ClassTree | None, ByYamlType(text=Name, mapping=dict[str, object]), AfterValidator(lambda given: None)
     ] = None
-    options: Options = field(default_factory=dict)  # of a named source, checked by it
+    options: Options = field(default_factory=dict)  # options of a named source, which checks them
     train: Annotated[tuple[SourceSpec, ...], NoKey] = ()
     test: Annotated[tuple[SourceSpec, ...], NoKey] = ()
     source: Annotated[str | None, NoKey] = None  # "module:Class" of a named source that no entry point names
@@ -274,7 +276,7 @@ class DatasetSpec(PlacedSpec):
 
     @property
     def columns_of_settings(self) -> dict[str, object]:
-        """The settings that metrics may name, besides the columns of the samples."""
+        """Settings that metrics may name, besides the columns of the samples."""
         return {} if self.hierarchy is None else {"hierarchy": self.hierarchy}
 
     @classmethod
@@ -286,7 +288,7 @@ class DatasetSpec(PlacedSpec):
         return [key for key in given if key not in cls.known_keys() or key in of_files]
 
     def placed(self, document: Document, path: Steps) -> Self:
-        """Return the same with its places."""
+        """Return a copy with the locations in its file."""
         made = super().placed(document, path)
         train, test = _placed(self.train, "train", document, path), _placed(self.test, "test", document, path)
         return replace(made, train=train, test=test)
@@ -330,8 +332,8 @@ def _split_of(path: Path) -> str:
 
 
 def _placed(sources: tuple[SourceSpec, ...], part: str, document: Document, path: Steps) -> tuple[SourceSpec, ...]:
-    """`sources` with the place of each; one of the keys `train_*` (test_*) gives all of them."""
+    """Return `sources` with the place of each; one of the keys `train_*` (test_*) gives all of them."""
     given = ((*path, f"{part}_{ending}") for ending in SOURCE_FORMS if at(document.data, *path, f"{part}_{ending}"))
     paths = [where for key in given for where in [entry for entry, _ in leaves(document.data, *key)] or [key]]
-    paths = paths or [(*path, "root")]  # they were found below it
+    paths = paths or [(*path, "root")]  # the key of the root, below which they were found
     return tuple(replace(source, place=document.value_place(at)) for source, at in zip(sources, paths, strict=False))

@@ -38,7 +38,7 @@ class Range:
 
     @property
     def ends(self) -> tuple[Any, ...]:
-        """Both ends, or every choice: the values that are checked against a constructor before anything runs."""
+        """Both ends, or every choice: values to check with a constructor before anything runs."""
         return self.choices if self.kind == "choice" else (self.low, self.high)
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class ValuesOrRange(Spec):
 
     @property
     def _given(self) -> dict[Any, Any]:
-        """By key what the file gives."""
+        """The given values by key."""
         return {name.replace("whole", "int"): value for name, value in vars(self).items() if value is not None}
 
     @property
@@ -138,14 +138,14 @@ class SearchSpec(PlacedSpec):
 
     name: Annotated[Literal["random", "tpe", "asha"], Field(description="the way to search: random, tpe or asha")]
     trials: Annotated[int, Field(ge=1)] = 50  # of each algorithm that has a range, in each exam
-    metric: Name | None = None  # None: what sort_by names first
-    # What the search may see; None: the first half of the seeds, of a job with one seed everything that is reported.
+    metric: Name | None = None  # None: the first metric of sort_by
+    # What the search may use; None: the first half of the seeds; with one seed, all reported results.
     select: SelectSpec | None = None
-    sampler: Literal["random", "tpe"] | None = None  # of asha; None: random
-    first_rung: Annotated[int, AfterValidator(_first_rung)] | None = None  # of asha: a round; None: 2
-    reduction: Annotated[int, Field(ge=2)] | None = None  # of asha: one in so many goes on at a rung; None: 3
-    batch: Annotated[int, Field(ge=1)] = 8  # trials that are asked for together, however many run at a time
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0  # of the drawing
+    sampler: Literal["random", "tpe"] | None = None  # for asha; None: random
+    first_rung: Annotated[int, AfterValidator(_first_rung)] | None = None  # for asha: a round; None: 2
+    reduction: Annotated[int, Field(ge=2)] | None = None  # for asha: one in so many continues at a rung; None: 3
+    batch: Annotated[int, Field(ge=1)] = 8  # trials of a wave, however many run at a time
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0  # seed of the draws
 
 
 def select_problems(select: object, path: Steps) -> Iterator[ConfigProblem]:

@@ -1,4 +1,4 @@
-"""Sections of a file as frozen dataclasses. pydantic fills them, and the rest of the package works on them."""
+"""Sections of a file as frozen dataclasses, which pydantic fills and the rest of the package uses."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
@@ -14,14 +14,14 @@ from ianvs.base.errors import Location
 from ianvs.config.models.base import ConfigProblem, Name, at, leaves
 from ianvs.config.strict_yaml import Document, Steps
 
-# What pydantic shall not take from a file goes by names that no file uses.
+# Fields that a file must not set have names that no file can contain.
 _OPTIONS = "<options>"
 OfOptions = Field(validation_alias=_OPTIONS)
 Options = Annotated[Mapping[str, object], OfOptions]
 """The keys of a section that are its options, with their values."""
 
 NoKey = Field(validation_alias="<nothing>")
-"""Marks a field that no key of a file gives."""
+"""Marks a field without a key in the file."""
 
 T = TypeVar("T")
 
@@ -34,14 +34,14 @@ _FORMS: dict[str, type | tuple[type, ...]] = {
     "<text>": str,
     "<list>": list,
     "<mapping>": dict,
-    "<truth>": bool,  # before numbers, which python takes it for
+    "<truth>": bool,  # before numbers, since Python's bool is an int
     "<number>": (int, float),
 }
 
 
 @dataclass(frozen=True)
 class ByYamlType:
-    """The forms in which a file may give a value, where they differ from the type of the field.
+    """The forms of a value in a file, where they differ from the type of the field.
 
     Errors are those of the form that the file uses.
     """
@@ -62,7 +62,7 @@ def _form(value: object) -> str:
 
 
 def absent_is(value: object) -> WrapValidator:
-    """A key without a value means `value`, like a missing key."""
+    """Return a validator that replaces a missing value by `value`, as for a missing key."""
     return WrapValidator(lambda given, handler: value if given is None else handler(given))
 
 
@@ -75,8 +75,8 @@ class Key(NamedTuple):
         description: For messages.
     """
 
-    field: str  # "" if the key has no effect, whatever it says
-    form: object  # the type of the value, as it is annotated
+    field: str  # "" if the key has no effect
+    form: object  # the annotated type of the value
     description: str = ""
 
 
@@ -89,8 +89,8 @@ class Spec:
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)
-    without_effect: ClassVar[Mapping[str, str]] = {}  # keys of Ianvs that are accepted and not acted on, with remarks
-    has_options: ClassVar[bool] = False  # whether keys that it does not know are options
+    without_effect: ClassVar[Mapping[str, str]] = {}  # keys of Ianvs that are accepted without effect, with messages
+    has_options: ClassVar[bool] = False  # whether unknown keys are options
 
     @staticmethod
     def conflicts(data: object) -> Iterable[ConfigProblem]:
@@ -98,7 +98,7 @@ class Spec:
         return ()
 
     def remarks(self, given: Mapping[str, object]) -> Iterator[ConfigProblem]:
-        """Find settings that have no effect, or another one than it seems."""
+        """Find settings that have no effect, or an unexpected one."""
         for key, remark in self.without_effect.items():
             if key in given:
                 yield ConfigProblem(
@@ -143,13 +143,13 @@ class Spec:
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema = handler.resolve_ref_schema(handler(source))
-        # Fields are strict. A dataclass that is strict itself takes no mapping, only an instance.
+        # Fields are strict. A strict dataclass would accept only an instance, no mapping.
         without_ref = {name: value for name, value in schema.items() if name != "ref"}
         lenient = cast("CoreSchema", {**without_ref, "strict": False})
         return core_schema.no_info_before_validator_function(cls.arguments, lenient, ref=str(schema["ref"]))
 
     def placed(self, document: Document, path: Steps) -> Self:
-        """Return the same with its places: it was read at `path` of `document`."""
+        """Return a copy with the locations in its file: it was read at `path` of `document`."""
         parts: dict[str, object] = {}
         for name, key in self.known_keys().items():
             value = getattr(self, key.field, None)
@@ -171,7 +171,7 @@ class PlacedSpec(Spec):
     places: Annotated[Mapping[str, Location], NoKey] = field(default_factory=dict, compare=False, repr=False)  # by key
 
     def placed(self, document: Document, path: Steps) -> Self:
-        """Return the same with its places.
+        """Return a copy with the locations in its file.
 
         The section's own place is its key. That of a key is its value, and that of an option the option's name.
         """
@@ -201,6 +201,6 @@ class NamedSpec(PlacedSpec):
         raise PydanticCustomError("wrong_form", "{expected}", {"expected": "text or a mapping"})
 
     def placed(self, document: Document, path: Steps) -> Self:
-        """Return the same with its places; its own place is that of the name."""
+        """Return a copy with the locations in its file; its own place is that of the name."""
         made, name = super().placed(document, path), document.value_place((*path, "name"))
         return replace(made, place=name, places={**made.places, "name": name})

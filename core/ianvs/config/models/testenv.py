@@ -35,7 +35,7 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
     "=": operator.eq,  # in our files, and in Ianvs's
 }
-"""By the `operator` of a `model_eval`."""
+"""Functions by the `operator` of a `model_eval`."""
 
 
 @former_names(of="score")
@@ -44,22 +44,22 @@ class MetricSpec(NamedSpec):
     """A column of the leaderboard; further keys are the metric's options."""
 
     name: Annotated[Name, Field(description="the metric's name")]
-    url: FilePath = None  # the file that defines it; None for a built-in
+    url: FilePath = None  # the file that defines it; None for a built-in metric
     # Which score a metric over a score matrix is computed from; None: the first score of the testenv.
     score: Annotated[Name | None, Field(validation_alias="of")] = None
     options: Options = field(default_factory=dict)
-    contract: Annotated[str, NoKey] = NATIVE  # which says what the name means
-    # Columns that the dataset's settings give, such as `hierarchy`: another one makes another metric.
+    contract: Annotated[str, NoKey] = NATIVE  # which defines the name
+    # Columns from the dataset's settings, such as `hierarchy`, which identify the metric.
     dataset_columns: Annotated[Mapping[str, Any], NoKey] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class ScenarioSpec(NamedSpec):
-    """How the data arrive and what a learner may see; further keys are options, checked by the scenario itself."""
+    """How the data arrive and what a learner may see; further keys are options, checked by the scenario."""
 
     name: Annotated[Name, Field(description="the scenario's name")]
     options: Options = field(default_factory=dict)
-    url: FilePath = None  # the author's file that defines it; None for one of ours, or an installed one
+    url: FilePath = None  # the author's file that defines it; None for a built-in or installed scenario
     file: InitVar[FilePath] = None  # an option that is a path
 
     def __post_init__(self, file: Path | None) -> None:
@@ -69,7 +69,7 @@ class ScenarioSpec(NamedSpec):
 
 @dataclass(frozen=True)
 class QuestionSpec(NamedSpec):
-    """A question to the model besides predictions, by name; `url` is an author's file."""
+    """An evaluation task by name; `url` is an author's file."""
 
     has_options: ClassVar = False
 
@@ -163,7 +163,7 @@ class PrequentialSpec(Spec):
 
 
 def _prequential(given: PrequentialSpec | bool) -> PrequentialSpec | None:
-    """`true` is all defaults, `false` is no such exam."""
+    """Convert `true` to all defaults, `false` to None."""
     return (PrequentialSpec() if given else None) if isinstance(given, bool) else given
 
 
@@ -199,7 +199,7 @@ class TestEnvSpec(PlacedSpec):
     dataset: Annotated[DatasetSpec, Field(description="the name of a built-in source, or files")]
     metrics: Annotated[Metrics, Field(description="a list of metrics such as '- name: accuracy'")]
     scenario: ScenarioSpec | None = None
-    using: InitVar[Words] = ()  # of the dataset
+    using: InitVar[Words] = ()  # location of the dataset
     incremental_rounds: Annotated[int, Field(ge=1)] | None = None
     gate: Annotated[GateSpec | None, Field(validation_alias="model_eval")] = None
     name: Annotated[Name, absent_is("")] = ""
@@ -210,11 +210,11 @@ class TestEnvSpec(PlacedSpec):
         AfterValidator(_prequential),
         absent_is(None),
     ] = None
-    linear_probe: bool = False  # whether features are examined after every round
-    task_scores: bool = False  # whether scores of all classes are asked for, to be looked at under the mask of a task
-    teacher_forced: bool = False  # whether a language model is asked what it makes of the true replies
-    questions: Several[QuestionSpec] = ()  # what else the model is asked
-    settings: Annotated[Any, NoKey] = None  # what a contract of another form reads beside, for itself alone
+    linear_probe: bool = False  # whether a linear probe is fitted after every round
+    task_scores: bool = False  # whether scores of all classes are evaluated under the mask of a task
+    teacher_forced: bool = False  # whether the likelihood of the true replies is evaluated
+    questions: Several[QuestionSpec] = ()  # further evaluation tasks
+    settings: Annotated[Any, NoKey] = None  # settings of a non-native contract
     file: Annotated[Path, NoKey] = Path()
 
     def __post_init__(self, using: tuple[str, ...]) -> None:
@@ -223,12 +223,12 @@ class TestEnvSpec(PlacedSpec):
 
     @property
     def all_questions(self) -> tuple[QuestionSpec, ...]:
-        """What the model is asked besides predictions."""
+        """All evaluation tasks besides predictions."""
         names = ("linear_probe", "task_scores", "teacher_forced")
         return (*(QuestionSpec(name) for name in names if getattr(self, name)), *self.questions)
 
     def with_dataset(self, dataset: DatasetSpec) -> Self:
-        """Return the same with another dataset, and metrics for its columns."""
+        """Return a copy with another dataset, and metrics for its columns."""
         columns = dataset.columns_of_settings
         metrics = tuple(replace(metric, dataset_columns=columns) for metric in self.metrics)
         gate = self.gate and replace(self.gate, metric=replace(self.gate.metric, dataset_columns=columns))
@@ -240,7 +240,7 @@ class TestEnvSpec(PlacedSpec):
         return self.metrics[0].contract if self.metrics else NATIVE
 
     def placed(self, document: Document, path: Steps) -> Self:
-        """Return the same with its places."""
+        """Return a copy with the locations in its file."""
         made = super().placed(document, path)
         moved = {"using": made.places["using"]} if at(document.data, *path, "using") else {}
         return replace(made, dataset=replace(made.dataset, places={**made.dataset.places, **moved}))
