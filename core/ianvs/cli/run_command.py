@@ -148,7 +148,7 @@ def _prepare(options: argparse.Namespace) -> int:
 
 def _plan(options: argparse.Namespace) -> int:
     from ianvs.running.planning.model_storage import planned_models_text
-    from ianvs.running.progress import DataProgress, describe
+    from ianvs.running.progress import DataProgress, describe, references_text
     from ianvs.running.scheduler.searching import outline
 
     plan = ianvs.plan(options.file, **selected(options), watcher=DataProgress())
@@ -164,7 +164,7 @@ def _plan(options: argparse.Namespace) -> int:
             print(f"each case of {algorithm.name} takes {algorithm.resources}")
     if models := planned_models_text(plan):
         print(models)
-    print(counted(states))
+    print(f"{counted(states)}{references_text(plan)}")
     return 0
 
 

@@ -311,10 +311,10 @@ def _opening(plan: Plan, to_do: int) -> str:
     if not to_do:
         return f"{plan.job.name}: all {total} cases are finished already"
     reused = f", {total - to_do} finished already" if to_do < total else ""
-    return f"{plan.job.name}: {to_do} of {total} cases to do{reused}{_references(plan)}"
+    return f"{plan.job.name}: {to_do} of {total} cases to do{reused}{references_text(plan)}"
 
 
-def _references(plan: Plan) -> str:
+def references_text(plan: Plan) -> str:
     """Explain why there are cases that the job does not list: metrics compare with them."""
     metrics: dict[str, dict[str, None]] = {}
     for exam in plan.job.testenvs:

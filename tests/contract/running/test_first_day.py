@@ -7,6 +7,7 @@ import pytest
 
 import ianvs
 from ianvs.base.errors import IanvsError
+from ianvs.cli import main
 from ianvs.results.plots import write_plots
 from ianvs.running.progress import _opening
 from tests.edits import edited
@@ -82,7 +83,7 @@ def test_a_save_into_a_folder_that_is_not_there_fails_before_the_first_round(tmp
 
 
 @pytest.mark.parametrize(("metrics", "told"), [("[accuracy]", False), ("[accuracy, IM]", True)])
-def test_a_run_says_which_cases_are_references(tmp_path, metrics, told):
+def test_a_run_and_a_plan_say_which_cases_are_references(tmp_path, capsys, metrics, told):
     path = write_job(
         tmp_path,
         testenv=f"dataset: {{name: digits}}\nscenario: {{name: CIL, rounds: 5}}\nmetrics: {metrics}",
@@ -91,6 +92,8 @@ def test_a_run_says_which_cases_are_references(tmp_path, metrics, told):
     )
     opening = _opening(ianvs.plan(path), 1)
     assert ("joint reference" in opening and "IM" in opening) == told
+    assert main(["plan", str(path)]) == 0
+    assert ("; among them" in capsys.readouterr().out) == told
 
 
 RECALLS = """

@@ -85,11 +85,12 @@ def _leaders(leaderboard: Leaderboard) -> Iterator[Note]:
         rows = [row for row in leaderboard.rows if row.testenv == exam]
         if not (ranked := [row for row in rows if row.rank is not None]):
             continue
-        first, *others = ranked
+        first = ranked[0]
+        tied, others = ([row for row in ranked if (row.rank == first.rank) is ties] for ties in (True, False))
         metric = next(name for name in metrics if first.mean(name) is not None)
         near = [row for row in others if row.to_best is None or not row.to_best.separated]
         if not others:
-            sure = "it is the only row with a rank"
+            sure = "it is the only row with a rank" if len(tied) == 1 else "no other row has a rank"
         elif first.standing is None:
             sure = "one seed can't say how sure that is" if leaderboard.seeds == 1 else "how sure that is can't be said"
         elif near:
@@ -99,12 +100,11 @@ def _leaders(leaderboard: Leaderboard) -> Iterator[Note]:
                 if few
                 else f"{len(near)} of the {len(others)} others"
             )
-            sure = f"not separated from it: {listed}"
+            sure = f"not separated from {'it' if len(tied) == 1 else 'them'}: {listed}"
         else:
             sure = "separated from the next" if len(others) == 1 else f"separated from the {len(others)} others"
         leads = "leads so far" if any(row.waiting for row in rows) else "leads"
         score = mean_and_spread(first.metrics[metric], 3)
-        tied = [row for row in ranked if row.rank == first.rank]
         leading = names[first.id, first.algorithm]
         if len(tied) > 1:
             leading, leads = f"{len(tied)} rows", leads.replace("leads", "lead")

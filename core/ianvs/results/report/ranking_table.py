@@ -109,7 +109,8 @@ def _best(rows: Sequence[LeaderboardRow], column: Column, texts: Sequence[str]) 
         if len(defined) > 1:
             first = (max if column.higher_is_better else min)(defined, key=lambda n: defined[n])
             shown = [text.partition(" ± ")[0] for text in texts]
-            best |= {n for n in competing if shown[n] == shown[first]}
+            if len({shown[n] for n in defined}) > 1:  # where all are equal, none is better
+                best |= {n for n in competing if shown[n] == shown[first]}
     return best
 
 

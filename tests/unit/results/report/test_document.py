@@ -44,5 +44,16 @@ def test_rows_that_tie_lead_together():
 
     assert leader(0.5, 0.5, 0.25).startswith("m0 and m1 lead with accuracy 0.500;")
     assert leader(0.5, 0.5, 0.5, 0.5).startswith("4 rows lead with accuracy 0.500;")
+    assert leader(0.5, 0.5) == "m0 and m1 lead with accuracy 0.500; no other row has a rank."
     assert leader(0.5, 0.25).startswith("m0 leads with accuracy 0.500;")
     assert leader(0.5) == "m0 leads with accuracy 0.500; it is the only row with a rank."
+
+
+def test_no_value_is_the_best_where_all_are_equal():
+    def best(*scores: float) -> list[bool]:
+        table = document_of(board([result(f"m{n}", accuracy=score) for n, score in enumerate(scores)])).ranking
+        [column] = [column for column in table.columns if column.title == "accuracy"]
+        return [cell.best for cell in column.cells]
+
+    assert best(0.5, 0.5, 0.25) == [True, True, False]
+    assert best(0.5, 0.5) == [False, False]
