@@ -190,7 +190,7 @@ def test_without_explanations_at_most_five_lines_follow_the_table_and_say_who_le
 
 
 def test_who_is_not_separated_from_the_first_is_named() -> None:
-    scores = {"a": (0.9, 0.7, 0.8), "b": (0.7, 0.9, 0.8), "c": (0.1, 0.1, 0.1)}
+    scores = {"a": (0.9, 0.7, 0.8), "b": (0.7, 0.9, 0.77), "c": (0.1, 0.1, 0.1)}
     table = board([result(name, seed, score) for name, of in scores.items() for seed, score in enumerate(of)], seeds=3)
     printed("\n".join(line.strip() for line in shown(table, 200, explain=False).splitlines() if "leads" in line))
 
