@@ -6,7 +6,6 @@ It is started by its path, with Python 3.8 or later, and needs numpy only for da
 
 import ctypes
 import dis
-import importlib
 import importlib.abc
 import importlib.util
 import inspect
@@ -97,8 +96,7 @@ class Peer:
             if not isinstance(error, SystemExit):
                 print(traceback.format_exc(), end="", file=sys.stderr, flush=True)
             sys.stdout.flush()
-            kind, text = _error_text(error)
-            self._send({"error": kind, "message": text})
+            self._send(dict(zip(("error", "message"), _error_text(error))))
             return
         self._send({"reply": body}, held)
 

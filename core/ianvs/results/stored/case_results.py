@@ -12,10 +12,11 @@ from ianvs.base.types import POOLED_TEST_SET, CaseResult, Doubt, Measure, RoundR
 from ianvs.config.spec import BudgetSpec
 from ianvs.exam.data_types import LONGEST_ANSWER
 from ianvs.exam.metrics.metric import Metric
-from ianvs.exam.metrics.metric_columns import MetricColumn, part_column
+from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.exam.metrics.stream_record import StreamRecord
 from ianvs.exam.metrics.system import system_value
 from ianvs.exam.scenarios.budget import over_budget, unmeasured_budget_text
+from ianvs.results.stored.score_parts import has_parts_alone, with_parts
 from ianvs.results.stored.stream_results import baseline_sentences, read_stream
 from ianvs.store import CaseState, CaseStore, ExamRecord, as_record
 from ianvs.store.stored_score import StoredScore, finite, score_curve, stored_score
@@ -252,35 +253,6 @@ def _number(column: MetricColumn, matrices: Mapping[str, ScoreMatrix], some: boo
         return None
     value = metric.function(matrix)
     return None if isinstance(value, Mapping) else finite(value)
-
-
-def has_parts_alone(score: str, details: Mapping[str, Any]) -> bool:
-    """Return whether a score has several numbers and none of its own, by the `details` of a case."""
-    return score in details and not any(score in (parts or {}) for parts in details[score][-1])
-
-
-def with_parts(numbers: Mapping[str, float | None], details: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return `numbers` with the parts of scores that have several numbers in place of the scores.
-
-    Args:
-        numbers: By column. A score with a number of its own keeps it, and its parts stay in `details`.
-        details: By score the parts of each test set, for each round, as in `CaseResult`.
-
-    Returns:
-        The numbers. A part is the unweighted mean over the test sets that have it after the last round.
-    """
-    with_parts = dict(numbers)
-    for score, rounds in details.items():
-        if with_parts.get(score) is not None or not has_parts_alone(score, details):
-            continue
-        with_parts.pop(score, None)
-        values: dict[str, list[float]] = {}
-        for parts in rounds[-1]:
-            for part, value in (parts or {}).items():
-                values.setdefault(part, []).extend(() if value is None else (value,))
-        for part, of_tests in values.items():
-            with_parts[part_column(score, part)] = finite(np.mean(of_tests)) if of_tests else None
-    return with_parts
 
 
 def _of_stream(metric: Metric, record: StreamRecord | None) -> float | None:

@@ -7,7 +7,7 @@ from ianvs.results.report.build_document import document_of
 from ianvs.results.report.latex import latex
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.row_tables import csv_text
-from ianvs.results.stored.case_results import with_parts
+from ianvs.results.stored.score_parts import with_parts
 from tests.unit.results.report.report_cases import ACCURACY, board, cells, result
 
 RECALLS = replace(ACCURACY, name="recalls", summary="Recall of each class.")
