@@ -14,7 +14,7 @@ class NearestMean:
 
     def predict(self, data):  # class indices, one for each sample
         labels = np.array(list(self.sums))
-        means = np.stack([self.sums[y] / self.counts[y] for y in labels]) * (1 - self.shrinkage)
+        means = np.stack([self.sums[y] / (self.counts[y] + self.shrinkage) for y in labels])
         distances = ((data.x.reshape(len(data), 1, -1) - means) ** 2).sum(axis=2)
         return labels[distances.argmin(axis=1)]
 

@@ -70,7 +70,7 @@ class Changed(nn.Module):
         self.changes = nn.ModuleList(KeyValueChange(width, min(rank, width)) for _ in frozen.body.blocks)
         for block, change in zip(frozen.body.blocks, self.changes, strict=True):
             for which, half in (("key", slice(0, width)), ("value", slice(width, None))):
-                module, name, rows = block.weights(which)
+                module, name, rows = block.weight_location(which)
                 half = Half(change, half, rows or slice(None))
                 parametrize.register_parametrization(module, name, half, unsafe=True)
                 module.parametrizations[name].original.requires_grad_(False)

@@ -61,7 +61,7 @@ class Decoupled(nn.Module):
         self.frozen, self.magnitudes, self.first = frozen, Magnitudes(rounds, first), first
         for block in frozen.body.blocks:
             for which in ("query", "value"):
-                module, name, rows = block.weights(which)
+                module, name, rows = block.weight_location(which)
                 change = Directions(getattr(module, name), rows or slice(None), rank, self.magnitudes)
                 parametrize.register_parametrization(module, name, change, unsafe=True)
                 module.parametrizations[name].original.requires_grad_(False)

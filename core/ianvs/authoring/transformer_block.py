@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, scaled_dot_product_attention
 
 from ianvs.base.errors import PluginError
+from ianvs.base.former_names import former_names
 
 Prefix = tuple[Tensor, Tensor]
 """Keys and values (B or 1, L, D) that stand before those of an attention."""
@@ -33,6 +34,7 @@ LAYOUTS = {
 }
 
 
+@former_names(weights="weight_location")
 class Block:
     """A block of a transformer: x + attention(norm(x)), then x + mlp(norm2(x)).
 
@@ -55,7 +57,7 @@ class Block:
         (self.norm, self.norm2), self.projections, self.normed, (self.output, self.heads) = parts[:4]
         self.after_attention, self.mlp, self.ends = parts[4], [*parts[5], *parts[6]], parts[7]
 
-    def weights(
+    def weight_location(
         self, which: Literal["query", "key", "value", "output", "mlp_in", "mlp_out"]
     ) -> tuple[nn.Module, str, slice | None]:
         """Return (module, name of its parameter, rows of it, None for all): where LoRA finds the weight `name`."""

@@ -99,7 +99,7 @@ def naive(exam, *, rank, kept, rounds=None, head_from_zero=False):
 
 def seen(learner):
     body, head = learner.network
-    weights = [getattr(*block.weights("key")[:2]) for block in body.frozen.body.blocks]  # packed: of all three
+    weights = [getattr(*block.weight_location("key")[:2]) for block in body.frozen.body.blocks]  # packed: of all three
     planes = [change.B.T @ change.B for change in body.changes]
     spans = [change.M @ change.M.T for change in body.changes]
     return [*head.parameters(), *weights, *planes, *spans]

@@ -124,7 +124,7 @@ def test_a_prefix_that_is_projected_from_tokens_acts_like_these_tokens(made):
     more = torch.randn(2, 3, transformer.width)
     prefix = []
     for which in ("key", "value"):
-        module, name, rows = block.weights(which)
+        module, name, rows = block.weight_location(which)
         bias = getattr(module, name.replace("weight", "bias"))
         prefix.append(linear(block.norm(more), getattr(module, name)[rows or slice(None)], bias[rows or slice(None)]))
     if block.normed:  # timm's prefixes, as others', stand behind it
@@ -170,7 +170,7 @@ def test_an_adapter_is_added_to_the_output_and_sees_what_enters_the_second_half(
 def test_low_rank_updates_begin_at_nothing_and_change_only_their_rows(made):
     transformer, _, _ = made
     frozen, block, before = FrozenBody(transformer), transformer.blocks[1], transformer(pictures())
-    module, name, rows = block.weights("value")
+    module, name, rows = block.weight_location("value")
     weight = getattr(module, name).clone()
     change = LowRank.at(module, name, 2, rows=rows)
     if not isinstance(transformer.model, type(small_vit((3, 8, 8), 2)[0])):
@@ -323,7 +323,7 @@ def test_a_transformer_in_its_real_size_has_the_librarys_features_and_changes_on
     prefixed = transformer(x, {last: (torch.randn(1, 5, transformer.width), torch.randn(1, 5, transformer.width))})
     assert all(torch.equal(a, b) for a, b in zip(inputs, entered, strict=True))
     assert not torch.allclose(prefixed, plain, atol=1e-3)
-    module, place, rows = transformer.blocks[last].weights("query")
+    module, place, rows = transformer.blocks[last].weight_location("query")
     before, change = getattr(module, place).clone(), LowRank.at(module, place, 4, rows=rows)
     assert torch.equal(getattr(module, place), before)
     change.B.normal_()
