@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 _FEWEST = 4  # characters of a name that may be misspelt
 _SHORT = 4  # characters of a name that must begin as the one that is proposed, or end with it
@@ -24,6 +25,11 @@ def nearest(name: str, choices: Iterable[str]) -> str | None:
     Returns:
         The choice, or None if none is near.
     """
+    return _nearest(name, tuple(choices))
+
+
+@lru_cache(64)  # an error may be that of many rows
+def _nearest(name: str, choices: tuple[str, ...]) -> str | None:
     folded = {_plain(choice): choice for choice in choices}
     given = _plain(name)
     if given in folded:
@@ -43,7 +49,8 @@ def _rank(name: str, given: str, choice: str, plain: str, few: bool) -> tuple[in
     begins_alike = given[:1] == plain[:1] if len(given) <= _SHORT else True
     if len(given) < _FEWEST:
         begins_alike = begins_alike and len(given) == len(plain) > 2 and (few or sorted(given) == sorted(plain))
-    if abs(len(given) - len(plain)) <= most:
+    # An edit changes two letters of the set at most.
+    if abs(len(given) - len(plain)) <= most and len({*given} ^ {*plain}) <= 2 * most:
         ends_so = len(given) >= _FEWEST and len(plain) > 2 and given.endswith(plain)
         if (begins_alike or ends_so) and (distance := edit_distance(given, plain)) <= most:
             return 0, distance / max(len(given), len(plain))
@@ -61,6 +68,7 @@ def _plain(text: str) -> str:
     return re.sub(r"[-_. ]", "", text.casefold()) or text
 
 
+@lru_cache(4096)
 def _words(text: str) -> list[str]:
     return [word for word in re.split(r"[^a-z0-9]+", text.casefold()) if word]
 
