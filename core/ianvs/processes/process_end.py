@@ -30,6 +30,8 @@ def describe_end(code: int | None, output: str = "") -> str:
         As in "exit status 3", or "killed by SIGSEGV at plugin.py:4", perhaps with "; the end of its output: ...".
     """
     printed, _, stack = output.partition(_STACK)
+    if stack and code is not None and code > 128:  # a sandbox ends with 128 and the signal that killed its process
+        code = 128 - code
     how = "" if code is None else f"exit status {code}" if code >= 0 else f"killed by {_signal_name(-code)}"
     return how + (_place(stack) if how else "") + _shown_end(printed)
 

@@ -27,6 +27,8 @@ Current thread 0x00007f9310c21b80 (most recent call first):
         (3, "", "exit status 3"),
         (3, "one\n\ntwo \nthree\nfour.\n", "exit status 3; the end of its output: two / three / four"),
         (-11, STACK, "killed by SIGSEGV at plugin.py:4; the end of its output: a line"),
+        (139, STACK, "killed by SIGSEGV at plugin.py:4; the end of its output: a line"),
+        (139, "", "exit status 139"),
         (-250, "", "killed by signal 250"),
         (None, "a", "; the end of its output: a"),
         (1, "x" * 400, f"exit status 1; the end of its output: ...{'x' * 300}"),
