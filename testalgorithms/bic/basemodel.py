@@ -42,7 +42,7 @@ class BiC(ExemplarLearner):
         return torch.where(which, pair[0] * z + pair[1], z)
 
     def marked(self, classes, device):
-        """(C,) bool, which of all classes these are: made once, since a card would be waited for in every step."""
+        """(C,) bool, which of all classes these are: made once, since a GPU would be waited for in every step."""
         which = torch.zeros(self.network[-1].out_features, dtype=torch.bool)
         which[classes] = True
         return which.to(device)

@@ -29,7 +29,7 @@ class PromptPool(Prompted):
         near = normalize(self.query(x)) @ normalize(self.keys).T  # (N, pool)
         which = near.topk(self.chosen, dim=1).indices
         if self.training and self.choice == "batch":
-            every = which.flatten()  # a bincount would wait for the card
+            every = which.flatten()  # a bincount would wait for the GPU
             votes = every.new_zeros(len(self.keys)).scatter_add_(0, every, torch.ones_like(every))
             which = votes.argsort(descending=True, stable=True)[: self.chosen].expand(len(x), -1)
         self.cost = (1 - near.gather(1, which)).sum(1).mean()

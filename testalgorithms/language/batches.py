@@ -23,7 +23,7 @@ class Batch:
 
     pictures: what the network is called with of the images of all rows (`Sight.inputs`).
     before: (N,) places in the flat (B, L) of the tokens right before those that are learnt. They are counted on the
-    host: a card that has to say how many there are is waited for. columns: (K,) those of (B, L) that hold any of them,
+    host: a GPU that has to say how many there are is waited for. columns: (K,) those of (B, L) that hold any of them,
     which are all that logits are needed of; within: (N,) places of `before` in the flat (B, K). positions: (1, L) where
     conversations lie one behind the other in one row, each counted from 0.
     """

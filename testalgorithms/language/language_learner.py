@@ -62,8 +62,8 @@ class LanguageLearner(Steps):
     batch_size: conversations; `accumulation` of such batches make a step. max_length: tokens of a conversation, the
     rest is cut off, and one is skipped whose prompt alone is as long. bf16: bfloat16 autocast, and a frozen base in
     bfloat16. checkpointing: recompute activations. quantize: "none", or "4bit" for the frozen base under an adapter
-    (QLoRA). device_map: "auto" shares a model out to all cards, with accelerate. attention: "eager", "sdpa" or
-    "flash_attention_2" (a card, and the package flash-attn); else what transformers takes. packing: lay a batch's
+    (QLoRA). device_map: "auto" shares a model out to all GPUs, with accelerate. attention: "eager", "sdpa" or
+    "flash_attention_2" (a GPU, and the package flash-attn); else what transformers takes. packing: lay a batch's
     conversations in one row, without padding, kept apart by their positions; the same steps.
     max_new_tokens: longest reply. generation_batch: conversations that are replied to at once. Replies are greedy, or
     drawn at a `temperature` above 0, from the `top_p` likeliest; they end before any of `stop_strings`, too.

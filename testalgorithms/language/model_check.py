@@ -53,7 +53,7 @@ def check_model(options: ModelOptions, batch: int = 1) -> None:
 
 
 def require_card(options: ModelOptions) -> None:
-    """Raise PluginError where 4 bits or flash attention are asked for and there is no card to compute with them."""
+    """Raise PluginError where 4 bits or flash attention are asked for and there is no GPU to compute with them."""
     flash = options.attention == "flash_attention_2"
     if (options.quantize != "none" or flash) and not torch.cuda.is_available():
         setting = f"attention is {options.attention}" if flash else f"quantize is {options.quantize}"

@@ -107,7 +107,7 @@ class ModelOptions:
 
     @property
     def placed(self) -> bool:
-        """Whether loading puts the network where it stays, on one card or several, so that it is not moved any more."""
+        """Whether loading puts the network where it stays, on one GPU or several, so that it is not moved any more."""
         return self.quantize != "none" or self.device_map is not None
 
     @property

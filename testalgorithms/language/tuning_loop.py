@@ -98,7 +98,7 @@ class Descent:
 
 
 class Meter:
-    """Tells a hundred times how far it is, and what the steps since then were like; a card is waited for as often.
+    """Tells a hundred times how far it is, and what the steps since then were like; a GPU is waited for as often.
 
     loss: the sum of their losses.
     """

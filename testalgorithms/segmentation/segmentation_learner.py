@@ -44,7 +44,7 @@ class SegmentationLearner:
     shared weights, from the second round on; None is the same as learning_rate.
     initialise: whether a new domain starts from the last one's weights. checkpoint: the weights that a round ends with,
     "last", or "best" by mIoU on its held-out part. predict_ignore: whether "ignore" may be predicted (255), as in the
-    authors' evaluation. precision: "fp32", "bf16" or, on a card, "tf32". amp: an older
+    authors' evaluation. precision: "fp32", "bf16" or, on a GPU, "tf32". amp: an older
     name of bf16. compile: torch.compile of training. channels_last: a faster layout.
     """
 

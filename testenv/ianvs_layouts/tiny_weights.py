@@ -1,7 +1,7 @@
-"""Stand-ins for what examples of KubeEdge Ianvs expect of a machine: weights to download, a card, a service to ask.
+"""Stand-ins for what examples of KubeEdge Ianvs expect of a machine: weights to download, a GPU, a service to ask.
 
 Weights are random, made where a library would fetch them (older_machine/ianvs_random_weights.py). Any language model
-is a tiny one that answers with a letter. Without a card calls of `cuda` are answered by the CPU. A chat through the
+is a tiny one that answers with a letter. Without a GPU calls of `cuda` are answered by the CPU. A chat through the
 package `openai` gets its last message back, and nothing is sent. None of these changes a plugin; the table says what
 its code used.
 """

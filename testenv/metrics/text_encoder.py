@@ -54,7 +54,7 @@ class Encoder:
     """A loaded sentence encoder."""
 
     def __init__(self, name: str, place: EncoderPlace | None, revision: str | None, device: str = "auto") -> None:
-        """place: None lets the library fetch `name` from the Hugging Face hub. auto: a card, if there is one."""
+        """place: None lets the library fetch `name` from the Hugging Face hub. auto: a GPU, if there is one."""
         from sentence_transformers import SentenceTransformer
 
         on = None if device == "auto" else device

@@ -59,7 +59,7 @@ result = {}
 try:
     import torch
     result["cuda"] = torch.version.cuda
-    result["cards"] = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
+    result["gpus"] = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
     import torchvision
     torchvision.ops.nms
 except Exception as error:
@@ -122,7 +122,7 @@ def _wanted_torch() -> str | None:
 
 @lru_cache(maxsize=1)
 def import_torch() -> Mapping[str, Any]:
-    """Import torch and torchvision. Returns "cuda", the version it is built for, "cards", the GPUs, or an "error"."""
+    """Import torch and torchvision. Returns "cuda", the version it is built for, "gpus", the GPUs, or an "error"."""
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-c", _IMPORT_TORCH], capture_output=True, text=True, timeout=_SECONDS, check=True
@@ -158,7 +158,7 @@ def machine_findings(workspace: Path) -> Iterator[Finding]:
     torch = import_torch()
     output = output_of(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 20)
     driver = None if output is None else [line.replace(", ", ", driver ") for line in output.splitlines()]
-    yield from gpu_findings(driver, torch.get("cuda"), torch.get("cards", ()))
+    yield from gpu_findings(driver, torch.get("cuda"), torch.get("gpus", ()))
     yield sandbox_finding(missing_sandbox())
     yield from folder_findings(workspace, "the workspace", "Choose another with --workspace.")
     yield from folder_findings(Path(tempfile.gettempdir()), "the folder for temporary files", "Set TMPDIR to another.")

@@ -130,7 +130,7 @@ def _arrays(item: Any, required: Sequence[str], optional: Sequence[str]) -> Boxe
 
 
 def _numbers(values: Any, name: str) -> NDArray[np.float64]:
-    if hasattr(values, "detach"):  # a tensor, maybe on a card, maybe bfloat16, which numpy doesn't know
+    if hasattr(values, "detach"):  # a tensor, maybe on a GPU, maybe bfloat16, which numpy doesn't know
         values = values.detach().cpu().double()
     try:
         array = np.asarray(values)

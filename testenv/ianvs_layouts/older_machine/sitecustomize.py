@@ -1,4 +1,4 @@
-"""What examples expect and a new machine without a card lacks: torch's calls that name a card compute on the CPU,
+"""What examples expect and a new machine without a GPU lacks: torch's calls that name a GPU compute on the CPU,
 `make_grid` takes `range`, as it did before torchvision 0.15, and a language model that is not here is the tiny one at
 IANVS_TINY_MODEL. Python imports this file as it starts.
 """

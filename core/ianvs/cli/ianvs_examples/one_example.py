@@ -199,7 +199,7 @@ def _lacking(row: Example, owner: str, missing: str) -> Example:
 
 
 def _variables(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables of a machine without the network and without a card."""
+    """Return the environment variables of a machine without the network and without a GPU."""
     path = os.pathsep.join(filter(None, (given.get("PYTHONPATH", ""), os.environ.get("PYTHONPATH", ""))))
     fixed = {"PYTHONDONTWRITEBYTECODE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
     return {**os.environ, **given, **fixed, "PYTHONPATH": path}

@@ -30,8 +30,8 @@ def generator_states() -> tuple[Any, ...]:
     torch = sys.modules.get("torch")
     if torch is None:
         return random.getstate(), np.random.get_state(), None, ()
-    cards = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else ()
-    return random.getstate(), np.random.get_state(), torch.get_rng_state(), cards
+    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else ()
+    return random.getstate(), np.random.get_state(), torch.get_rng_state(), gpus
 
 
 def restore_generators(state: tuple[Any, ...]) -> None:

@@ -91,9 +91,9 @@ def capacity(nodes: Sequence[Mapping[str, Any]], threads: int, gpu_share: float)
         if node["Alive"]:
             fits = int(node["Resources"].get("CPU", 0)) // threads
             if gpu_share > 0:
-                cards = int(node["Resources"].get("GPU", 0))
-                on_cards = cards * int(1 / gpu_share + 1e-9) if gpu_share <= 1 else int(cards / gpu_share)
-                fits = min(fits, on_cards)
+                gpus = int(node["Resources"].get("GPU", 0))
+                on_gpus = gpus * int(1 / gpu_share + 1e-9) if gpu_share <= 1 else int(gpus / gpu_share)
+                fits = min(fits, on_gpus)
             total += fits
     if not total:
         wanted = f"{threads} CPU{'s' if threads > 1 else ''}" + (f" and {gpu_share:g} GPU" if gpu_share else "")

@@ -65,8 +65,8 @@ def sbatch_arguments(
         extra: Further arguments.
     """
     if resources is not None:
-        cards = f"gpu:{resources.gpus}" if resources.gpus else None
-        wishes = wishes | {"gres": cards, "cpus-per-task": resources.cpus or threads}
+        gpus = f"gpu:{resources.gpus}" if resources.gpus else None
+        wishes = wishes | {"gres": gpus, "cpus-per-task": resources.cpus or threads}
         if resources.memory is not None:
             wishes["mem"] = f"{math.ceil(resources.memory / 2**20)}M"
         if resources.time is not None:
