@@ -182,7 +182,7 @@ class Method:
         args, hints = self._args, {"n_tasks": "there are {} tasks", "increment": "later rounds bring {} classes"}
         notes = [f"is told that {text.format(args[key])}" for key, text in hints.items() if isinstance(args[key], int)]
         if args["dataset"] != "plain":
-            notes.append(f"sees pictures through LAMDA-PILOT's transforms of {args['dataset']}")
+            notes.append(f"sees images through LAMDA-PILOT's transforms of {args['dataset']}")
         return "; ".join(notes + ["is shown blank test data"] * args["blank_tests"])
 
     def train(self, train_data, num_classes, device, passes=None, **context):
@@ -326,6 +326,6 @@ def made(args, name, pretrained=False, **options):
 def stored(x):
     """(N, H, W, 3) uint8, as PILOT's data sets keep images; grey ones are repeated."""
     if x.ndim != 4 or x.shape[3] not in (1, 3):
-        raise PluginError(f"LAMDA-PILOT's methods are for pictures, not for samples of shape {x.shape[1:]}.")
+        raise PluginError(f"LAMDA-PILOT's methods are for images, not for samples of shape {x.shape[1:]}.")
     values = np.asarray(x) if x.dtype == np.uint8 else np.round(np.asarray(x) * 255).astype(np.uint8)
     return np.repeat(values, 3 // values.shape[3], 3)

@@ -22,7 +22,7 @@ def rows_of(targets, most):
             boxes, labels = boxes[single], labels[single]
         if len(labels) > most:
             raise PluginError(
-                f"a training picture has {len(labels)} boxes; there is room for {most}. Raise `max_objects`.",
+                f"a training image has {len(labels)} boxes; there is room for {most}. Raise `max_objects`.",
                 code="refused-arguments",
             )
         rows[index, : len(labels), :4], rows[index, : len(labels), 4] = boxes, labels

@@ -102,7 +102,7 @@ class Sight:
         side = self.config.vision_config.image_size
         if made["pixel_values"].shape[-3:] != (3, side, side):
             raise PluginError(
-                f"the processor of the base model makes {tuple(made['pixel_values'].shape[-3:])} of a picture; its "
+                f"the processor of the base model makes {tuple(made['pixel_values'].shape[-3:])} of an image; its "
                 f"tower takes {(3, side, side)}.",
                 code="refused-arguments",
             )
@@ -292,7 +292,7 @@ def require_sight(conversations: Iterable[Any], sight: Sight | None, base_model:
         )
     if packing and not sight.packs:
         raise PluginError(
-            f"packing is true, and the pictures of base_model '{base_model}' have positions in two dimensions, which "
+            f"packing is true, and the images of base_model '{base_model}' have positions in two dimensions, which "
             "would run on from one conversation into the next. Set packing: false.",
             code="refused-arguments",
         )

@@ -111,13 +111,13 @@ class DomainData:
     def __init__(self, x: Tensor, y: Tensor, labels: DomainLabels, domain: int, device: torch.device) -> None:
         if x.dtype != torch.uint8 or x.dim() != 4:
             raise PluginError(
-                f"segmentation needs uint8 pictures (N, 3, H, W), but the samples are {x.dtype} {tuple(x.shape)}.",
+                f"segmentation needs uint8 images (N, 3, H, W), but the samples are {x.dtype} {tuple(x.shape)}.",
                 code="refused-arguments",
             )
         if y.shape != (x.shape[0], *x.shape[2:]):
             raise PluginError(
                 f"segmentation needs a label for each pixel, (N, H, W), but the labels are {tuple(y.shape)} for "
-                f"pictures {tuple(x.shape)}.",
+                f"images {tuple(x.shape)}.",
                 code="refused-arguments",
             )
         self.labels, self.domain, self.device = labels, domain, device

@@ -109,7 +109,7 @@ def _label_pictures(answers: object, shape: tuple[int, ...], classes: int, where
         array = answers.detach() if hasattr(answers, "detach") else np.asarray(answers)
     except ValueError as error:
         raise PluginError(
-            f"{where} returned pictures of different shapes ({error}). Return {wanted}.", code="invalid-result"
+            f"{where} returned images of different shapes ({error}). Return {wanted}.", code="invalid-result"
         ) from None
     kind = str(array.dtype).removeprefix("torch.")
     if array.ndim == 4 and array.shape[2:] == shape[1:]:

@@ -22,7 +22,7 @@ DATASETS = (
     ("idd", "India Driving Dataset part 1, 26 level-3 classes; leftImg8bit/ and gtFine/"),
     ("camvid", "CamVid in 11 classes, one domain a sequence; rgb/ and gt/"),
     ("streets", "generated scenes in the domains CS, SYN and CR; needs no download"),
-    ("clear_drift", "generated pictures that drift over ten buckets, in the layout of CLEAR; needs no download"),
+    ("clear_drift", "generated images that drift over ten buckets, in the layout of CLEAR; needs no download"),
 )
 _WITH_TEST_SPLIT = {"cityscapes": "val", "bdd100k": "val", "idd": "val", "cloud_robotics": "test", "camvid": "test"}
 _WITH_CLASSES = ("synthia", "idd")
@@ -48,19 +48,19 @@ def add_commands(commands: Any) -> None:
 
 
 def _add_streets(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--train", type=_positive, default=120, metavar="N", help="training pictures a domain (120)")
-    parser.add_argument("--test", type=_positive, default=40, metavar="N", help="test pictures a domain (40)")
+    parser.add_argument("--train", type=_positive, default=120, metavar="N", help="training images a domain (120)")
+    parser.add_argument("--test", type=_positive, default=40, metavar="N", help="test images a domain (40)")
     parser.add_argument("--size", type=_positive, nargs=2, default=(64, 128), metavar=("H", "W"), help="(64 128)")
     parser.add_argument("--seed", type=_natural, default=0, metavar="N", help="another seed, other scenes (0)")
     parser.set_defaults(command=_streets)
 
 
 def _add_clear_drift(parser: argparse.ArgumentParser) -> None:
-    each = "pictures of each class in each bucket"
+    each = "images of each class in each bucket"
     parser.add_argument("--train", type=_positive, default=30, metavar="N", help=f"training {each} (30)")
     parser.add_argument("--test", type=_positive, default=15, metavar="N", help=f"test {each} (15)")
     parser.add_argument("--size", type=_positive, default=32, metavar="N", help="height and width (32)")
-    parser.add_argument("--seed", type=_natural, default=0, metavar="N", help="another seed, other pictures (0)")
+    parser.add_argument("--seed", type=_natural, default=0, metavar="N", help="another seed, other images (0)")
     parser.set_defaults(command=_clear_drift)
 
 
@@ -133,7 +133,7 @@ def _tell(prepared: Sequence[Prepared]) -> None:
     import yaml
 
     for result in prepared:
-        counts = f"{result.counts['train']} training and {result.counts['test']} test pictures"
+        counts = f"{result.counts['train']} training and {result.counts['test']} test images"
         print(f"{result.domain}: {counts}, {len(result.classes)} classes, in {result.folder}")
     for warning in dict.fromkeys(f"{result.domain}: {warning}" for result in prepared for warning in result.warnings):
         print(f"warning: {warning}", file=sys.stderr)

@@ -85,10 +85,10 @@ class PictureTasks(GeneratedTalk):
     question, to which shape, colour and corner contradict each other. format: "own", or a "shared" one, a letter of
     four choices in every task; "word", its own, and the corner by its name, such as northwest, instead of a letter."""
 
-    summary: ClassVar[str] = "generated pictures, and conversations about them, task after task"
+    summary: ClassVar[str] = "generated images, and conversations about them, task after task"
     title: ClassVar[str] = "picture_tasks"
     generator: ClassVar[int] = VERSION
-    note: ClassVar[str] = "The pictures are generated: shapes of 7 pixels on a dark ground."
+    note: ClassVar[str] = "The images are generated: shapes of 7 pixels on a dark ground."
     domain: ClassVar[str] = "task"
     repeats: ClassVar[bool] = False
 

@@ -118,7 +118,7 @@ class IdxSet(TorchvisionSet):
         for part, x, y in (("train", train_x, train_y), ("test", test_x, test_y)):
             if x.ndim != 3 or y.shape != (len(x),):
                 raise DataError(
-                    f"{spec.name} below {spec.root}: pictures {x.shape} and labels {y.shape} don't fit.",
+                    f"{spec.name} below {spec.root}: images {x.shape} and labels {y.shape} don't fit.",
                     code="damaged-dataset",
                 )
             arrays |= self.columns(part, x, y)
@@ -134,7 +134,7 @@ class Mnist(IdxSet):
 
 
 class FashionMnist(IdxSet):
-    summary: ClassVar[str] = "pictures of clothes of 28x28 pixels; 60 000 + 10 000 (Xiao et al. 2017)"
+    summary: ClassVar[str] = "images of clothes of 28x28 pixels; 60 000 + 10 000 (Xiao et al. 2017)"
     reader: ClassVar[str] = "FashionMNIST"
     made_of: ClassVar[tuple[str, ...]] = ("Fashion-MNIST",)
     unpacked: ClassVar[tuple[str, ...]] = tuple(f"FashionMNIST/raw/{file}" for file in FILES)

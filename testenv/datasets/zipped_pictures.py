@@ -30,7 +30,7 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Li
         message = f"can't be read as a zip file ({first_line(error)}). Pack it again."
         raise SourceError.single(message, Location(path), "unreadable-data") from None
     if not names:
-        message = f"holds no pictures; expected <class>/<picture> with {one_line(PICTURE_SUFFIXES)}."
+        message = f"holds no images; expected <class>/<image> with {one_line(PICTURE_SUFFIXES)}."
         if others := [name for name in every if not name.endswith("/")]:
             message += f" It has: {one_line(others, 3)}. Unpack it, and name such a file in the dataset."
         raise SourceError.single(message, Location(path), "empty-dataset")

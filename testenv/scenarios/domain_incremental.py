@@ -179,7 +179,7 @@ class DomainIncremental(Scenario):
             ).build(request)
         if self.rotation is not None:
             if request.dataset.train.x.ndim != 4:
-                refuse(request, "`rotation` needs pictures; these samples are none.", "rotation")
+                refuse(request, "`rotation` needs images; these samples are none.", "rotation")
             named = isinstance(self.rotation, list)
             angles = enumerate(self.angles(), start=1)
             return _made(request, [(f"{a} degrees" if named else f"rotation {k}", Rotation(a)) for k, a in angles])
@@ -229,10 +229,10 @@ def _require_unit_pictures(request: ScenarioRequest) -> None:
     """Corruptions know what is black and what is white."""
     x = request.dataset.train.x
     if x.ndim != 4:
-        refuse(request, "`corruption` needs pictures; these samples are none.", "corruption")
+        refuse(request, "`corruption` needs images; these samples are none.", "corruption")
     first = np.asarray(x[:64])
     if x.dtype != np.uint8 and (x.dtype.kind != "f" or first.min() < 0 or first.max() > 1):
-        message = "`corruption` needs pictures of whole numbers from 0 to 255 (uint8), or of numbers from 0 to 1."
+        message = "`corruption` needs images of whole numbers from 0 to 255 (uint8), or of numbers from 0 to 1."
         refuse(request, message, "corruption")
 
 

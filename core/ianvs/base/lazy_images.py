@@ -96,7 +96,7 @@ class Picture:
                 return look(image)
         except (OSError, SyntaxError, ValueError, TypeError, Image.DecompressionBombError) as error:
             raise DataError(
-                f"{self}: can't be decoded as a picture ({first_line(error)}).", code="unreadable-file"
+                f"{self}: can't be decoded as an image ({first_line(error)}).", code="unreadable-file"
             ) from None
 
     def _read(self) -> bytes:
@@ -109,7 +109,7 @@ class Picture:
         return self.pixels.astype(dtype or np.uint8, copy=False)
 
     def __str__(self) -> str:
-        return f"picture {self.sha256[:12]}" if self.file is None else shown_path(self.file)
+        return f"image {self.sha256[:12]}" if self.file is None else shown_path(self.file)
 
     def __repr__(self) -> str:  # part of the digests of samples, so it depends on the content alone
         return f"Picture({self.sha256})"

@@ -166,7 +166,7 @@ def _facts(data: Path, samples: _Found) -> Iterator[str]:
     elif any(train.domains):
         yield f"domains, which the parts do not share: {one_line(sorted({*map(str, train.domains)} - {''}), 8)}"
     if (sizes := _sizes(train)) is not None:
-        yield f"pictures of {_shown(*sizes)}"
+        yield f"images of {_shown(*sizes)}"
     untested = sorted(set(counts) - set(test.y.tolist()))
     if untested:
         yield f"no test samples: {one_line(untested, 8)}"
@@ -216,7 +216,7 @@ def _testenv(samples: _Found, where: str, facts: tuple[str, ...]) -> str:
         lines.append(f"    {key}: {path if key in ('root', 'train_data', 'test_data') else value}   # {comments[key]}")
     sizes = _sizes(samples.train)
     if sizes is not None and (sizes[0] != sizes[1] or max(sizes[1]) > _LARGE):
-        lines.append(f"    image_size: {_LARGE}   # to which pictures are resized; larger: better and slower")
+        lines.append(f"    image_size: {_LARGE}   # to which images are resized; larger: better and slower")
     classes = len(set(samples.train.y.tolist()))
     name, rounds, why = "class-incremental", 0, "new classes in each round; `ianvs list scenarios`"
     if "using" in samples.keys:

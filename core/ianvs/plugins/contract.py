@@ -39,7 +39,7 @@ CONTEXT = {
 
 EXAM_FACTS = {
     "kind": "str, the name of the exam's data type, such as 'classification'",
-    "shape": "tuple of int, of one sample as train_data.x has it: (height, width, channels) of a picture, () of a text",
+    "shape": "tuple of int, of one sample as train_data.x has it: (height, width, channels) of an image, () of a text",
     "classes": "tuple of str, names of all classes of the exam",
     "num_classes": "int, len(classes)",
     "rounds": "int, how many rounds are trained",

@@ -37,9 +37,9 @@ def checked_answers(answers: Any, count: int, num_classes: int, where: str, most
     """
     if isinstance(answers, (Mapping, str)) or not hasattr(answers, "__len__"):
         message = f"{where} returned {type(answers).__name__}; expected a list with boxes, labels and scores of each"
-        raise PluginError(f"{message} picture.", code="invalid-result")
+        raise PluginError(f"{message} image.", code="invalid-result")
     if len(answers) != count:
-        message = f"{where} returned {len(answers)} answers for {count} pictures; expected one for each"
+        message = f"{where} returned {len(answers)} answers for {count} images; expected one for each"
         raise PluginError(f"{message}, with boxes of shape (0, 4) where there is nothing.", code="invalid-result")
     try:
         offsets, columns = _checked(answers, ("boxes", "labels", "scores"), (), num_classes)

@@ -61,7 +61,7 @@ def picture_head(path: Path) -> PictureHead:
             return PictureHead(image.size, _orientation(image) if tagged else 1)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
         raise DataError(
-            f"{shown_path(path)} can't be read as a picture. Replace or remove it.", code="unreadable-file"
+            f"{shown_path(path)} can't be read as an image. Replace or remove it.", code="unreadable-file"
         ) from None
 
 
@@ -85,7 +85,7 @@ def written_size(width: Any, height: Any) -> Size | None:
 def pictures_in(folder: Path) -> dict[str, Path]:
     """{name without its ending: path}, sorted. Raises DataError where two differ only by their endings."""
     if not folder.is_dir():
-        raise DataError(f"{shown_path(folder)} is no folder; expected one with pictures.", code="missing-file")
+        raise DataError(f"{shown_path(folder)} is no folder; expected one with images.", code="missing-file")
     by_stem: dict[str, Path] = {}
     shown = (path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES and not is_of_tool(path.name))
     for path in sorted(shown):

@@ -49,7 +49,7 @@ def check_box_files(files: BoxFiles, *, ignore_sizes: bool) -> tuple[ValidationE
     if turned:
         message = (
             f"{shown_path(files.pictures[turned[0]])} has an EXIF orientation, which is not applied, as {len(turned)} "
-            f"of {len(heads)} pictures have: boxes that were drawn on the upright picture lie elsewhere. {_TURN} "
+            f"of {len(heads)} images have: boxes that were drawn on the upright image lie elsewhere. {_TURN} "
             f"{_IGNORE}"
         )
         problems.append(ValidationError(message, files.place(turned[0], None), warning=True, code="doubtful-data"))
@@ -65,11 +65,11 @@ def _size_problem(size: Size, head: PictureHead, name: str) -> str | None:
     written = f"width {width:g} and height {height:g} are written here, and {name} is {stored[0]} x {stored[1]}"
     if (height, width) == stored and head.orientation in _SWAPPED:
         return (
-            f"{written} with an EXIF orientation, which is not applied: the boxes are of the upright picture. "
+            f"{written} with an EXIF orientation, which is not applied: the boxes are of the upright image. "
             f"{_TURN} {_IGNORE}"
         )
     return (
-        f"{written}: the boxes were drawn on another picture, or one of another size. Use the picture that they were "
+        f"{written}: the boxes were drawn on another image, or one of another size. Use the image that they were "
         f"drawn on, or mend the size. {_IGNORE}"
     )
 
@@ -92,7 +92,7 @@ def box_warnings(
     if (share := _first_share(labels)) is not None:
         message = (
             "all boxes lie within the first pixel of their pictures: they seem to be shares of width and height. "
-            "Multiply them by the width and height of each picture."
+            "Multiply them by the width and height of each image."
         )
         return [ValidationError(message, place(*share), warning=True, code="doubtful-data")]
     wrong = list(_unmatchable(labels, sizes))
@@ -103,8 +103,8 @@ def box_warnings(
     corners = ", ".join(f"{value:g}" for value in np.asarray(labels[row]["boxes"], float)[box])
     height, width = sizes[row]
     message = (
-        f"{len(wrong)} of {total} boxes lie wholly outside of their picture or have no area, so that no answer can "
-        f"match them, such as box {box} of sample {row}, x1 y1 x2 y2 ({corners}) in a picture of {width:g} x "
+        f"{len(wrong)} of {total} boxes lie wholly outside of their image or have no area, so that no answer can "
+        f"match them, such as box {box} of sample {row}, x1 y1 x2 y2 ({corners}) in an image of {width:g} x "
         f"{height:g} (width x height). Mend them, or take them out."
     )
     return [ValidationError(message, place(row, box), warning=True, code="doubtful-data")]

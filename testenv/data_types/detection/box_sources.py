@@ -88,7 +88,7 @@ class BoxSource(Source):
 class Coco(BoxSource):
     """train_annotations, test_annotations: json files. train_pictures, test_pictures: the folders of their images."""
 
-    summary: ClassVar[str] = "pictures with boxes in COCO's layout: a json file of annotations for each part"
+    summary: ClassVar[str] = "images with boxes in COCO's layout: a json file of annotations for each part"
 
     train_annotations: str
     test_annotations: str
@@ -110,7 +110,7 @@ class Coco(BoxSource):
 class Yolo(BoxSource):
     """data: the file data.yaml. train_part, test_part: its keys of the training and the test images."""
 
-    summary: ClassVar[str] = "pictures with boxes in YOLO's layout: data.yaml, and a txt file for each picture"
+    summary: ClassVar[str] = "images with boxes in YOLO's layout: data.yaml, and a txt file for each image"
 
     data: str = "data.yaml"
     train_part: str = "train"
@@ -125,7 +125,7 @@ class Voc(BoxSource):
     """train_split, test_split: lists of ImageSets/Main below `root`. Or train_list, test_list: files with lines
     "picture xml", as KubeEdge's pcb-aoi has them. The class list is that of the training part."""
 
-    summary: ClassVar[str] = "pictures with boxes in PASCAL VOC's layout, or named by indices, as KubeEdge's pcb-aoi"
+    summary: ClassVar[str] = "images with boxes in PASCAL VOC's layout, or named by indices, as KubeEdge's pcb-aoi"
 
     train_split: str = "trainval"
     test_split: str = "test"

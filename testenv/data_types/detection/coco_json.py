@@ -56,7 +56,7 @@ class _Reader:
                     sizes.append(written_size(entry.get("width"), entry.get("height")))
                     image_starts.append(start)
                     if not paths[-1].is_file():
-                        self.refuse(start, f"the picture {entry['file_name']} is not in {shown_path(pictures)}.")
+                        self.refuse(start, f"the image {entry['file_name']} is not in {shown_path(pictures)}.")
                 elif section == "categories":
                     names.append(entry["name"])
                 else:

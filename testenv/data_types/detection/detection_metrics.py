@@ -56,7 +56,7 @@ def _matches(record: EvaluationRecord, compute: Callable[..., BoxMatches], **opt
     def matched(whole: EvaluationRecord) -> Any:
         truth, answers = whole.y_true, whole.y_pred
         if not (isinstance(truth, Ragged) and isinstance(answers, Ragged)):
-            raise InvalidValue("this metric is for pictures with boxes (data type detection)", "unfit-metric")
+            raise InvalidValue("this metric is for images with boxes (data type detection)", "unfit-metric")
         return compute(boxes_of(truth, TRUTH), boxes_of(answers, ANSWER), _tested(whole), len(truth), **options)
 
     return cast("BoxMatches", record.by_sample(f"{compute.__name__} {options}", matched))
@@ -125,7 +125,7 @@ def _coco(name: str, quantity: str, formula: str, score: ByClass, **more: Any) -
 
 
 def _arrived(which: str, group: str) -> Metric:
-    summary = f"COCO's AP over {group}, after the last round, on the pictures of all test sets; option iou."
+    summary = f"COCO's AP over {group}, after the last round, on the images of all test sets; option iou."
     by_class = partial(arrived_by_class, which=which)
     return _metric(f"AP_{which}", summary, f"mean of AP_c over {group}", _LIU, by_class, ArrivalOptions, pooled=True)
 
@@ -155,7 +155,7 @@ DETECTION = (
         for number, size in enumerate(coco.AREAS) if number
     ),
     *(
-        _coco(f"AR_{most}", f"recall of {most} answer{'s' * (most > 1)} a picture and class",
+        _coco(f"AR_{most}", f"recall of {most} answer{'s' * (most > 1)} an image and class",
               "mean_c,t of the largest recall", partial(coco.coco_recall, limit=most)) for most in _LIMITS
     ),
     _coco("per_class_AP", "precision of each class", f"mean_t AP_c,t; {_AP}", coco.coco_precision),
@@ -172,7 +172,7 @@ DETECTION = (
         _F1, f"{_VOC}: matching", f1_by_class, F1Options,
     ),
     _metric(
-        "ianvs_pcb_f1", "What KubeEdge Ianvs's pcb-aoi calls F1: truths of pictures without an answer don't count.",
+        "ianvs_pcb_f1", "What KubeEdge Ianvs's pcb-aoi calls F1: truths of images without an answer don't count.",
         f"{_F1} at IoU > .3, with inclusive pixels", "KubeEdge Ianvs, examples/pcb-aoi, f1_score.py", pcb_by_class,
     ),
 )  # fmt: skip

@@ -45,7 +45,7 @@ class Detection(DataType):
             highest = max((index for label in labels for index in label["labels"]), default=None)
             if highest is None:
                 raise InvalidValue(
-                    "there is no box in any picture. Name the `classes`, or look for the boxes.", "invalid-record"
+                    "there is no box in any image. Name the `classes`, or look for the boxes.", "invalid-record"
                 )
             classes = tuple(map(str, range(highest + 1)))
         return column(labels), classes

@@ -37,7 +37,7 @@ def read_voc(root: Path, split: str, classes: Sequence[str] | None = None) -> Bo
     for number, words in _rows(listed):
         if len(words) != 1 or words[0] not in pictures:
             hint = " Lists with 1 and -1 are of one class; use that of all." if len(words) > 1 else " Add it."
-            raise refusal(listed, number, f"'{' '.join(words)}' is no name of a picture in JPEGImages.{hint}")
+            raise refusal(listed, number, f"'{' '.join(words)}' is no name of an image in JPEGImages.{hint}")
         files.append((pictures[words[0]], root / "Annotations" / f"{words[0]}.xml"))
     return _read(listed, files, classes)
 
@@ -48,7 +48,7 @@ def read_voc_index(index: Path, classes: Sequence[str] | None = None) -> BoxFile
     for number, words in _rows(index):
         paths = [index.parent / word for word in words]
         if len(paths) != 2 or paths[1].suffix.lower() != ".xml" or not paths[0].is_file():
-            raise refusal(index, number, f"'{' '.join(words)}' is not 'picture xml' with a picture that is there.")
+            raise refusal(index, number, f"'{' '.join(words)}' is not 'image xml' with an image that is there.")
         files.append((paths[0], paths[1]))
     return _read(index, files, classes)
 
@@ -60,7 +60,7 @@ def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _read(listed: Path, files: Sequence[tuple[Path, Path]], classes: Sequence[str] | None) -> BoxFiles:
     if not files:
-        raise refusal(listed, 0, "the list is empty; expected at least one picture.", "empty-dataset")
+        raise refusal(listed, 0, "the list is empty; expected at least one image.", "empty-dataset")
     annotations = [_annotation(file) for _, file in files]
     objects = [items for items, _ in annotations]
     if classes is None:

@@ -62,12 +62,12 @@ class _Clear(Source):
             return [ValidationError(message, place, code="missing-key")]
         problems = []
         if self.features is not None and spec.image_size is not None:
-            message = "`image_size` is for pictures; with `features` none are read. Take one of them out."
+            message = "`image_size` is for images; with `features` none are read. Take one of them out."
             problems.append(
                 ValidationError(message, spec.places.get("image_size", spec.place), code="conflicting-keys")
             )
         if spec.image_size is not None and spec.image_size[0] != spec.image_size[1]:
-            message = f"pictures of {spec.name} are cut to squares. Give one number, such as `image_size: {SIZE}`."
+            message = f"images of {spec.name} are cut to squares. Give one number, such as `image_size: {SIZE}`."
             problems.append(ValidationError(message, spec.places.get("image_size", spec.place), code="invalid-value"))
         try:
             tree, parts = self._parts(spec)

@@ -163,7 +163,7 @@ def _labelled(
             problems.append(ValidationError(message, place, code="damaged-dataset"))
     if not rows and not problems:
         problems.append(
-            ValidationError("names no labelled pictures. Unpack the archive again.", location, code="empty-dataset")
+            ValidationError("names no labelled images. Unpack the archive again.", location, code="empty-dataset")
         )
     if problems:
         raise SourceError(summary(problems))

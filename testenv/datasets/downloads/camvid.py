@@ -41,14 +41,14 @@ def find(request: PrepareRequest) -> tuple[RawDomain, ...]:
         for pair in pair_up(pictures, labels, f"*{_SUFFIX}", request.skip_missing, warnings):
             sequence, slash, _ = pair.key.partition("/")
             if not slash:
-                message = "is in no folder of a sequence; expected rgb/{split}/{sequence}/{picture}."
+                message = "is in no folder of a sequence; expected rgb/{split}/{sequence}/{image}."
                 raise DataError(f"{shown_path(pair.picture)}: {message}", code="damaged-dataset")
             by_domain.setdefault(sequence, []).append(pair)
         parts.append(by_domain)
     train, test = parts
     for domain in sorted(train.keys() ^ test.keys()):
         has, lacks = splits if domain in train else splits[::-1]
-        message = f"the sequence {domain} has pictures in {has}, none in {lacks}. A domain needs both."
+        message = f"the sequence {domain} has images in {has}, none in {lacks}. A domain needs both."
         raise DataError(f"{shown_path(request.root)}: {message}", code="damaged-dataset")
     split_rule = {"train": "train", "test": splits[1]}
     return tuple(

@@ -31,7 +31,7 @@ def read_ids(path: Path, *, first_channel: bool = False) -> NDArray[Any]:
                 )
             return deep_first_channel(held, str(path)) if deep_colour(held) else np.asarray(image)[..., 0]
     except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError) as error:
-        message = f"{shown_path(path)}: can't be decoded as a picture ({first_line(error)})."
+        message = f"{shown_path(path)}: can't be decoded as an image ({first_line(error)})."
         raise DataError(f"{message} Download it again, or leave it out.", code="unreadable-data") from None
 
 
@@ -40,7 +40,7 @@ def check_size(picture: Path, label: Path, shape: tuple[int, ...]) -> None:
     height, width = picture_size(str(picture))
     if (height, width) != shape:
         raise DataError(
-            f"{shown_path(label)}: is {shape[0]}x{shape[1]} (height x width), its picture {shown_path(picture)} is "
+            f"{shown_path(label)}: is {shape[0]}x{shape[1]} (height x width), its image {shown_path(picture)} is "
             f"{height}x{width}. Labels are for every pixel of their picture: one of the files is not the original.",
             code="invalid-record",
         )

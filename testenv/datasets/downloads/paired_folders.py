@@ -58,7 +58,7 @@ def pair_up(
         _lost(alone, len(pictures), f"has no mask {wanted}", skip_missing, warnings)
     unseen = [path for key, path in labels.items() if key not in pictures]
     if unseen:
-        _lost(unseen, len(labels), "has no picture", skip_missing, warnings)
+        _lost(unseen, len(labels), "has no image", skip_missing, warnings)
     return tuple(Pair(key, picture, labels[key]) for key, picture in pictures.items() if key in labels)
 
 
@@ -66,7 +66,7 @@ def unused_splits(folder: Path, used: Collection[str]) -> list[str]:
     """Return a warning for each folder of images that goes into neither part."""
     folders = (entry.name for entry in folder.iterdir() if entry.is_dir() and not is_of_tool(entry.name))
     others = sorted(name for name in folders if name not in used)
-    return [f"the pictures of '{name}' are in neither index" for name in others]
+    return [f"the images of '{name}' are in neither index" for name in others]
 
 
 def _lost(paths: list[Path], count: int, problem: str, skip_missing: bool, warnings: list[str]) -> None:

@@ -76,7 +76,7 @@ def find(request: PrepareRequest) -> tuple[RawDomain, ...]:
     )
     test = split_by_hash([pair.key for pair in pairs], request.test_ratio, request.seed)
     rule: dict[str, str | int | float] = {
-        "rule": "the pictures with the smallest sha256 of 'seed/id' are the test part",
+        "rule": "the images with the smallest sha256 of 'seed/id' are the test part",
         "test_ratio": request.test_ratio,
         "seed": request.seed,
     }

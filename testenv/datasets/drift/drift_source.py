@@ -15,7 +15,7 @@ class ClearDrift(GeneratedSource):
     """train, test: images of each class in each bucket. size: height and width in pixels."""
 
     summary: ClassVar[str] = (
-        "generated pictures of 8 classes that drift over 10 buckets, a stand-in for CLEAR; made in seconds"
+        "generated images of 8 classes that drift over 10 buckets, a stand-in for CLEAR; made in seconds"
     )
     generator: ClassVar[int] = VERSION
     classes: ClassVar[tuple[str, ...] | None] = DRIFT_CLASSES

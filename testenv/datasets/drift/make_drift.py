@@ -28,7 +28,7 @@ def make_drift(
     if not 1 <= bucket <= BUCKETS:
         raise DataError(f"there is no bucket {bucket}; there are 1 to {BUCKETS}.", code="out-of-range")
     if size < 8:
-        raise DataError(f"pictures of {size} pixels are too small to show anything; 8 at least.", code="out-of-range")
+        raise DataError(f"images of {size} pixels are too small to show anything; 8 at least.", code="out-of-range")
     x = np.empty((len(CLASSES) * count, size, size, 3), dtype=np.uint8)
     time = (bucket - 1) / (BUCKETS - 1)
     for index, name in enumerate(CLASSES):

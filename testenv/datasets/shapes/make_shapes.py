@@ -37,7 +37,7 @@ def make_shapes(
             code="invalid-choice",
         )
     if size < 32:
-        raise DataError(f"pictures of {size} pixels are too small for four shapes; 32 at least.", code="out-of-range")
+        raise DataError(f"images of {size} pixels are too small for four shapes; 32 at least.", code="out-of-range")
     if often.shape != (len(OUTLINES),) or often.min() < 0 or not often.any():
         raise DataError(
             f"frequencies are {len(OUTLINES)} whole numbers, 0 or more and not all 0; found {frequencies}.",

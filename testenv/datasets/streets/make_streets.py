@@ -97,5 +97,5 @@ def _check(domain: str, size: tuple[int, int]) -> None:
         )
     if min(size) < 16:
         raise DataError(
-            f"pictures of {size[0]}x{size[1]} are too small for a street; 16 pixels at least.", code="out-of-range"
+            f"images of {size[0]}x{size[1]} are too small for a street; 16 pixels at least.", code="out-of-range"
         )

@@ -39,7 +39,7 @@ def test_streets_are_generated_in_the_size_that_is_asked_for(tmp_path: Path, cap
     written = capsys.readouterr().out
     domains = ["CS", "SYN", "CR"]
     assert [line.split(": ")[:2] for line in written.splitlines()[:3]] == [
-        [domain, f"2 training and 1 test pictures, {number} classes, in {tmp_path}/s/{domain}"]
+        [domain, f"2 training and 1 test images, {number} classes, in {tmp_path}/s/{domain}"]
         for domain, number in zip(domains, (8, 9, 10), strict=True)
     ]
     lines = yaml.safe_load(written.partition("# for testenv.yaml")[2])["dataset"]

@@ -168,7 +168,7 @@ def test_validate_decodes_a_sample_says_so_and_names_what_is_broken(tmp_path):
     with redirect_stderr(said):
         assert main(["validate", str(job)]) == 0
     assert "68 of 68 " in said.getvalue()
-    assert not [one for one in cache_entries(tmp_path / "ws" / "cache") if one.description == "decoded pictures"]
+    assert not [one for one in cache_entries(tmp_path / "ws" / "cache") if one.description == "decoded images"]
     broken = tmp_path / "data" / "test" / "c1" / "5.png"
     broken.write_bytes(broken.read_bytes()[:60])
     with redirect_stderr(said):

@@ -23,7 +23,7 @@ def workspace(tmp_path):
 def test_everything_is_listed_with_its_size_and_age(workspace, capsys):
     assert main(["cache", str(workspace)]) == 0
     said = capsys.readouterr().out
-    assert said.count("decoded pictures") == 2
+    assert said.count("decoded images") == 2
     assert " 0.0 days" in said
     assert re.search(r"ws/cache: 3\b", said.splitlines()[-1])
 

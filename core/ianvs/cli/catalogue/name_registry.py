@@ -95,8 +95,8 @@ def _networks() -> Iterator[Entry]:
             name,
             "torchvision's network of that name; for its `weights` see docs/methods.md",
         )
-    yield Entry("network", "timm/NAME", "any network of timm, for pictures")
-    yield Entry("network", "hf/NAME", "any network of Hugging Face for pictures, or the folder of one")
+    yield Entry("network", "timm/NAME", "any network of timm, for images")
+    yield Entry("network", "hf/NAME", "any network of Hugging Face for images, or the folder of one")
 
 
 def _paradigms() -> Iterator[Entry]:

@@ -25,7 +25,7 @@ Layout = Literal["NHWC", "NCHW"]
 
 _UNCLEAR = (
     "which does not tell where the channels are. Write `layout: NCHW` in the dataset if they come before height and "
-    "width, as in PyTorch; `layout: NHWC` if they come last, or if these are no pictures."
+    "width, as in PyTorch; `layout: NHWC` if they come last, or if these are no images."
 )
 _X = re.compile(r"(?<![a-zA-Z0-9])[xX](?![a-zA-Z0-9])")  # as in x_train, train-x, X
 

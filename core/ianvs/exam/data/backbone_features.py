@@ -66,7 +66,7 @@ def compute_features(
     pictures = x.ndim == 4 and (x.dtype == np.uint8 or (x.dtype.kind == "f" and x.min() >= 0 and x.max() <= 1))
     if dataset.kind != "classification" or not pictures:
         raise DataError(
-            "`backbone` in a dataset is for pictures that have a class; these samples are something else.",
+            "`backbone` in a dataset is for images that have a class; these samples are something else.",
             code="unfit-key",
         )
     key = features_fingerprint(dataset.fingerprint, chosen, cache_dir)

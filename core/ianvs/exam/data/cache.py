@@ -253,7 +253,7 @@ def _require_room(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(folder).free - _RESERVE
     if needed > free:
         raise DataError(
-            f"decoded pictures need {format_bytes(needed)} in {shown_path(folder.parent)}, "
+            f"decoded images need {format_bytes(needed)} in {shown_path(folder.parent)}, "
             f"{format_bytes(max(0, free))} are free. Set `storage: encoded` in the dataset, "
             "or make room: `ianvs cache WORKSPACE` lists what it holds.",
             code="insufficient-resources",

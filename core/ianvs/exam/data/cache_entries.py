@@ -9,12 +9,12 @@ from pathlib import Path
 from ianvs.exam.data.cache import UNFINISHED
 
 _WHAT = {
-    "rgb": "decoded pictures",
+    "rgb": "decoded images",
     "labels": "decoded masks",
-    "encoded": "where pictures lie that stay encoded",
+    "encoded": "where images lie that stay encoded",
     "files": "samples of a table, or labels and names of listed files",
     "list": "a list of files",
-    "features": "features of pictures",
+    "features": "features of images",
     "authored": "what an author's function returned",
 }
 _RECENT = 3600.0  # seconds in which a process may still be about to open an entry

@@ -35,7 +35,7 @@ def names_in(record: Mapping[str, Any]) -> list[tuple[str, Steps]]:
     sources += [(source, steps) for source, steps in _parts(record) if source is not None]
     for source_name, steps in sources:
         if not isinstance(source_name, str) or not source_name:
-            raise RecordError("a picture is given by the name of its file, or a data: URL.", *steps)
+            raise RecordError("an image is given by the name of its file, or a data: URL.", *steps)
     return [(str(source_name), steps) for source_name, steps in sources]
 
 
@@ -69,8 +69,8 @@ class PictureFiles:
         """Return an image for each mark in the user's turns. Raises RecordError."""
         marks = sum(turn.count(MARK) for turn in user)
         if marks != len(names):
-            counts = f"has {len(names)} picture{'s' * (len(names) != 1)} and {marks} mark{'s' * (marks != 1)} {MARK}"
-            remedy = f"Each picture has a mark of its own in what the user says; `pictures: {IGNORE}` in the dataset"
+            counts = f"has {len(names)} image{'s' * (len(names) != 1)} and {marks} mark{'s' * (marks != 1)} {MARK}"
+            remedy = f"Each image has a mark of its own in what the user says; `pictures: {IGNORE}` in the dataset"
             raise RecordError(
                 f"{counts} for them. {remedy} leaves all out.",
                 *(names[0][1][:1] if names else ()),
@@ -87,16 +87,16 @@ class PictureFiles:
             try:
                 picture = Picture(base64.b64decode(name[begin.end() if begin else 0 :], validate=True))
             except (binascii.Error, ValueError) as error:
-                raise RecordError(f"the picture is a data: URL that can't be decoded ({error}).", *steps) from None
+                raise RecordError(f"the image is a data: URL that can't be decoded ({error}).", *steps) from None
         elif "://" in name:
             where = "on the network, from where nothing is read. Fetch it, and name the file."
-            raise RecordError(f"the picture '{name[:80]}' is {where}", *steps, code="invalid-path")
+            raise RecordError(f"the image '{name[:80]}' is {where}", *steps, code="invalid-path")
         else:
             picture = Picture(None, self.folder / name)
         if picture.file is not None and not picture.file.is_file():
-            remedy = f"Pictures are looked for in {self.folder}; `pictures: DIR` in the dataset says where they are"
+            remedy = f"Images are looked for in {self.folder}; `pictures: DIR` in the dataset says where they are"
             raise RecordError(
-                f"there is no picture '{name}'. {remedy}, `pictures: {IGNORE}` leaves them out.",
+                f"there is no image '{name}'. {remedy}, `pictures: {IGNORE}` leaves them out.",
                 *steps,
                 code="missing-file",
             )

@@ -218,7 +218,7 @@ def extra_columns(conversations: Sequence[Conversation]) -> dict[str, Any]:
 def notes_of(conversations: Sequence[Conversation], part: str) -> tuple[str, ...]:
     """Return messages about parts of the samples that were left out."""
     notes = {
-        "left_out": "come with pictures, which are left out",
+        "left_out": "come with images, which are left out",
         "references": "have several right replies, of which the first is taught; in scores all count",
         **({"unlearnt": "have replies of weight 0, which are scored as others are"} if part == "test" else {}),
     }

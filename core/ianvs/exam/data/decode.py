@@ -187,7 +187,7 @@ def require_one_shape(label: str, picture: str, size: tuple[int, int] | None) ->
     (height, width), (h, w) = picture_size(picture), picture_size(label)
     if (height, width) == (h, w):
         return
-    sizes = f"is {h}x{w} pixels (height x width), its picture {picture} is {height}x{width}."
+    sizes = f"is {h}x{w} pixels (height x width), its image {picture} is {height}x{width}."
     if size is None:
         remedy = " Set `image_size: [height, width]` in the dataset to bring both to one size."
         raise SourceError.single(sizes + remedy, Location(Path(label)), "mismatched-data")
@@ -244,5 +244,5 @@ def picture_size(path: str) -> tuple[int, int]:
 
 
 def _unreadable_error(path: str, error: BaseException) -> SourceError:
-    message = f"can't be decoded as a picture ({first_line(error)}). Replace it, or take it out of the dataset."
+    message = f"can't be decoded as an image ({first_line(error)}). Replace it, or take it out of the dataset."
     return SourceError.single(message, Location(Path(path)), "unreadable-data")

@@ -82,7 +82,7 @@ def size_error(path: str, actual: tuple[int, int], other: str, expected: tuple[i
     (h, w), (height, width) = actual, expected
     message = (
         f"is {h}x{w} pixels (height x width), {other} {height}x{width}. "
-        "Set `image_size: [height, width]` in the dataset to bring all pictures to one size."
+        "Set `image_size: [height, width]` in the dataset to bring all images to one size."
     )
     return SourceError.single(message, Location(Path(path)), "mismatched-data")
 
@@ -155,7 +155,7 @@ class EncodedPictures:
                 held = file.readall()
                 same = (len(held), os.fstat(file.fileno()).st_mtime_ns) == (size, modified)
         except OSError as error:
-            message = f"can't be read: {error.strerror}. Pictures stay encoded, so their files are read until the end."
+            message = f"can't be read: {error.strerror}. Images stay encoded, so their files are read until the end."
             raise SourceError.single(message, Location(Path(path)), "unreadable-data") from None
         if not same and hashlib.sha256(held).digest()[:_DIGEST] != self.digests[index].tobytes():
             message = "was changed after the samples were listed. Run again: that is another exam."
@@ -257,4 +257,4 @@ def try_pictures(dataset: Dataset, say: Callable[[str], object]) -> None:
     if problems:
         raise SourceError(problems)
     if total:
-        say(f"{tried} of {total} pictures were decoded, drawn at random; the others are when they are read")
+        say(f"{tried} of {total} images were decoded, drawn at random; the others are when they are read")

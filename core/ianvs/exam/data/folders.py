@@ -50,14 +50,14 @@ def read_folder(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str)
     """
     names, left_out = _list_images(path)
     if not names:
-        message = f"holds no pictures; expected <class>/<picture> with {one_line(PICTURE_SUFFIXES)}."
+        message = f"holds no images; expected <class>/<image> with {one_line(PICTURE_SUFFIXES)}."
         raise SourceError.single(message, Location(path), "empty-dataset")
     by_class = class_folders(names, path, spec, part)
     warnings = []
     if left_out:
         message = (
             f"{one_line(left_out, 5)} is left out: hidden files and those of tools are no samples. Rename a folder "
-            "that is a class, or name its pictures in an index file."
+            "that is a class, or name its images in an index file."
         )
         warnings.append(data_warning(message, Location(path)))
     return Listing(

@@ -243,7 +243,7 @@ def _no_sample_column(grid: Grid, features: Sequence[str], odd: tuple[int, str, 
     near = next((hint for name in features if (hint := closest(name, (*SAMPLE_COLUMNS, TEXT_COLUMN)))), "")
     why = f" '{odd[1]}' is not numeric: {odd[2]!r}." if odd else ""
     message = (
-        f"no column holds the sample: expected one of {', '.join(SAMPLE_COLUMNS)} (a picture's path), {TEXT_COLUMN} "
+        f"no column holds the sample: expected one of {', '.join(SAMPLE_COLUMNS)} (an image's path), {TEXT_COLUMN} "
         f"(a text), or only numeric columns beside the label; found {one_line(features)}.{why}{near} Or name "
         "the column by `input` in the dataset."
     )

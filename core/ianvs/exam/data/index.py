@@ -167,7 +167,7 @@ def files_listing(
     pictures = [label.lower().endswith(LABEL_SUFFIXES) for label in labels]
     if any(pictures) and not all(pictures):
         odd = pictures.index(not pictures[0])
-        kinds = ["the path of a picture" if picture else "a class" for picture in pictures[odd - 1 : odd + 1]]
+        kinds = ["the path of an image" if picture else "a class" for picture in pictures[odd - 1 : odd + 1]]
         message = (
             f"the label '{labels[odd]}' is {kinds[1]}, the label before it, '{labels[odd - 1]}', is {kinds[0]}. "
             "All labels of a file are of one kind."
@@ -179,7 +179,7 @@ def files_listing(
     paths = [_existing_file(name, bases) for name in samples]
     targets = [_existing_file(name, bases) for name in labels] if all(pictures) else list(labels)
     problems: list[ValidationError] = []
-    for noun, written, files in (("picture", samples, paths), ("mask", labels, targets)):
+    for noun, written, files in (("image", samples, paths), ("mask", labels, targets)):
         if lost := [i for i, file in enumerate(files) if file is None]:
             message = (
                 f"{len(lost)} of {len(files)} {noun}s can't be found: {one_line([written[i] for i in lost], 3)}. "

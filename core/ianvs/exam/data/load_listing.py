@@ -68,7 +68,7 @@ def warnings_of(parts: Parts, spec: DatasetSpec) -> list[ValidationError]:
     if turned is not None and spec.layout is None:
         height, width, channels = turned.x.shape[1:]
         message = (
-            f"pictures are read as NCHW, (N, channels, height, width): {height} x {width} pixels, {channels} channels. "
+            f"images are read as NCHW, (N, channels, height, width): {height} x {width} pixels, {channels} channels. "
             "`layout: NCHW` in the dataset says that this is right; `layout: NHWC` reads them with channels last."
         )
         messages.append((message, Location(turned.sources[0])))
@@ -201,16 +201,16 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
         )
         raise SourceError.single(message, Location(test.sources[0]), "mismatched-data")
     conversations = train.form == "conversation"
-    with_channels = "is for arrays of pictures with channels, (N, ., ., .); these samples are not."
+    with_channels = "is for arrays of images with channels, (N, ., ., .); these samples are not."
     masked, of_arrays = train.label_form in ("files", "maps"), train.form == "arrays"
     resized = train.form == "files" or (of_arrays and train.x.shape[1:3] == spec.image_size)  # or were in a table
     images = train.form == "files" or (of_arrays and train.x.ndim == 4 and train.x.dtype == np.uint8)
     no_label = "has no meaning for conversations, whose labels are the assistant's replies."
     for key, given, misplaced, why in (
-        ("image_size", spec.image_size, not resized, "is for picture files; these samples are not."),
+        ("image_size", spec.image_size, not resized, "is for image files; these samples are not."),
         ("value_range", spec.value_range, not images, "is for images; these samples are none."),
         ("mask_values", spec.mask_values, not masked, "is for segmentation masks; these labels are none."),
-        ("storage", spec.storage, train.form != "files", "is for picture files; these samples are not."),
+        ("storage", spec.storage, train.form != "files", "is for image files; these samples are not."),
         ("layout", spec.layout, not train.layout, with_channels),
         ("pictures", spec.pictures, not conversations, "is for conversations; these samples are not."),
         ("system_prompt", spec.system_prompt, not conversations, "is for conversations; these samples are not."),

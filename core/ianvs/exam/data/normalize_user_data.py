@@ -301,7 +301,7 @@ def _write_x(samples: Iterable[object], count: int, folder: Path, where: str, sp
         if pixels.shape != written.shape[1:] or pixels.dtype != written.dtype:
             forms = f"{where}[{i}] is {_describe(pixels)}, {where}[0] is {_describe(written[0])}"
             message = f"{forms}. All samples have one shape:"
-            remedy = "resize them, or return PIL pictures or paths of pictures and set `image_size` in the dataset"
+            remedy = "resize them, or return PIL images or paths of images and set `image_size` in the dataset"
             if picture:
                 remedy = "set `image_size: [height, width]` in the dataset"
             raise DataError(f"{message} {remedy}.", code="mismatched-data")
@@ -343,9 +343,7 @@ def _mark(x: object, folder: Path) -> None:
 def _numbers(array: NDArray[Any], where: str) -> NDArray[Any]:
     """Return uint8 unchanged, other numbers as float32."""
     if array.dtype.kind not in "iufb":
-        raise DataError(
-            f"{where} is {_describe(array)}; expected numbers, or paths of pictures.", code="invalid-result"
-        )
+        raise DataError(f"{where} is {_describe(array)}; expected numbers, or paths of images.", code="invalid-result")
     return array if array.dtype == np.uint8 else array.astype(np.float32, copy=False)
 
 

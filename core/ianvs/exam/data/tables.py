@@ -193,19 +193,19 @@ class _BlockRows:
             try:
                 return decode_picture(str(self.grid.path), spec.image_size, cell, spec.value_range)
             except SourceError as broken:
-                raise self.row_error(row, f"the picture in '{name}' {broken.problems[0].message}") from None
+                raise self.row_error(row, f"the image in '{name}' {broken.problems[0].message}") from None
         try:
             return np.array(cell if isinstance(cell, list) else None, np.float64).astype(np.float32)
         except (TypeError, ValueError):
             description = "is empty" if cell is None else f"is a {type(cell).__name__}"
-            message = f"'{name}' {description}; expected a number, a list as long as the others, or a picture."
+            message = f"'{name}' {description}; expected a number, a list as long as the others, or an image."
             raise self.row_error(row, message) from None
 
 
 def _shape_error(name: str, actual: NDArray[Any], first: NDArray[Any]) -> str:
     if first.ndim == 3 and first.dtype == np.uint8:
         sizes = " and ".join(f"{array.shape[0]}x{array.shape[1]}" for array in (first, actual))
-        return f"the pictures in '{name}' differ in size, {sizes}. Set `image_size: [height, width]`."
+        return f"the images in '{name}' differ in size, {sizes}. Set `image_size: [height, width]`."
     return f"'{name}' holds {actual.shape} numbers, the first row {first.shape}; expected a list as long as the others."
 
 
@@ -274,9 +274,7 @@ def _to_memory_map(blocks: Iterator[NDArray[Any]], grid: Grid) -> NDArray[Any] |
                 message = (
                     f"the sample is {actual[0]} {actual[1]}, in row 1 it is {kind[0]} {kind[1]}. Make them the same,"
                 )
-                raise SourceError(
-                    [grid.row_error(count, f"{message} or pictures so by `image_size: [height, width]`.")]
-                )
+                raise SourceError([grid.row_error(count, f"{message} or images so by `image_size: [height, width]`.")])
             block.tofile(file)
             count += len(block)
         file.flush()

@@ -76,7 +76,7 @@ def _listed(title: str, lines: Iterable[str]) -> list[str]:
 
 def _pictures(document: Document) -> list[str]:
     shown = (f"![{_escape(PurePosixPath(path).stem)}](<{path}>)" for path in document.pictures)
-    return ["## Pictures", "\n".join(shown)] if document.pictures else []
+    return ["## Images", "\n".join(shown)] if document.pictures else []
 
 
 def _failed(group: FailureGroup) -> str:

@@ -103,7 +103,7 @@ def _box_scenes(
                 boxes = Ragged(packed)[n]
                 used.update(boxes["labels"].tolist())
                 cells[head] = kind.drawn(photo, boxes, palette)
-            name = record.tests[j] if len(record.tests) == len(truth) > 1 else f"picture {n + 1}"
+            name = record.tests[j] if len(record.tests) == len(truth) > 1 else f"image {n + 1}"
             yield name, {"input": photo, **cells}
 
 

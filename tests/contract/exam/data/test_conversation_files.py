@@ -214,7 +214,7 @@ def test_a_broken_file_is_refused_with_its_line(tmp_path, name, content, at, sai
 def test_a_picture_among_parts_that_is_ignored_is_noted(tmp_path):
     source = written(tmp_path / "a.json", {name: content for name, content, _ in WHOLE}["picture.json"])
     notes = data.load(DatasetSpec(train=(source,), test=(source,), pictures="ignore"), tmp_path / "cache").notes
-    assert notes[0] == "1 of the 1 conversations of the train part come with pictures, which are left out."
+    assert notes[0] == "1 of the 1 conversations of the train part come with images, which are left out."
 
 
 def test_of_several_right_replies_the_first_is_taught_which_is_noted(tmp_path):

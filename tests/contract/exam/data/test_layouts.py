@@ -246,7 +246,7 @@ def test_the_exam_the_plan_and_validate_say_which_was_taken(tmp_path, capfd):
     path = str(write_job(tmp_path / "job", hyperparameters="", testenv=exam))
     for command in (["plan"], ["validate"], []):
         assert main([*command, "-f", path]) == 0
-        assert "pictures are read as NCHW" in capfd.readouterr().err
+        assert "images are read as NCHW" in capfd.readouterr().err
     assert main(["exam", "-f", path]) == 0
     assert "pictures: 9 x 8 pixels, 3 channels, read as NCHW" in capfd.readouterr().out
 

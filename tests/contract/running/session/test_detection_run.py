@@ -142,14 +142,14 @@ def test_reports_draw_the_first_pictures_with_their_boxes(result: Any) -> None:
 
     sheet = scene_sheet(result)
     assert sheet is not None
-    assert [name for name, _ in sheet.lines] == ["picture 1", "picture 2", "picture 3"]
+    assert [name for name, _ in sheet.lines] == ["image 1", "image 2", "image 3"]
     heads = ["input", "truth", "after a+b", "after c+d", "after e+f"]
     assert [list(cells) for _, cells in sheet.lines] == [heads] * 3
     grey = {(90, 90, 90), (0, 90, 90), (1, 90, 90), (2, 90, 90)}
     assert all({tuple(p) for p in cells["input"].reshape(-1, 3)} <= grey for _, cells in sheet.lines)
     assert sheet_png(sheet, "title", "note").startswith(b"\x89PNG")
     page = (result.directory.parents[1] / "test" / "rank" / "report.html").read_text()
-    assert "picture 1, truth" in page
+    assert "image 1, truth" in page
 
 
 def test_a_matrix_has_a_column_for_each_class(result: Any) -> None:

@@ -93,7 +93,7 @@ def test_without_room_nothing_is_decoded_and_the_remedy_is_told(tmp_path, pictur
 def test_what_nobody_uses_can_be_removed_and_is_made_again(tmp_path, pictures):
     before = np.array(cached_pictures(pictures, None, tmp_path / "cache"))
     [one] = cache_entries(tmp_path / "cache")
-    assert one.description == "decoded pictures"
+    assert one.description == "decoded images"
     assert not one.unused_for(0)  # somebody may be about to open it
     os.utime(one.folder, (0, 0))
     [old] = cache_entries(tmp_path / "cache")

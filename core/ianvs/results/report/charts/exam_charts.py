@@ -166,7 +166,7 @@ def _certainty_charts(key: str, leaderboard: Leaderboard, exam: str, rows: Seque
     centres = {shown.id: mean for shown in some if (mean := shown.row.mean(column)) is not None}
     seeds = {shown.id: shown.row.by_seed.get(column, ()) for shown in some} if leaderboard.seeds > 1 else {}
     halves, joined, note = _overlaps(significance, some, allowed)
-    about = "Means, and each seed as a small dot. The table below the picture holds their intervals."
+    about = "Means, and each seed as a small dot. The table below the image holds their intervals."
     svg = interval_chart(f"{key}m", some, column, f"{column} of each row", about, centres, halves, seeds, joined)
     note = f"{better} {'Small dots are seeds.' if seeds else ''} {note}{more}".replace("  ", " ")
     title = f"{column} and how sure it is" if significance else column
@@ -343,7 +343,7 @@ def _class_bars(
         parts.append(slanted(x + 4, foot + 14, fit(name, 16)) if aslant else text(x, foot + 16, name, "middle"))
     more = 20 + (4.2 * min(16, max(map(len, names))) if aslant else 6)
     width = frame.left + frame.width + 10
-    about = f"{len(shown)} bars for each of {len(names)} parts. The table below the picture holds their numbers."
+    about = f"{len(shown)} bars for each of {len(names)} parts. The table below the image holds their numbers."
     return figure(key, width, foot + more, title, about, *parts, class_="chart")
 
 

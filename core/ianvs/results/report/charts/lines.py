@@ -57,7 +57,7 @@ def curve_chart(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowS
             places = [0.0, round(frame.x.high - 0.35, 6)]
             mean, spread, place_names = mean.repeat(2), spread.repeat(2), place_names * 2
         drawn.append(line_with_band(frame, row, places, mean, spread, unit, place_names, len(lines) <= _BANDED))
-    about = f"{len(lines)} lines over {count} rounds. The table below the picture holds their numbers."
+    about = f"{len(lines)} lines over {count} rounds. The table below the image holds their numbers."
     y_name = f"mean {lines[0][1].score} on what was taught so far"
     return figure(
         key,

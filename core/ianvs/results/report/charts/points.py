@@ -66,7 +66,7 @@ def point_chart(
         dot = dots(point.shown.style, [frame.at(point.x, point.y)], 5)
         drawn.append(tag("g", dot, class_="series point", data_row=point.shown.id, data_tip=tip))
     names = _names(frame, finite, corners) if len(finite) <= _NAMED else []
-    about = f"{len(finite)} points. The table below the picture holds their numbers."
+    about = f"{len(finite)} points. The table below the image holds their numbers."
     return figure(key, *frame.size, title, about, *parts, *drawn, *names, class_="chart")
 
 
