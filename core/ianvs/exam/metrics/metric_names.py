@@ -8,6 +8,7 @@ _SURVEY = "Wang et al. 2024, arXiv 2302.00487 (survey)"
 _CHAUDHRY = "Chaudhry et al. 2018, arXiv 1801.10112"
 _GEM = "Lopez-Paz & Ranzato 2017, arXiv 1706.08840 (GEM)"
 _ICARL = "Rebuffi et al. 2017, arXiv 1611.07725 (iCaRL)"
+_EQUAL = "which weighs samples: the same if test sets are equally large"
 _FACIL = "Masana et al. 2022, arXiv 2010.15277 (FACIL)"
 _AVALANCHE = "Lomonaco et al. 2021, arXiv 2104.00405 (Avalanche)"
 _CLEAR = "Lin et al. 2021, arXiv 2201.06289 (CLEAR)"
@@ -17,9 +18,9 @@ ALIASES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "average_accuracy": ("AA", f"{_GEM}, ACC; {_SURVEY}"),
         "final_accuracy": ("AA", f"{_GEM}, ACC"),
-        "last_accuracy": ("AA", _ICARL),
+        "last_accuracy": ("AA", f"{_ICARL}, {_EQUAL}"),
         "A_T": ("AA", _CHAUDHRY),
-        "average_incremental_accuracy": ("AIA", f"{_ICARL}; {_SURVEY}"),
+        "average_incremental_accuracy": ("AIA", f"{_ICARL}, {_EQUAL}; {_SURVEY}"),
         "incremental_accuracy": ("AIA", _FACIL),
         "A_bar": ("AIA", "Douillard et al. 2020, arXiv 2004.13513 (PODNet)"),
         "forgetting": ("FM_restricted", f"{_CHAUDHRY}; {_SURVEY}"),
