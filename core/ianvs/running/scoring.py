@@ -5,7 +5,6 @@ A score is also computed without parts of the samples, to estimate its variance 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, SupportsFloat, TypeVar
 
 import numpy as np
@@ -26,6 +25,7 @@ from ianvs.running.inspector import Inspector
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.identity import metric_key
 from ianvs.running.planning.plan import Plan
+from ianvs.running.sample_groups import FEW_GROUPS, GROUPS, MOST_LEFT_OUT, group_samples, stored_samples, without_groups
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 from ianvs.store.stored_score import finite, score_curve, score_record
 
@@ -102,7 +102,7 @@ def _write_scores(
     in_rounds: dict[str, list[Numbers]] = {key: [] for _, key, _ in metrics}  # [k] (G, J)
     last: Sequence[EvaluationRecord | None] = []
     rounds = cases.complete_rounds(request.case.id)[: None if request.until is None else request.until + 1]
-    by_round = len(rounds) * len(record.tests) * FEW_GROUPS <= _MOST_LEFT_OUT
+    by_round = len(rounds) * len(record.tests) * FEW_GROUPS <= MOST_LEFT_OUT
     for arrived, row in _rows(cases, request, exam, rounds):
         scores = _row_scores(alone, row)
         if arrived is not None:
@@ -203,7 +203,7 @@ def _means_without_groups(
     groups: int,
 ) -> Numbers:
     """Return (G, J) of a metric that is the mean of `mean_of` over samples, from the sums over groups."""
-    groups, drawn = _grouped(row, groups)
+    groups, drawn = group_samples(row, groups)
     means = np.full((groups, len(row)), np.nan)
     for j, (record, group_of) in enumerate(zip(row, drawn, strict=True)):
         if record is not None and group_of is not None:
@@ -275,7 +275,7 @@ class _ScoredExam:
         )
         whole = None if self.every is None else self.every[batch]
         seen_record = self.kind.record(about, self.truth[batch] if whole is None else whole, predictions)
-        if len(record.batches) > 1 and not any(record.batches) and (count := _size(seen_record)):
+        if len(record.batches) > 1 and not any(record.batches) and (count := stored_samples(seen_record)):
             seen_record = replace(seen_record, positions=np.arange(count))
         return PartialRecord.select(seen_record, self.rows[j]) if j in self.rows else seen_record
 
@@ -336,47 +336,6 @@ def _score(spec: MetricSpec, metric: Metric, value: Mapping[str, SupportsFloat] 
         parts = {str(name): finite(part) for name, part in value.items()}
         return parts.get(spec.name, parts.get(metric.name)), parts
     return (None if value is None else finite(value)), None
-
-
-GROUPS = 100  # number of groups of test samples, at most one for each sample
-FEW_GROUPS = 20  # number of groups if every round is scored without each of them, for metrics over rounds
-_MOST_LEFT_OUT = 10_000  # limit of stored numbers of a score for that
-_SEED = 20_240_903  # the same groups for all methods, rounds and seeds, so that differences are paired
-
-
-def without_groups(row: Sequence[EvaluationRecord | None], groups: int) -> Iterator[list[EvaluationRecord | None]]:
-    """Yield, for each g, the test sets without the g-th of their random groups of equal size.
-
-    There are `groups` of them, or as many as the smallest test set has samples. None if samples are not stored (of
-    segmentation masks only counts are), or a test set has a single one.
-    """
-    groups, drawn = _grouped(row, groups)
-    for group in range(groups):
-        yield [
-            None if record is None or groups_of is None else PartialRecord.select(record, groups_of != group)
-            for record, groups_of in zip(row, drawn, strict=True)
-        ]
-
-
-def _grouped(row: Sequence[EvaluationRecord | None], groups: int) -> tuple[int, Sequence[NDArray[np.int64] | None]]:
-    """Return (number of groups, the group (N,) of each sample by test set); 0 if nothing can be grouped."""
-    sizes = [_size(record) for record in row if record is not None]
-    groups = min([groups, *sizes])
-    if not sizes or groups < 2:
-        return 0, [None] * len(row)
-    return groups, [None if record is None else _drawn(_size(record), groups) for record in row]
-
-
-def _size(record: EvaluationRecord) -> int:
-    """Return the number of separately stored samples; 0: none."""
-    if record.y_true is None or isinstance(record.y_true, LabelPictures):
-        return 0
-    return len(record.y_true)
-
-
-@lru_cache(maxsize=16)
-def _drawn(samples: int, groups: int) -> NDArray[np.int64]:
-    return np.asarray(np.random.default_rng(_SEED).permutation(samples) % groups)
 
 
 def missing_pictures(plan: Plan, inspector: Inspector) -> list[ValidationError]:

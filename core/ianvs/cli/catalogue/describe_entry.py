@@ -2,7 +2,7 @@
 
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import takewhile
 from typing import Any
 
@@ -158,9 +158,19 @@ def _algorithm(entry: Entry, whole: bool) -> Iterator[str]:
         yield f"  those of {base.__name__}:"
         yield from _doc(base)
     yield f"  in an algorithm's yaml: {{type: basemodel, name: {_shown_name(entry)}}}"
-    if others := [f"{alias} ({ALIASES[alias][1]})" for alias in entry.aliases]:
-        yield f"  also called: {'; '.join(others)}"
+    yield from _also_called((alias, ALIASES[alias][1]) for alias in entry.aliases)
     yield f"  code: {entry.value}"
+
+
+def _also_called(aliases: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield lines on aliases and their sources."""
+    names = list(aliases)
+    if names:
+        yield "  also called:"
+        yield from (
+            textwrap.fill(f"{alias} ({source})", WIDTH, initial_indent="    ", subsequent_indent="      ")
+            for alias, source in names
+        )
 
 
 def _scenario(entry: Entry) -> Iterator[str]:
@@ -182,10 +192,7 @@ def _metric(entry: Entry) -> Iterator[str]:
     for key in ("aliases", "needs"):
         if row[key]:
             yield f"  {key}: {', '.join(row[key])}"
-    if in_papers := [
-        f"{alias} ({source})" for alias, (target, source) in METRIC_ALIASES.items() if target == entry.name
-    ]:
-        yield f"  also called: {'; '.join(in_papers)}"
+    yield from _also_called((alias, source) for alias, (name, source) in METRIC_ALIASES.items() if name == entry.name)
     yield f"  in a testenv: metrics: [{entry.name}]"
 
 

@@ -11,19 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.deep_images import is_deep
 from ianvs.base.errors import DataError, closest, code_of, one_line
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.array_names import KEYS
-from ianvs.exam.data.arrays import plain_array
-from ianvs.exam.data.cells import CellError, classes_of
 from ianvs.exam.data.conversations import holds_conversations
-from ianvs.exam.data.decode import mask_array, rgb_of
 from ianvs.exam.data.file_formats import all_formats
 from ianvs.exam.data.grids import LABEL_COLUMNS, SAMPLE_COLUMNS, Grid, chosen_column, domain_column, label_column
 from ianvs.exam.data.records import Records
 from ianvs.exam.data.sources import PARTS, split_by_share
 from ianvs.exam.data.typed_labels import ReadLabels
+from ianvs.exam.data.user_values import in_words, to_array, to_labels, to_numbers, to_pixels
 
 CONVERSATIONS = "conversations.jsonl"
 LABELS = "y.jsonl"
@@ -58,7 +55,7 @@ def store_returned(
     classes = given.get("classes")
     if classes is not None and (isinstance(classes, str) or not isinstance(classes, Collection) or not classes):
         raise DataError(
-            f"classes is {_describe(classes)}; expected a list of names, in the order of their indices.",
+            f"classes is {in_words(classes)}; expected a list of names, in the order of their indices.",
             code="invalid-result",
         )
     names = None if classes is None else tuple(map(str, classes))
@@ -66,7 +63,7 @@ def store_returned(
     def labels(y: object, where: str) -> NDArray[Any]:
         nonlocal names
         if read is None:
-            return _labels(y, where)
+            return to_labels(y, where)
         try:
             array, names = read(y, names)
         except ValueError as error:
@@ -97,7 +94,7 @@ def _parts(returned: object, owner: str, spec: DatasetSpec) -> Mapping[str, obje
         given = {name: getattr(returned, name) for name in names if hasattr(returned, name)}
     else:
         raise DataError(
-            f"{owner} returned {_describe(returned)}; {_WHOLE}, where each part is (x, y) or the like.",
+            f"{owner} returned {in_words(returned)}; {_WHOLE}, where each part is (x, y) or the like.",
             code="invalid-result",
         )
     if share and "test" in given:
@@ -151,7 +148,7 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
         _store_x(x, folder, f"x of {part}", spec)
     elif not _is_sequence(x):
         endless = "" if x is None or hasattr(x, "__len__") else ", which has no length: return a list of its samples"
-        raise DataError(f"{part} is {_describe(x)}{endless}; {_PART}.", code="invalid-result")
+        raise DataError(f"{part} is {in_words(x)}{endless}; {_PART}.", code="invalid-result")
     elif not len(x):
         raise DataError(f"{part} is empty; expected at least one sample.", code="empty-dataset")
     elif isinstance(first := x[0], Mapping) and (keys := _keys(first, part, spec)) is None:
@@ -165,7 +162,7 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
             lines = [json.dumps(record, sort_keys=True) for record in records]
         except (TypeError, ValueError) as error:
             remedy = (
-                f"{one_line(SAMPLE_COLUMNS)}, or the key that `input` names in the dataset; found {_describe(first)}"
+                f"{one_line(SAMPLE_COLUMNS)}, or the key that `input` names in the dataset; found {in_words(first)}"
             )
             message = f"the conversations of {part} can't be written as json ({error}). If they are none, expected"
             raise DataError(f"{message} {remedy}.", code="invalid-result") from None
@@ -176,7 +173,7 @@ def _store(value: object, folder: Path, part: str, spec: DatasetSpec, read: Read
     for key, names in given.items():
         if isinstance(names, str) or not isinstance(names, Iterable):
             raise DataError(
-                f"{key} of {part} is {_describe(names)}; expected a name for each sample.", code="invalid-result"
+                f"{key} of {part} is {in_words(names)}; expected a name for each sample.", code="invalid-result"
             )
         _save(folder / f"{key}.npy", np.array([str(name) for name in names], dtype=str))
     return None
@@ -186,15 +183,15 @@ def _store_columns(columns: object, folder: Path, part: str) -> None:
     """Write further columns of the samples, for metrics that use them."""
     if not isinstance(columns, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in columns):
         raise DataError(
-            f"columns of {part} is {_describe(columns)}; expected a mapping of names, such as `weight`, to a value for "
+            f"columns of {part} is {in_words(columns)}; expected a mapping of names, such as `weight`, to a value for "
             "each sample.",
             code="invalid-result",
         )
     for name, values in columns.items():
-        array = _plain(values, f"column '{name}' of {part}")
+        array = to_array(values, f"column '{name}' of {part}")
         if array.dtype.kind not in "iufbU" or not array.ndim:
             raise DataError(
-                f"column '{name}' of {part} is {_describe(array)}; expected a number or a text for each sample.",
+                f"column '{name}' of {part} is {in_words(array)}; expected a number or a text for each sample.",
                 code="invalid-result",
             )
         _save(folder / f"{_COLUMN}{name}.npy", array)
@@ -259,7 +256,7 @@ def _store_pairs(
                 pair = [pair[key] for key in keys]
             if not (isinstance(pair, tuple | list) and len(pair) in (2, 3)):
                 raise DataError(
-                    f"{part}[{i}] is {_describe(pair)}; expected (sample, label), or (sample, label, domain).",
+                    f"{part}[{i}] is {in_words(pair)}; expected (sample, label), or (sample, label, domain).",
                     code="invalid-result",
                 )
             given.append(pair[1])
@@ -274,9 +271,9 @@ def _store_pairs(
 def _store_x(x: Any, folder: Path, where: str, spec: DatasetSpec) -> None:
     if not isinstance(x, list | tuple):
         _mark(x, folder)
-        x = _plain(x, where)
+        x = to_array(x, where)
         if x.dtype.kind != "O":  # objects are a column of a table
-            _save(folder / "x.npy", x if x.dtype.kind == "U" else _numbers(x, where))
+            _save(folder / "x.npy", x if x.dtype.kind == "U" else to_numbers(x, where))
             return
     _write_x(x, len(x), folder, where, spec)
 
@@ -290,7 +287,7 @@ def _write_x(samples: Iterable[object], count: int, folder: Path, where: str, sp
             paths.append(os.fspath(sample))
             continue
         _mark(sample, folder)
-        pixels = _numbers(_pixels(sample, f"{where}[{i}]", spec), f"{where}[{i}]")
+        pixels = to_numbers(to_pixels(sample, f"{where}[{i}]", spec), f"{where}[{i}]")
         if written is None:
             written = np.lib.format.open_memmap(folder / "x.npy", "w+", pixels.dtype, (count, *pixels.shape))
         picture = hasattr(sample, "getbands")
@@ -299,7 +296,7 @@ def _write_x(samples: Iterable[object], count: int, folder: Path, where: str, sp
         elif picture and pixels.ndim == 3 and written.ndim == 3:  # the first colour image after grey ones
             written = _to_three_channels(written, i, folder)
         if pixels.shape != written.shape[1:] or pixels.dtype != written.dtype:
-            forms = f"{where}[{i}] is {_describe(pixels)}, {where}[0] is {_describe(written[0])}"
+            forms = f"{where}[{i}] is {in_words(pixels)}, {where}[0] is {in_words(written[0])}"
             message = f"{forms}. All samples have one shape:"
             remedy = "resize them, or return PIL images or paths of images and set `image_size` in the dataset"
             if picture:
@@ -324,63 +321,9 @@ def _to_three_channels(grey: np.memmap[Any, Any], count: int, folder: Path) -> n
     return coloured
 
 
-def _pixels(sample: Any, where: str, spec: DatasetSpec) -> NDArray[Any]:
-    """Return the array of one sample; a PIL image becomes 8-bit grey or RGB in the size of the dataset."""
-    if not hasattr(sample, "getbands"):
-        return _plain(sample, where)
-    try:
-        rgb = rgb_of(sample, spec.image_size, spec.value_range)
-    except (DataError, ValueError) as error:
-        raise DataError(f"{where} {error}", code=code_of(error, "unreadable-data")) from None
-    return rgb[..., 0] if sample.mode == "L" or (is_deep(sample) and len(sample.getbands()) == 1) else rgb
-
-
 def _mark(x: object, folder: Path) -> None:
     if hasattr(x, "detach"):
         (folder / TENSORS).touch()
-
-
-def _numbers(array: NDArray[Any], where: str) -> NDArray[Any]:
-    """Return uint8 unchanged, other numbers as float32."""
-    if array.dtype.kind not in "iufb":
-        raise DataError(f"{where} is {_describe(array)}; expected numbers, or paths of images.", code="invalid-result")
-    return array if array.dtype == np.uint8 else array.astype(np.float32, copy=False)
-
-
-def _labels(labels: object, where: str) -> NDArray[Any]:
-    """Return (N,) int64 or strings (names, or paths of segmentation masks), or (N, height, width) segmentation
-    masks.
-    """
-    if isinstance(labels, list | tuple):
-        labels = [_label(label) for label in labels]
-    array = _plain(labels, where)
-    if array.dtype == object:
-        array = _plain([_label(label) for label in array.tolist()], where)
-    if array.dtype.kind in "OS" and array.ndim == 1:  # names beside numbers, bytes, None
-        try:
-            array = np.array(classes_of(array).tolist(), dtype=str)
-        except CellError as error:
-            raise DataError(f"label {error.row} of {where} {error.message}.", code="invalid-result") from None
-    if array.dtype.kind not in "iub" or (array.dtype.kind == "b" and array.ndim < 3):
-        return array
-    return array.astype(np.uint8 if array.ndim > 2 and array.min() >= 0 and array.max() <= 255 else np.int64)
-
-
-def _label(label: object) -> object:
-    if isinstance(label, os.PathLike):
-        return os.fspath(label)
-    if hasattr(label, "getbands"):
-        return mask_array(label)
-    if hasattr(label, "item") and getattr(label, "shape", None) in ((), (1,)):
-        return label.item()
-    return plain_array(label) if hasattr(label, "detach") else label
-
-
-def _plain(value: object, where: str) -> NDArray[Any]:
-    try:
-        return plain_array(value)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise DataError(f"{where} is {_describe(value)}, which is no array ({error}).", code="invalid-result") from None
 
 
 def _is_sequence(value: object) -> bool:
@@ -397,17 +340,3 @@ def _save_labels(folder: Path, labels: NDArray[Any]) -> None:
 
 def _save(file: Path, array: NDArray[Any]) -> None:
     np.save(file, np.ascontiguousarray(array), allow_pickle=False)
-
-
-def _describe(value: object) -> str:
-    """Describe a value in a few words, for messages."""
-    if value is None or isinstance(value, bool | int | float):
-        return str(value)
-    if isinstance(value, Mapping):
-        return f"a mapping with {one_line([repr(key) for key in value]) or 'nothing in it'}"
-    if isinstance(value, list | tuple):
-        return f"a {type(value).__name__} of {len(value)}"
-    shape = getattr(value, "shape", None)
-    if shape is not None:
-        return f"{getattr(value, 'dtype', type(value).__name__)} {tuple(shape)}"
-    return f"'{value}'" if isinstance(value, str) and len(value) <= 40 else f"{type(value).__name__}"

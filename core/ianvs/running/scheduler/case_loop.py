@@ -307,9 +307,7 @@ class CaseLoop:
         return True
 
     def _is_retried(self, running: _Running, failure: Failure) -> bool:
-        """Return whether to retry a killed case, or one that ran out of memory on a shared GPU, then alone on
-        its GPU.
-        """
+        """Return whether to run a killed case again, or one that ran out of memory on a shared GPU, then alone."""
         planned = running.planned
         crowded = failure.kind == "memory" and running.slot.gpu is not None and not running.slot.alone
         killed = failure.kind == "killed" and self._attempts[planned.case.id] <= self._job.retries
@@ -395,8 +393,7 @@ def _exceeded_limit(limits: LimitsSpec, running: _Running, now: float) -> str:
     for name, limit in (("case", limits.case_seconds), ("round", limits.round_seconds)):
         began = running.clocks.get(name)
         if limit is not None and began is not None and now - began > limit:
-            subject = (
-                f"round {running.round}" if name == "round" else "scoring the case" if running.scoring else "the case"
-            )
+            subject = "scoring the case" if running.scoring else "the case"
+            subject = f"round {running.round}" if name == "round" else subject
             return f"{subject} took longer than limits.{name}_seconds: {limit:g}"
     return ""
