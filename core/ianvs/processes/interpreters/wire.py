@@ -11,6 +11,7 @@ import re
 import socket
 import struct
 import tempfile
+from bdb import BdbQuit
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -146,6 +147,8 @@ def error_text(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         text = f"sys.exit({'' if error.code is None else repr(error.code)}) ends the process"
         return f"{author_place(error)}{text}"
+    if isinstance(error, BdbQuit):
+        return f"{author_place(error)}a debugger needs the terminal: `ianvs -f JOB --engine inline --limit 1`"
     is_ours = isinstance(error, IanvsError | RemoteError)
     return str(error) if is_ours else f"{author_place(error)}{error}"
 

@@ -178,6 +178,8 @@ def read_case(
             else:
                 some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
                 numbers[name] = _number(column, matrices, some)
+                if numbers[name] is None and "untrained" in metric.needs and _lacks_untrained(matrices, column.score):
+                    blank.append(f"{name} is blank: the learner can't predict before its first round")
                 stored_of = left_out.get(column.score if metric.level == "matrix" else name)
                 if stored_of is not None and (groups := _group_values(column, matrices, stored_of, some)) is not None:
                     samples[name] = groups
@@ -241,6 +243,10 @@ def numbers_of(
         ):
             numbers[column.name] = _number(column, matrices, some=True)  # nan is valid here, since there was a number
     return numbers
+
+
+def _lacks_untrained(matrices: Mapping[str, ScoreMatrix], score: str) -> bool:
+    return score in matrices and matrices[score].untrained is None
 
 
 def _number(column: MetricColumn, matrices: Mapping[str, ScoreMatrix], some: bool) -> float | None:
