@@ -1,4 +1,4 @@
-"""A question: how many points does the model see in each image, of whatever class? And a metric that asks it."""
+"""An evaluation task: how many points does the model see in each image, of whatever class? And a metric that reads the answers."""
 
 from typing import ClassVar
 
