@@ -1,6 +1,6 @@
-"""The command line: commands, progress, first files, what can be named, schemas, doctor. A thin shell over api.py.
+"""The command line: commands, progress display, scaffolding, catalogue, schemas, doctor. A thin shell over api.py.
 
-Nobody imports from here but the console script: `main`. Neither torch nor pandas is loaded by this import.
+Only the console script imports from here: `main`. This import loads neither torch nor pandas.
 """
 
 from ianvs.cli.command_line import main

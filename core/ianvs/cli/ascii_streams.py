@@ -1,4 +1,4 @@
-"""Output to streams that can't carry every character: a C locale, an old console."""
+"""Output to streams whose encoding lacks some characters: a C locale, an old console."""
 
 import codecs
 import sys

@@ -70,7 +70,10 @@ GROUPS: Mapping[str, str] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status: 0 good, 1 a case failed or got worse, 2 wrong input, 130 interrupted."""
+    """Run the command line and return the exit status.
+
+    0: success, 1: a case failed or got worse, 2: wrong input, 130: interrupted.
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
     write_what_can_be_written()
     if not given:
@@ -113,7 +116,7 @@ def _import_api() -> None:
 
 
 def _parsed(given: list[str]) -> argparse.Namespace:
-    """Parse the arguments. Raises SystemExit with a suggestion for unknown ones."""
+    """Return the parsed arguments. Raises SystemExit with a suggestion for unknown ones."""
     names = " ".join(GROUPS).split()
     first = given[0]
     if first in ("-h", "--help", "--version"):
@@ -136,7 +139,7 @@ def _parsed(given: list[str]) -> argparse.Namespace:
 
 
 def _job(options: argparse.Namespace) -> Path:
-    """Return the job that is meant: by -f, by its place, or the one in this folder."""
+    """Return the job's file: from -f, from the positional argument, or the only one in this folder."""
     if options.file is not None and options.job is not None:
         raise IanvsError(f"two jobs are named, {options.job} and {options.file}. Name one.", code="invalid-argument")
     if (path := options.file or options.job) is not None:

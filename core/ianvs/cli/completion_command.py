@@ -1,4 +1,4 @@
-"""`ianvs completion bash|zsh|fish`: a script that completes commands and options, made from the parser itself."""
+"""`ianvs completion bash|zsh|fish`: a script that completes commands and options, generated from the parser itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHELLS = {
     "zsh": "ianvs completion zsh >> ~/.zshrc",
     "fish": "ianvs completion fish > ~/.config/fish/completions/ianvs.fish",
 }
-_JOB = ("-f", "--file", "--from")  # what is followed by a job, or a file
+_JOB = ("-f", "--file", "--from")  # commands that take a job, or a file
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
@@ -36,7 +36,7 @@ def _completion(options: argparse.Namespace) -> int:
 
 
 _Path = tuple[str, ...]  # such as ("metrics", "compute")
-_Words = list[tuple[str, str]]  # word, what it does
+_Words = list[tuple[str, str]]  # word, description
 
 
 def _commands(parser: argparse.ArgumentParser, path: _Path) -> Iterator[tuple[_Path, argparse.ArgumentParser]]:

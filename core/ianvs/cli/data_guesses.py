@@ -1,4 +1,4 @@
-"""What data look like, for `ianvs new job --data`: what is guessed, and what is refused with the way to write it."""
+"""Guesses about unknown data for `ianvs new job --data`, and errors for data whose form must be written by hand."""
 
 import csv
 from collections import Counter
@@ -16,8 +16,8 @@ from ianvs.exam.data.listing import Listing
 _IMAGES = {"image", "images", "img", "imgs", "jpegimages", "rgb"}
 _MASKS = {"mask", "masks", "segmentation", "segmentations", "segmentationclass", "gt", "gtfine"}
 _ANNOTATIONS = {"labels", "label", "annotation", "annotations", "boxes", "bbox", "bboxes"}
-_LOOKED_AT = 200  # rows of a table from which the label's column is guessed
-_FEW = 10  # samples up to which many classes are no sign of numbers
+_LOOKED_AT = 200  # rows of a table that are read to guess the label's column
+_FEW = 10  # with fewer samples, many classes do not suggest that labels are numbers
 _OTHER_JOB = (
     "Such a job begins with a copy of one that ships: `ianvs list jobs`, and `ianvs new job NAME --from JOB`; "
     "docs/data_types.md has the keys of the dataset."
@@ -25,7 +25,7 @@ _OTHER_JOB = (
 
 
 def refuse_annotated_images(data: Path) -> None:
-    """Raise IanvsError for folders of images beside folders of masks or boxes, which are no classes."""
+    """Raise IanvsError for folders of images beside folders of masks or boxes: such folders are not classes."""
     folders = [path for path in data.glob("*") if path.is_dir()]
     folders += [path for folder in folders for path in folder.glob("*") if path.is_dir()]
     names = {path.name.casefold(): path.name for path in folders}
@@ -46,8 +46,9 @@ def refuse_annotated_images(data: Path) -> None:
 
 
 def guessed_label(data: Path) -> str | None:
-    """Return the only column of a csv that holds no numbers, where none has the name of a label; None of
-    other files.
+    """Return the only column of a csv file that holds text, if no column has the name of a label.
+
+    None for other files.
     """
     if suffix_of(data) not in (".csv", ".tsv"):
         return None
@@ -74,7 +75,7 @@ def guessed_label(data: Path) -> str | None:
 
 
 def require_classes(data: Path, train: Listing) -> None:
-    """Raise IanvsError for labels that are no classes, or a single one."""
+    """Raise IanvsError if the labels are not classes, or if there is only one class."""
     if train.label_form != "class":
         raise IanvsError(f"the labels of {shown_path(data)} are no classes. {_OTHER_JOB}", code="mismatched-data")
     names = sorted({*map(str, train.y.tolist())})
@@ -110,7 +111,7 @@ def has_parts(data: Path) -> bool:
 
 
 def table_hint(data: Path) -> str:
-    """That a table in the folder may be what lists the samples; "" without one."""
+    """Return a sentence that a table in the folder may list the samples; "" if there is no table."""
     tables = sorted(path for path in data.glob("*") if path.suffix.lower() in (".csv", ".tsv")) if data.is_dir() else []
     return (
         f" {tables[0].name} may list the images with their classes: give it, `--data {shown_path(tables[0])}`."

@@ -1,4 +1,4 @@
-"""`ianvs new job NAME --data PATH`: look at data, say what they are, and write the files of a job over them."""
+"""`ianvs new job NAME --data PATH`: inspects data, reports what was found, and writes the files of a job over them."""
 
 import os
 import tempfile
@@ -20,14 +20,14 @@ from ianvs.exam.data.folders import domain_folders, packed_domains
 from ianvs.exam.data.listing import Listing
 from ianvs.exam.data.sources import read_parts
 
-_MOST_OPENED = 200  # images whose sizes are looked at
-_LARGE = 64  # pixels from which on the template's network wants smaller images
+_MOST_OPENED = 200  # number of images whose sizes are read
+_LARGE = 64  # larger images (in pixels) should be resized for the template's network
 _TESTENV = "testenv.yaml"
 
 
 @dataclass(frozen=True)
 class DataJob:
-    """The files of a job by name, and what the data are, in lines."""
+    """The files of a job by name, and a description of the data, in lines."""
 
     files: Mapping[str, str]
     facts: tuple[str, ...]
@@ -35,7 +35,7 @@ class DataJob:
 
 @dataclass(frozen=True)
 class _Found:
-    """Data that could be read. keys: of the dataset in a testenv, as YAML."""
+    """Data that could be read. keys: the dataset's keys in testenv.yaml, as YAML."""
 
     keys: Mapping[str, str]
     train: Listing
@@ -43,7 +43,7 @@ class _Found:
 
 
 def data_job(data: Path, name: str, folder: Path) -> DataJob:
-    """Look at `data`: a folder or a file.
+    """Inspect `data` (a folder or a file) and return the files of a job over them.
 
     Args:
         data: As the user wrote it, relative to the working directory.
@@ -51,7 +51,7 @@ def data_job(data: Path, name: str, folder: Path) -> DataJob:
         folder: Where its files go, as the user wrote it.
 
     Raises:
-        IanvsError: If nothing is there, or no form of data fits.
+        IanvsError: If nothing is there, or the data have no form that can be read.
     """
     if not data.exists():
         raise IanvsError(f"there is no file or folder {shown_path(data)}.", code="missing-file")
@@ -69,7 +69,7 @@ def data_job(data: Path, name: str, folder: Path) -> DataJob:
 
 
 def _read(data: Path, name: str, files: Mapping[str, str]) -> _Found:
-    """Return the first form in which the data can be read. Raises the error of the most telling one."""
+    """Return the data in the first form that can be read. Raises the error of the most telling form."""
     errors: list[ConfigError | SourceError] = []
     for keys in _forms(data.absolute()):
         try:
@@ -79,22 +79,22 @@ def _read(data: Path, name: str, files: Mapping[str, str]) -> _Found:
             continue
         if "test_data" in keys and _equal(train, test):
             require_classes(data, train)
-            continue  # there is no split in it: both parts are all of it
+            continue  # it has no split: both parts hold all samples
         return _Found(_with_domains(keys, train, test), train, test)
     clearest = [error for error in errors if error.problems[0].code != "conflicting-keys"] or errors
     raise ConfigError(_placed_in(data, problem) for problem in clearest[-1].problems) from None
 
 
 def _equal(train: Listing, test: Listing) -> bool:
-    """Return whether both parts have samples in common: those of a source that does not tell parts."""
+    """Return whether both parts have samples in common, as for a source that does not tell parts apart."""
     if {*train.ids.tolist()} & {*test.ids.tolist()}:
         return True
-    has_parts_warning = bool(train.warnings)  # a source that tells parts says so
+    has_parts_warning = bool(train.warnings)  # a source that does tell them apart warns
     return train.form == "arrays" and not has_parts_warning and np.array_equal(train.x, test.x)
 
 
 def _with_domains(keys: Mapping[str, str], train: Listing, test: Listing) -> Mapping[str, str]:
-    """`keys` with the domains that a column names, where both parts have the same, two or more."""
+    """Return `keys`, plus the domains of a column if both parts have the same ones, two or more."""
     domains = sorted({*train.domains.tolist()} - {""})
     if "using" in keys or len(domains) < 2 or {*domains} != {*test.domains.tolist()}:
         return keys
@@ -102,7 +102,7 @@ def _with_domains(keys: Mapping[str, str], train: Listing, test: Listing) -> Map
 
 
 def _placed_in(data: Path, problem: ValidationError) -> ValidationError:
-    """Return the same error, at the data where its place is in a file that only this look had."""
+    """Return the same error, located at the data if its place is in a file that exists only for this inspection."""
     place = problem.place if problem.place is not None and problem.place.file.exists() else Location(data)
     message = problem.message + table_hint(data)
     of_label = "Or name the column by `label` in the dataset."
@@ -115,7 +115,7 @@ def _placed_in(data: Path, problem: ValidationError) -> ValidationError:
 
 
 def _forms(data: Path) -> Iterator[dict[str, str]]:
-    """Keys of a dataset under which such data may be read, the most telling ones first."""
+    """Yield the keys of a dataset for each form that such data may have, the most telling form first."""
     quoted = yaml_list([str(data)])[1:-1]
     both, share = {"train_data": quoted, "test_data": quoted}, {"train_data": quoted, "test_share": "0.2"}
     if data.is_file():
@@ -179,7 +179,7 @@ def _split(samples: _Found) -> str:
 
 
 def _sizes(listing: Listing) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """Return the smallest and the largest (height, width); None of samples that are no image files."""
+    """Return the smallest and the largest (height, width); None if the samples are not image files."""
     from PIL import Image
 
     if listing.form != "files":
@@ -190,7 +190,7 @@ def _sizes(listing: Listing) -> tuple[tuple[int, int], tuple[int, int]] | None:
         try:
             with Image.open(path) as picture:
                 sizes.add((picture.height, picture.width))
-        except OSError:  # `validate` says what is wrong with it
+        except OSError:  # `validate` reports the error
             continue
     return (min(sizes), max(sizes)) if sizes else None
 
@@ -201,7 +201,7 @@ def _shown(low: tuple[int, int], high: tuple[int, int]) -> str:
 
 
 def _testenv(samples: _Found, where: str, facts: tuple[str, ...]) -> str:
-    """Return the text of the testenv, with a comment for each choice."""
+    """Return the text of testenv.yaml, with a comment for each choice."""
     comments = {
         "root": "folder with the parts train and test",
         "train_data": "the data",

@@ -26,7 +26,10 @@ from ianvs.results.stored.provenance import output_of, version_of
 
 @dataclass(frozen=True)
 class Finding:
-    """state: "wrong" would break a run; "note" limits what can be done here. remedy: what to do, a sentence or more."""
+    """A result of a check. state: "wrong" would break a run; "note" limits what can be done here.
+
+    Remedy: one or more sentences.
+    """
 
     state: Literal["ok", "note", "wrong"]
     message: str
@@ -37,13 +40,13 @@ class Finding:
 
 
 def examine(workspace: Path) -> Iterator[Finding]:
-    """Yield all findings, each when it is made; results would go into `workspace`, which is not made for it."""
+    """Yield each finding as soon as it is made. `workspace` is where results would go; it is not created."""
     yield from software_findings()
     yield from machine_findings(workspace)
     yield from model_findings()
 
 
-_SECONDS = 120.0  # that importing torch may take
+_SECONDS = 120.0  # seconds that importing torch may take
 _OPTIONAL = (
     ("ray", "the engine `ray`, for clusters", "ray"),
     ("transformers", "language models and networks of Hugging Face", "llm"),
@@ -86,7 +89,10 @@ def software_findings() -> Iterator[Finding]:
 def torch_findings(
     torch: str | None, torchvision: str | None, wanted: str | None, seen: Mapping[str, Any]
 ) -> Iterator[Finding]:
-    """wanted: the version of torch that torchvision was built for. seen: result of `import_torch`."""
+    """Check torch and torchvision.
+
+    wanted: the version of torch that torchvision was built for. seen: the result of `import_torch`.
+    """
     reinstall = "Reinstall both together: pip install --upgrade --force-reinstall torch torchvision"
     if torch is None or torchvision is None:
         missing = "torch" if torch is None else "torchvision"
@@ -122,7 +128,9 @@ def _wanted_torch() -> str | None:
 
 @lru_cache(maxsize=1)
 def import_torch() -> Mapping[str, Any]:
-    """Import torch and torchvision. Returns "cuda", the version it is built for, "gpus", the GPUs, or an "error"."""
+    """Import torch and torchvision and return "cuda" (the version that torch is built for) and "gpus", or an
+    "error".
+    """
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-c", _IMPORT_TORCH], capture_output=True, text=True, timeout=_SECONDS, check=True
@@ -137,13 +145,13 @@ def import_torch() -> Mapping[str, Any]:
 
 
 _GB = 1e9
-_LOW_MEMORY = 2 * _GB  # a case with torch takes half of it
+_LOW_MEMORY = 2 * _GB  # bytes; a case with torch needs half of it
 _LOW_DISK = 1 * _GB
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
 def sandbox_finding(missing: str) -> Finding:
-    """Report the sandbox. missing: why no sandbox ran, with the remedy; "" if one ran."""
+    """Check the sandbox. missing: why no sandbox could be started, with the remedy; "" if one was started."""
     if missing:
         return Finding("note", "`sealing: strict` is not available", f"{missing[0].upper()}{missing[1:]}")
     return Finding("ok", "a sandbox runs, so `sealing: strict` is available")
@@ -165,7 +173,7 @@ def machine_findings(workspace: Path) -> Iterator[Finding]:
 
 
 def memory_findings(total: float, available: float, limit: float | None) -> Iterator[Finding]:
-    """Bytes; limit: of the container."""
+    """Check the memory of this machine. All values are bytes; limit: that of the container."""
     most = min(total, limit or total)
     message = f"{most / _GB:.0f} GB of memory, {min(available, most) / _GB:.1f} GB of it free"
     message += (
@@ -178,9 +186,11 @@ def memory_findings(total: float, available: float, limit: float | None) -> Iter
 
 
 def gpu_findings(driver: Sequence[str] | None, built: str | None, usable: Sequence[str]) -> Iterator[Finding]:
-    """driver: GPUs that the driver sees; None: there is no driver. built: the CUDA that torch was built for.
+    """Check the GPUs. driver: GPUs that the driver lists; None: there is no driver.
 
-    usable: GPUs that torch sees.
+    Built: the CUDA that torch was built for.
+
+    usable: GPUs that torch lists.
     """
     if usable:
         yield Finding("ok", f"GPUs that torch can use: {', '.join(usable)}")
@@ -217,7 +227,7 @@ def _limit() -> float | None:
 
 
 def model_findings() -> Iterator[Finding]:
-    """Check models of metrics, and the caches of Hugging Face and torchvision."""
+    """List the downloaded models of metrics, and those in the caches of Hugging Face and torchvision."""
     from ianvs.exam.metrics.registry import metrics, unusable
 
     for metric in metrics():

@@ -1,6 +1,6 @@
-"""Commands that need no results: `list`, `show`, `metrics`, `doctor` describe the installation, `new`, `jobs`,
-`migrate`, `schema` the files of jobs. None of them runs a case.
+"""Commands that need no results and run no case.
 
+`list`, `show`, `metrics`, `doctor` describe the installation; `new`, `jobs`, `migrate`, `schema` handle files of jobs.
 Imports are inside the functions, because ianvs.exam.metrics alone takes 0.3 s.
 """
 
@@ -135,7 +135,7 @@ NEW_TEMPLATES = {
     "dataset": "a dataset of your own, and a job over it",
     "paradigm": "a paradigm of your own, and a job that uses it",
 }
-"""What `ianvs new` writes, by type of template."""
+"""Description of the files that `ianvs new` writes, by type of template."""
 
 
 def add_new(commands: argparse._SubParsersAction[Any]) -> None:

@@ -1,6 +1,6 @@
-"""The parser of the command line, and what commands about a job share: arguments, and what they print.
+"""The parser of the command line, and the arguments and output that commands about a job share.
 
-It answers to words that other tools have for the same.
+Words that other tools use for a command or an option are answered with the name that ianvs uses.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 def _by_word(answers: Mapping[str, str]) -> dict[str, str]:
-    """Of {"ls available": answer} the answer to each word."""
+    """Return {"ls": answer, "available": answer} for {"ls available": answer}."""
     return {word: answer for words, answer in answers.items() for word in words.split()}
 
 
-# What users of Optuna, benchopt, lm-eval, MTEB, Avalanche and of package managers type first -> what does it here.
+# Commands of Optuna, benchopt, lm-eval, MTEB, Avalanche and package managers -> the command of ianvs.
 _COMMANDS: Mapping[str, str] = _by_word(
     {
         "ls available search": "`ianvs list jobs`, also algorithms, metrics and others",
@@ -71,18 +71,21 @@ _OPTIONS: Mapping[str, str] = _by_word(
 
 
 class Parser(argparse.ArgumentParser):
-    """Takes no abbreviation of an option, which would mean another one as soon as there are two."""
+    """An ArgumentParser that accepts no abbreviated options: an abbreviation could later become ambiguous."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **settings})
 
     def command_unknown(self, name: str, commands: Mapping[str, object]) -> NoReturn:
-        """End with what does it here."""
+        """Exit with an error that names the command of ianvs, if there is one like it."""
         hint = _meant(_COMMANDS.get(name), name, commands) or " `ianvs --help` lists the commands."
         self._end(f"unknown command '{name}', and there is no job of that name.{hint}")
 
     def option_unknown(self, given: str) -> NoReturn:
-        """End with what does it here; an option that nobody has may be meant for a hyperparameter."""
+        """Exit with an error that names the option of ianvs.
+
+        An option unknown everywhere may be meant as a hyperparameter.
+        """
         name, equals, value = given.partition("=")
         spellings = [spelling for action in self._actions for spelling in action.option_strings]
         if not name.startswith("-"):
@@ -104,7 +107,7 @@ def _meant(ours: str | None, name: str, choices: Iterable[str]) -> str:
 
 
 def subparsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """Its commands by name."""
+    """Return the commands of a parser by name."""
     groups = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     return {name: command for group in groups for name, command in group.choices.items()}
 
@@ -112,17 +115,17 @@ def subparsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Argumen
 def add_command(
     commands: argparse._SubParsersAction[Any], name: str, help_: str, command: Callable[[argparse.Namespace], int]
 ) -> argparse.ArgumentParser:
-    """Add a command. command: is called with the options that were given."""
+    """Add a command. command: the function that is called with the parsed options."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=help_)
     parser.set_defaults(command=command)
     return parser
 
 
 def add_job(parser: argparse.ArgumentParser, *, selects: bool = True) -> None:
-    """Add the job, and what takes the place of things in its files. selects: whether it may be some of the cases."""
+    """Add the job, and the options that replace values in its files. selects: whether cases can be selected."""
     about = "benchmarkingjob.yaml, a folder with one, or a name of `ianvs list jobs`; default: the one here"
     parser.add_argument("job", nargs="?", type=to_path, metavar="JOB", help=about)
-    spellings = ("-f", "--file", "--benchmarking_config_file")  # the last is Ianvs's
+    spellings = ("-f", "--file", "--benchmarking_config_file")  # the last one is the option of Ianvs
     parser.add_argument(*spellings, dest="file", type=to_path, metavar="JOB", help="the same")
     parser.add_argument("--workspace", type=to_path, metavar="DIR", help="where results go, over what the file says")
     parser.add_argument(
@@ -153,7 +156,7 @@ def to_path(text: str) -> Path:
 
 
 def positive(text: str) -> int:
-    """Return a number of 1 or more."""
+    """Return a number of at least 1."""
     try:
         number = int(text)
     except ValueError:
@@ -169,7 +172,7 @@ def settings_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def selected(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the same, with the cases that are asked for."""
+    """Return the arguments that all commands about a job share, and the selected cases."""
     only = None if options.only is None else ";".join(options.only)
     return {**settings_of(options), "only": only, "limit": options.limit}
 
@@ -186,7 +189,7 @@ def job_arguments(options: argparse.Namespace) -> str:
 
 
 def counted(states: Counter[str]) -> str:
-    """Return how many cases there are of each state."""
+    """Return the number of cases in each state, in words."""
     return f"{states.total()} cases: " + ", ".join(f"{count} {state}" for state, count in states.items())
 
 
@@ -196,7 +199,7 @@ def warn(warnings: Sequence[ValidationError]) -> None:
 
 
 def show(results: Results, job: str, *, explain: bool = False) -> None:
-    """The leaderboard, and where its files are. job: what a further command has to say of the job."""
+    """Print the leaderboard, and where its files are. job: the arguments of a further command about the job."""
     from ianvs.results.report.terminal import render
     from ianvs.store.job_store import report_folder
 

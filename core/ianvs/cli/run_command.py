@@ -1,4 +1,4 @@
-"""`ianvs run`, `plan`, `validate`, `exam`: commands about what a job will do."""
+"""`ianvs run`, `plan`, `validate`, `exam`: run a job, or show what a run would do."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _run(options: argparse.Namespace) -> int:
 def _validate(options: argparse.Namespace) -> int:
     from ianvs.running.progress import DataProgress, listener_for
 
-    # Data may take minutes to decode: somebody who waits sees how far it is, a file gets what is left to be said.
+    # Data may take minutes to decode: a terminal shows the progress, a file gets only the final lines.
     with listener_for(sys.stderr) if sys.stderr.isatty() else nullcontext(DataProgress()) as listener:
         try:
             job = ianvs.validate(

@@ -1,4 +1,4 @@
-"""First files of somebody who begins: `ianvs new`."""
+"""`ianvs new`: the first files of a new user."""
 
 import keyword
 import re
@@ -14,16 +14,19 @@ from ianvs.config.models.base import at, entries
 from ianvs.config.strict_yaml import Document, Step, Steps, read
 
 SCHEMA_LINE = "# yaml-language-server: $schema="
-"""Begins the comment by which editors find the schema of a yaml file; it is the file's last line."""
+"""Beginning of the comment from which editors find the schema of a yaml file; it is the file's last line."""
 
 _FOLDER = ".schema"
 _KINDS = {"benchmarkingjob:": "job", "testenv:": "testenv", "algorithm:": "algorithm"}
 
 
 def write_new(folder: Path, files: Mapping[str, str]) -> list[Path]:
-    """Write {name: text} into `folder`, which is made; the paths. Raises IanvsError where it would replace a file."""
+    """Write {name: text} into `folder`, which is created, and return the paths.
+
+    Raises IanvsError if a file exists already.
+    """
     files = _with_schemas(files)
-    # Schemas are the same for all: those that are there may stay, or be newer.
+    # Schemas are the same for all jobs: existing ones may be replaced.
     existing = [folder / name for name in files if (folder / name).exists() and not name.startswith(_FOLDER)]
     if existing:
         first = shown_path(existing[0])
@@ -42,7 +45,9 @@ def write_new(folder: Path, files: Mapping[str, str]) -> list[Path]:
 
 
 def _with_schemas(files: Mapping[str, str]) -> dict[str, str]:
-    """`files`, each yaml file with the path of its schema, and the schemas: they hold wherever the folder goes."""
+    """Return `files` and the schemas, with a relative path to the schema in each yaml file, so the folder can be
+    moved.
+    """
     texts = {}
     for name, text in files.items():
         kinds = [kind for top, kind in _KINDS.items() if name.endswith(".yaml") and f"\n{top}" in f"\n{text}"]
@@ -57,10 +62,10 @@ _TEMPLATES = PACKAGE / "cli" / "templates"
 
 
 def from_template(kind: str, name: str, folder: str) -> dict[str, str]:
-    """{file name: text} of a new thing of this kind, called `name`, in `folder` as the user has said it.
+    """Return {file name: text} of a new thing of this kind, called `name`, in `folder` as the user wrote it.
 
-    In a template of the kind "metric" it is called my_metric, and MyMetric where it is a class. Raises IanvsError for a
-    name that no file of python code can have.
+    The template of a metric uses the name my_metric (MyMetric for a class). Raises IanvsError for a name that no Python
+    file can have.
     """
     template_name, file_name = f"my_{kind}", name if kind == "job" else _module_name(kind, name)
     class_name = "".join(part[:1].upper() + part[1:] for part in file_name.split("_"))
@@ -89,7 +94,7 @@ def _module_name(kind: str, name: str) -> str:
 
 
 def _is_installed(module: str) -> bool:
-    """Return whether `import module` finds something elsewhere than in the folder that ianvs is called from."""
+    """Return whether `import module` finds a module outside the folder in which ianvs was started."""
     folders = [folder for folder in sys.path if folder and Path(folder).resolve() != Path.cwd().resolve()]
     spec = PathFinder.find_spec(module, folders)
     return spec is not None and spec.origin is not None
@@ -99,9 +104,9 @@ _UPWARDS = re.compile(r"(\.\./)+")
 
 
 def copied_job(source: str, name: str, folder: str) -> dict[str, str]:
-    """{file name: text} of the shipped job `source` under a new `name`, in `folder` as the user has said it.
+    """Return {file name: text} of the shipped job `source` under a new `name`, in `folder` as the user wrote it.
 
-    Raises IanvsError for what is no such job.
+    Raises IanvsError if there is no such job.
     """
     job = job_path(Path(source))
     if job not in shipped_jobs().values():
@@ -136,7 +141,7 @@ def _names(documents: dict[Path, Document], job: Path) -> dict[Path, str]:
         if path.resolve() in named:
             wish = re.sub(r"[^A-Za-z0-9._-]+", "_", named[path.resolve()])
         elif path in testenvs:
-            wish = path.parent.name if path.stem == "testenv" else path.stem  # an exam may be called so
+            wish = path.parent.name if path.stem == "testenv" else path.stem  # an exam may have this name
             wish = "testenv" if len(testenvs) == 1 else wish
         else:
             wish = path.stem
@@ -147,7 +152,9 @@ def _names(documents: dict[Path, Document], job: Path) -> dict[Path, str]:
 
 
 def _localised(document: Document, names: dict[Path, str]) -> tuple[str, dict[str, str]]:
-    """Return the text with paths that hold in the new folder, and files of other kinds that go with it."""
+    """Return the text with paths that are valid in the new folder, and the files of other kinds that are copied with
+    it.
+    """
     folder = document.file.parent
     new_names = {path.resolve(): name for path, name in names.items()}
     changes: dict[Steps, tuple[str, str]] = {}
@@ -163,7 +170,7 @@ def _localised(document: Document, names: dict[Path, str]) -> tuple[str, dict[st
             else:
                 changes[path] = value, f"./{target.name}"
                 carried[target.name] = target.read_text(encoding="utf-8")
-        elif "../" in value:  # the folder of data that the user has, or has not yet
+        elif "../" in value:  # the folder of data that the user has, or will have
             changes[path] = value, _UPWARDS.sub("./", value)
     text = document.file.read_text(encoding="utf-8")
     return _replaced(text, document, changes), carried
@@ -180,7 +187,7 @@ def _texts(data: object, path: tuple[Step, ...]) -> Iterator[tuple[Steps, str]]:
 
 
 def _replaced(text: str, document: Document, changes: dict[Steps, tuple[str, str]]) -> str:
-    """`text` with new values at those paths; `document` says where they stand."""
+    """Return `text` with new values at those paths; `document` knows their positions."""
     lines = text.splitlines(keepends=True)
     places = {document.value_place(path): change for path, change in changes.items()}
     for place in sorted(places, reverse=True):

@@ -1,6 +1,6 @@
-"""The models of the three files -> JSON Schema (draft 2020-12), with what the names of installed things bring.
+"""JSON Schemas (draft 2020-12) of the three files, from their models and the names of installed plugins.
 
-A schema says less than ianvs checks: nothing of what several keys or files say together.
+A schema checks less than ianvs: nothing that depends on several keys or files together.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ Schema = dict[str, Any]
 
 
 def scenario_options() -> Iterator[Schema]:
-    """Return conditions with the options of each installed scenario."""
+    """Yield a condition with the options of each installed scenario."""
     names: list[str] = []
     for name, point in installed("ianvs.scenarios").items():
         kind = _loaded(point)
@@ -34,7 +34,7 @@ def scenario_options() -> Iterator[Schema]:
 
 
 def dataset_options() -> Iterator[Schema]:
-    """Return conditions with the options of each installed dataset, beside the common keys."""
+    """Yield a condition with the options of each installed dataset, in addition to the common keys."""
     names = []
     for name, point in installed("ianvs.datasets").items():
         kind = _loaded(point)
@@ -46,7 +46,7 @@ def dataset_options() -> Iterator[Schema]:
 
 
 def paradigm_options(keys: set[str]) -> Iterator[Schema]:
-    """Return conditions with the options of each paradigm, beside `paradigm_type`. keys: the common keys."""
+    """Yield a condition with the options of each paradigm, besides `paradigm_type`. keys: the common keys."""
     kinds: dict[str, object] = {**PARADIGMS, **{name: _loaded(point) for name, point in installed(GROUP).items()}}
     for name, kind in kinds.items():
         model = getattr(kind, "options", None)
@@ -58,7 +58,7 @@ def paradigm_options(keys: set[str]) -> Iterator[Schema]:
 
 
 def named(group: str) -> Schema:
-    """Return a name of a group of entry points, or any other: an author's own."""
+    """Return a schema of the names in a group of entry points that also accepts an author's own name."""
     if group == "metrics":
         from ianvs.exam.metrics.metric_names import ALIASES
         from ianvs.exam.metrics.registry import metrics
@@ -68,14 +68,14 @@ def named(group: str) -> Schema:
 
 
 def _offered(names: list[str]) -> Schema:
-    """Editors offer these names, and take others."""
+    """Return a schema with which editors suggest these names and accept others."""
     return {"anyOf": [{"enum": names}, {"type": "string"}]}
 
 
 def _loaded(point: EntryPoint) -> object:
     try:
         return point.load()
-    except Exception:  # `ianvs validate` says what is wrong with it, where it is named
+    except Exception:  # `ianvs validate` reports the error where the name is used
         return None
 
 
@@ -89,9 +89,9 @@ def _options(model: type[BaseModel]) -> Mapping[str, Schema]:
 
 
 def plain(schema: Any, definitions: Mapping[str, object] | None = None) -> Any:
-    """Without keys that no file has, and without titles that only repeat a key.
+    """Return the schema without keys that no file has, and without titles that only repeat a key.
 
-    definitions: what "$ref" points to, and what takes its place; None: references stay.
+    definitions: the targets of "$ref", which replace the references; None: references are kept.
     """
     if isinstance(schema, list):
         return [plain(part, definitions) for part in schema]
@@ -107,13 +107,13 @@ def plain(schema: Any, definitions: Mapping[str, object] | None = None) -> Any:
 
 
 def _by_name(names: list[str]) -> Schema:
-    """Return a mapping with one of these names, and without an author's `url`."""
+    """Return a condition: a mapping with one of these names, and without an author's `url`."""
     named = {"type": "object", "properties": {"name": {"enum": names}}, "required": ["name"]}
     return {**named, "not": {"required": ["url"]}}
 
 
 def _if_named(names: list[str], options: Mapping[str, Schema], shared: tuple[str, ...]) -> Schema:
-    """Under one of these names there are these options and no others."""
+    """Return a condition that allows exactly these options under one of these names."""
     return {
         "if": _by_name(names),
         "then": {"properties": dict(options), "propertyNames": {"enum": [*shared, *options]}},
@@ -123,7 +123,7 @@ def _if_named(names: list[str], options: Mapping[str, Schema], shared: tuple[str
 KINDS = {"job": "benchmarkingjob", "testenv": "testenv", "algorithm": "algorithm"}
 """Name of a schema, and the top-level key of its files."""
 
-_ALSO: Mapping[str, tuple[Schema, ...]] = {  # forms that a validator of ours turns into the one that the model has
+_ALSO: Mapping[str, tuple[Schema, ...]] = {  # forms that our validators convert into the form in the model
     "using": ({"type": "string"},),
     "image_size": ({"type": "integer", "minimum": 1},),
     "initial_model_url": ({"type": "string"},),
@@ -172,7 +172,7 @@ def _section(schema: Schema, model: type[Spec] | None) -> Schema:
         properties[key] = {"anyOf": [*_ALSO[key], properties[key]]}
     for key, remark in model.without_effect.items():
         properties.setdefault(key, {"description": f"without effect{f': {remark}' if remark else ''}"})
-    # A dataset has options where it has a name, which is said among its conditions.
+    # Options of a dataset depend on its name, so they are listed among the conditions.
     section["additionalProperties"] = model.has_options or model is DatasetSpec
     if issubclass(model, NamedSpec):
         return {"anyOf": [{"type": "string", "minLength": 1}, section]}

@@ -1,5 +1,7 @@
-"""`ianvs status`, `logs`, `report`, `export`: what a workspace holds of a job; `compare`, `merge`: several; `cache`:
-what decoded data take in one.
+"""Commands about the results in workspaces.
+
+`ianvs status`, `logs`, `report`, `export`: about one job; `compare`, `merge`: about several; `cache`: the size of
+decoded data.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from ianvs.cli.parser import (
     to_path,
 )
 
-_RENEWED = 5.0  # seconds after which a watched page is made anew
+_RENEWED = 5.0  # seconds between two updates of a watched page
 
 if TYPE_CHECKING:
     from ianvs.results.comparing.comparison import Comparison
@@ -99,7 +101,7 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _where(running: Mapping[str, Any]) -> str:
-    """How far a case is that runs."""
+    """Return the progress of a running case in words."""
     from ianvs.running.progress import round_progress_text
 
     seconds = max(0.0, time.time() - running["since"])  # unless the clock was moved back
@@ -108,7 +110,10 @@ def _where(running: Mapping[str, Any]) -> str:
 
 
 def _running(options: argparse.Namespace) -> tuple[int, tuple[str, ...]] | None:
-    """Return how many cases have ended, and sentences on what runs and what waits; None where nothing does."""
+    """Return the number of ended cases, and sentences on running and waiting ones.
+
+    None if no case is running or waiting.
+    """
     from ianvs import api
     from ianvs.running.progress import describe
     from ianvs.store import JobStore
@@ -128,7 +133,7 @@ def _logs(options: argparse.Namespace) -> int:
 
     plan = ianvs.plan(options.file, **selected(options))
     cases = [planned for planned in plan if planned.case.id.startswith(options.case)]
-    if not cases:  # what the last run made is there, too, whatever has changed since, such as PYTHONPATH
+    if not cases:  # includes the cases of the last run, even if something such as PYTHONPATH has changed since
         ids = [id_ for id_ in JobStore(plan.job.workspace, plan.job.name).ids() if id_.startswith(options.case)]
         if len(ids) == 1 and (log := plan.store.log(ids[0])).is_file():
             sys.stdout.write(log.read_text(errors="replace"))
@@ -354,7 +359,7 @@ def _merge(options: argparse.Namespace) -> int:
 
 
 def _write(options: argparse.Namespace, result: Comparison) -> None:
-    """The files that `_for_machines` asks for."""
+    """Write the files of the options that `_for_machines` adds."""
     from ianvs.results.comparing.comparison_text import records_csv
     from ianvs.store import write_atomic
 

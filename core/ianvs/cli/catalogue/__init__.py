@@ -1,1 +1,1 @@
-"""Names for `ianvs list` and `ianvs show`."""
+"""The names that `ianvs list` and `ianvs show` print."""

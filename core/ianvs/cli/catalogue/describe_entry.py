@@ -1,4 +1,4 @@
-"""Detailed description of a name: what it does, its source, its options with types and defaults, and its usage."""
+"""Detailed description of one name: its purpose, its source, its options with types and defaults, and its usage."""
 
 import inspect
 import textwrap
@@ -21,11 +21,11 @@ _OptionRow = tuple[str, str, str]  # name, type, default
 
 
 def describe_name(name: str, whole: bool = False) -> str:
-    """Return the description of what the files mean by a name, and a line for what else is called so.
+    """Return the description of what a name stands for in the files, and a line for each other thing of the same name.
 
     Args:
-        name: A name or an alias. Where no kind of file takes it, case makes no difference.
-        whole: Include the options of base classes, and describe everything that is called so.
+        name: A name or an alias. If no kind of entry has it, case is ignored.
+        whole: Include the options of base classes, and describe everything of this name.
 
     Raises:
         IanvsError: The name is unknown.
@@ -51,7 +51,7 @@ def describe_name(name: str, whole: bool = False) -> str:
 
 
 def _is_meant(entry: Entry, name: str) -> bool:
-    """Whether the file that names things of this kind would take `name` for it."""
+    """Return whether a file that names an entry of this kind accepts `name` for it."""
     from ianvs.exam.metrics.registry import find
     from ianvs.exam.scenarios.scenario_catalogue import find_scenario
 

@@ -1,6 +1,7 @@
-"""Algorithms, scenarios, metrics, datasets, data types, questions, ...: what can be named, a line for each.
+"""The names that files may use (algorithms, scenarios, metrics, datasets, data types, questions, ...), a line for each.
 
-The line is what a class or function says of itself first, read from its file unrun: importing torch takes seconds.
+The line is the first sentence of the docstring, read from the source file without importing it: importing torch takes
+seconds.
 """
 
 import ast
@@ -26,9 +27,9 @@ _NETWORKS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """Something with a name. aliases: other names. url: what a file has to say besides, where the name is not enough.
+    """A thing with a name. aliases: other names. url: the `url` that a file must give where the name is not enough.
 
-    value: where its code is, as an entry point says it; "" where that is told otherwise.
+    value: the location of its code, in the form of an entry point; "" if the code is found in another way.
     """
 
     kind: str
@@ -36,12 +37,12 @@ class Entry:
     summary: str
     url: str = ""
     value: str = ""
-    package: str = ""  # which brings it, if it is not ianvs
+    package: str = ""  # the package that provides it, unless that is ianvs
     aliases: tuple[str, ...] = ()
 
 
 def listed(kind: str) -> list[Entry]:
-    """Return all of a kind, such as "algorithms"."""
+    """Return all entries of a kind, such as "algorithms"."""
     return list(_KINDS[kind]())
 
 
@@ -131,10 +132,9 @@ WIDTH = 100  # characters of a line
 
 
 def entry_summary(value: str) -> str:
-    """Return the first sentence of what an entry point names ("package.module:Class"), or of its module; "" if none is
-    found.
+    """Return the first sentence of the docstring of an entry point ("package.module:Class") or of its module, or "".
 
-    A module of another package may make its parent packages run; whatever they raise counts as nothing said.
+    Finding a module of another package may run its parent packages; if they raise an error, the summary is "".
     """
     module, _, name = value.partition(":")
     try:
@@ -151,7 +151,7 @@ def entry_summary(value: str) -> str:
 
 
 def learners_of(file: Path) -> list[tuple[str, str]]:
-    """Return (name, first sentence) of the public classes in a file that stand on one of our learners."""
+    """Return (name, first sentence) of the public classes in a file that inherit from one of our learners."""
     tree = _tree(file)
     classes = [] if tree is None else [node for node in _definitions(tree) if isinstance(node, ast.ClassDef)]
     learners = [node for node in classes if any(ast.unparse(base).endswith("Learner") for base in node.bases)]
@@ -160,7 +160,7 @@ def learners_of(file: Path) -> list[tuple[str, str]]:
 
 
 def first_sentence(text: str) -> str:
-    """Return the first sentence of a text's first paragraph, in one line, without its full stop."""
+    """Return the first sentence of a text's first paragraph, on one line, without its full stop."""
     paragraph = " ".join(text.split("\n\n")[0].split())
     end = re.search(r"(?<![ (]al)(?<!\be\.g)(?<!\bi\.e)[.](?= [A-Z`]|$)", paragraph)
     return paragraph[: end.start()] if end else paragraph

@@ -1,1 +1,1 @@
-"""`ianvs examples`: every job of a checkout of KubeEdge Ianvs, tried in a copy, and one table of how they went."""
+"""`ianvs examples`: tries every job of a checkout of KubeEdge Ianvs in a copy, and writes one table of the outcomes."""

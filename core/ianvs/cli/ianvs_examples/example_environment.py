@@ -1,8 +1,8 @@
 """An environment for each example: the packages that its code imports and this interpreter lacks.
 
-Which ones, our own checks say. Their versions come from lists: the requirements files in the example's folder, and a
-file of the caller for what these leave open. A name is installed only if one of these lists has it, or if the table of
-known packages does (kubeedge/known_packages.json).
+Which packages are missing is determined by ianvs's own checks. Versions come from lists: the requirements files in the
+example's folder and, for what these leave open, a file of the caller. A name is installed only if one of these lists or
+the table of known packages (kubeedge/known_packages.json) has it.
 """
 
 import hashlib
@@ -30,25 +30,26 @@ _LINE = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[\w,-]*\])?\s*((?:[<>=!~]=?=?\s*[\
 _PROVIDED = ("ianvs", "sedna")
 _KNOWN = json.loads(Path(ianvs.__file__).with_name("kubeedge").joinpath("known_packages.json").read_bytes())
 _MODULES = {name: module for module, name in _KNOWN["called_otherwise"].items()}
-"""What is imported, by what `pip install` takes."""
+"""Name of the imported module, by the name that `pip install` takes."""
 
 
 @dataclass(frozen=True)
 class Environment:
-    """An interpreter, and what was installed for it, as lines of a requirements file."""
+    """An interpreter, and the packages installed for it, as lines of a requirements file."""
 
     python: str = sys.executable
     requirements: tuple[str, ...] = ()
 
 
 class Environments:
-    """Environments below a folder, one for each set of requirements: examples that need the same share one."""
+    """Environments in a folder, one for each set of requirements: examples that need the same packages share one."""
 
     def __init__(self, folder: Path, lists: Mapping[str, Sequence[str]]):
         self.folder, self.lists, self._lock = folder, lists, Lock()
 
     def first(self, job: Path, checkout: Path, source: str) -> Environment:
-        """With what the caller's file says of this job, and what its own lists have of the imports in `source`.
+        """Return an environment with the packages that the caller's file lists for this job, and those of the example's
+        own requirements that `source` imports.
 
         The checks leave out an import whose absence the code handles. job: relative to the checkout.
 
@@ -63,7 +64,8 @@ class Environments:
         return self._made(list(dict.fromkeys(given))) if given else Environment()
 
     def next(self, environment: Environment, output: str, job: Path, checkout: Path) -> Environment:
-        """One that has also what the checks missed in `output`; the same if there is nothing to install.
+        """Return an environment that also has the packages reported missing in `output`, or the same one if there are
+        none.
 
         Raises:
             IanvsError: A package can't be installed.
@@ -77,7 +79,7 @@ class Environments:
                 wanted[listed.get(_plain(advised[1]), advised[1])] = None
             elif line := listed.get(_plain(name.partition(".")[0])):
                 wanted[line] = None
-        for name in _AT_IMPORT.findall(output):  # by a file that our checks don't follow
+        for name in _AT_IMPORT.findall(output):  # imported by a file that our checks don't follow
             package = _KNOWN["called_otherwise"].get(name, name if name in _KNOWN["called_the_same"] else "")
             if line := listed.get(_plain(package or name), package):
                 wanted[line] = None
@@ -91,7 +93,7 @@ class Environments:
                 newest = [line if line.endswith(".whl") else _LINE.match(line)[1] for line in requirements]  # type: ignore[index]
                 if newest == [*requirements]:
                     raise
-                return self._environment(newest)  # the versions that are asked for are not there for this Python
+                return self._environment(newest)  # the requested versions do not exist for this Python
 
     def _environment(self, requirements: Sequence[str]) -> Environment:
         text = "\n".join((*sorted(requirements), sys.executable))
@@ -105,10 +107,10 @@ class Environments:
 
 
 def read_lists(file: Path | None) -> dict[str, list[str]]:
-    """Requirements by words of a job's path, from a yaml; none without a file.
+    """Return requirements by words of a job's path, from a yaml file; empty without a file.
 
     Raises:
-        IanvsError: It can't be read, or has another form.
+        IanvsError: The file can't be read, or has another form.
     """
     if file is None:
         return {}

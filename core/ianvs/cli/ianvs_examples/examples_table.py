@@ -28,10 +28,10 @@ _COLUMNS = {
 
 
 def read_table(file: Path) -> dict[str, Example]:
-    """Return the rows of an examples.csv by their jobs.
+    """Return the rows of an examples.csv by job.
 
     Raises:
-        IanvsError: It is not there, or not such a table.
+        IanvsError: The file is missing, or is not such a table.
     """
     try:
         with file.open(newline="", encoding="utf-8") as stream:
@@ -48,19 +48,20 @@ def _row(texts: Mapping[str, str]) -> Example:
     values: dict[str, Any] = {name: texts[name] for name in ("job", "paradigm", "missing")}
     values |= {name: texts.get(name, "") for name in ("scores", "changed", "random_weights", "environment")}
     values["cause"] = texts["cause"] if "cause" in texts else texts["whose"]  # of an earlier version
-    values["weights"] = texts.get("weights", "?")  # in a table of an earlier version nobody has looked
+    values["weights"] = texts.get("weights", "?")  # tables of earlier versions lack this column
     values |= {name: texts[name] == "True" for name in ("starts", "finishes")}
     return Example(**values, configurations=int(texts["configurations"]), seconds=float(texts["seconds"]))
 
 
 def new_failures(rows: Iterable[Example], baseline: Mapping[str, Example]) -> list[Example]:
-    """Jobs that start or finish no more."""
+    """Return the jobs that no longer start or finish."""
     compared = ((row, baseline[row.job]) for row in rows if row.job in baseline)
     return [row for row, then in compared if (then.finishes and not row.finishes) or (then.starts and not row.starts)]
 
 
 def write_table(rows: Sequence[Example], folder: Path, tried: str) -> str:
-    """Write examples.md, examples.csv and badge.json (an endpoint of shields.io) below `folder`; the sum in words.
+    """Write examples.md, examples.csv and badge.json (an endpoint of shields.io) to `folder` and return the totals in
+    words.
 
     tried: what was tried, such as the commit.
     """

@@ -1,4 +1,4 @@
-"""The cause why a job does not finish, by where the error was raised: a file, a package, or a program of ours."""
+"""The reason why a job does not finish, from the place where the error was raised: a file, a package, or ianvs."""
 
 import re
 import sys
@@ -31,7 +31,7 @@ def needs_more_than_packages(output: str) -> bool:
 
 
 def cause_of_refusal(output: str, copy: Path) -> tuple[str, str]:
-    """Return (cause, message) of a job that failed validation. copy: of the checkout."""
+    """Return (cause, message) of a job that failed validation. copy: the copy of the checkout."""
     lines = [line for line in output.splitlines() if not line.startswith("warning: ")]
     if re.search(r"^Traceback", output, re.MULTILINE):
         return "ours", shortened(lines[-1], copy)  # our commands print errors in one line
@@ -41,13 +41,13 @@ def cause_of_refusal(output: str, copy: Path) -> tuple[str, str]:
     if others := [line for line in placed if not MISSING_IMPORT.search(line) and not _IMPORT.search(line)]:
         if name := _MOVED_NAME.search(others[0]):
             return f"package {name[2].partition('.')[0]}, too new", shortened(others[0], copy)
-        # Samples that we made up, refused by our own checks; and paradigms of Ianvs that we do not run.
+        # Samples that we generated and our own checks refuse, and paradigms of Ianvs that we do not run.
         made_up = others[0].startswith(".data/") or "does not support the paradigm" in others[0]
         return "ours" if made_up else "checkout", shortened(others[0], copy)
     if files := [name for name, advice in lacking if _PLUGIN_FILE_MISSING in advice]:
         return "checkout", f"files that its code imports: {', '.join(dict.fromkeys(files))}"
     if packages := dict.fromkeys(name.partition(".")[0] for name, _ in lacking):
-        # An import names the first part that is missing: with a dot in it, what is before it is there.
+        # An import error names the first part that is missing: if it has a dot, the package before it is installed.
         moved = [name for name, advice in lacking if not advice and "." in name]
         moved += [name for name, advice in lacking if advice and find_spec(name.partition(".")[0]) is not None]
         if moved:  # the package is there, without this module
@@ -66,7 +66,7 @@ def cause_of_failure(workspace: Path, copy: Path) -> tuple[str, str]:
         if (failure := store.failure(folder.name)) is not None:
             log = store.log(folder.name)
             text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-            # Without the way to the error before the method.
+            # Without the frames before the method.
             message = re.sub(r"^.*?\.py\), ", "", " ".join(failure.message.split()))
             return _owner(failure, text, copy), shortened(message, copy)
     return "ours", "no case has a result or an error message"
@@ -74,7 +74,7 @@ def cause_of_failure(workspace: Path, copy: Path) -> tuple[str, str]:
 
 def _owner(failure: Failure, log: str, copy: Path) -> str:
     if "OSError" in failure.message and "from_pretrained" in log:
-        return "weights"  # a name of a hub, without the network
+        return "weights"  # the name of a model on a hub, without the network
     if failure.kind != "exception" or "MemoryError" in failure.message:
         return "limit"
     if advised := _ADVISED.search(failure.message):
@@ -84,7 +84,7 @@ def _owner(failure: Failure, log: str, copy: Path) -> str:
     if _CARD.search(failure.message):
         return "card"
     if "examples/" in failure.message.partition("FileNotFoundError: ")[2]:
-        return "checkout"  # whoever opened it: a file that should be in it
+        return "checkout"  # whichever code opened it: a file that should be in the checkout
     begun = log.rfind("Traceback (most recent call last)", 0, log.find(_NEXT) if _NEXT in log else len(log))
     frames = [Path(file) for file, _ in _FRAME.findall(log[max(begun, 0) :].partition(_NEXT)[0])]
     frames = [file for file in frames if not _standard(file)] or frames
@@ -111,7 +111,7 @@ def _raised_by(file: Path, copy: Path) -> str:
 
 
 def shortened(message: str, copy: Path) -> str:
-    """Return a message as one line, without folders of this machine."""
+    """Return a message as one line, without the paths of folders of this machine."""
     line = next((line for line in message.splitlines() if line.strip()), "")
     line = line.replace(f"{copy.resolve()}/", "")
     short = re.sub(rf"\S*?{re.escape(copy.name)}/(?=\.|examples/|\S+\.ya?ml)", "", line)

@@ -1,6 +1,6 @@
 """One job of a checkout of KubeEdge Ianvs: copied, migrated, given tiny data, validated and run, within limits.
 
-All happens in a copy, in processes of `ianvs` itself: what a maintainer sees here, a user sees there.
+All of this happens in a copy, with the commands of `ianvs` itself, so users see the same messages.
 """
 
 import json
@@ -42,22 +42,22 @@ from ianvs.testenv.ianvs_layouts.tiny_weights import checkpoints, source_text, s
 
 NOT_COPIED = (".git", "docs", "workspace", "__pycache__")
 _BESIDE = re.compile(r"It is in (.*): set PYTHONPATH")
-_TRIES = 8  # each adds the packages, or the folders of packages, that the one before missed
+_TRIES = 8  # each adds the packages, or the folders of packages, that were missing in the one before
 
 
 @dataclass(frozen=True)
 class Example:
-    """How it went with a job; a row of the table."""
+    """The outcome of a job; a row of the table."""
 
     job: str  # its file, relative to the checkout
     paradigm: str = ""
     starts: bool = False  # passed all checks
-    finishes: bool = False  # a metric is finite everywhere, and not always the same; what trains changed a weight
+    finishes: bool = False  # a metric is finite and not the same everywhere, and training (if any) changed a weight
     configurations: int = 0
-    scores: str = ""  # of this metric: smallest to largest
+    scores: str = ""  # a metric with its smallest and largest value
     weights: str = ""  # "changed" by train(), "not changed", or "" where nothing is trained
-    random_weights: str = ""  # files or models that a library would have fetched
-    changed: str = ""  # in the copy, beside paths and data
+    random_weights: str = ""  # files or models that a library would have downloaded
+    changed: str = ""  # changes in the copy, other than paths and data
     environment: str = ""  # requirements that were installed for it
     cause: str = ""  # what is missing: checkout, package, weights, service, card, limit or ours
     missing: str = ""  # in one line
@@ -66,7 +66,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a job may take: seconds of the whole, megabytes (10^6 bytes) of each of its cases."""
+    """Limits of a job: seconds for all of it, megabytes (10^6 bytes) for each case."""
 
     seconds: float
     memory_mb: float
@@ -81,9 +81,10 @@ def run_example(
     stop: Event,
     environments: Environments | None = None,
 ) -> Example:
-    """What is stored of the job if its example's files are the same, else what trying it in a copy shows.
+    """Try a job in a copy and return the outcome, or return the stored outcome if the files of its example are
+    unchanged.
 
-    job: relative to `checkout`. Its folder in `below` keeps example.json, log.txt and the workspace. stop: whether the
+    job: relative to `checkout`. Its folder in `below` keeps example.json, log.txt and the workspace. stop: set when the
     command is being ended; then KeyboardInterrupt is raised, and nothing is stored. environments: None: nothing is
     installed.
     """
@@ -94,7 +95,7 @@ def run_example(
     lists = None if environments is None else dict(environments.lists)
     key = digest(
         [asdict(limits), sys.executable, packages, lists, content_digest(example)]
-    )  # all that decides how it goes
+    )  # everything that the outcome depends on
     if stored.is_file() and not again and (record := json.loads(stored.read_bytes()))["key"] == key:
         return Example(**record["example"])
     begun = monotonic()
@@ -177,7 +178,9 @@ def _tried(job: Path, copy: Path, folder: Path, limits: Limits, environments: En
 
 
 def _called_from(job: Path, copy: Path) -> Path:
-    """Where Ianvs is called for a job, from which its paths lead: the checkout, or for some jobs their own folder."""
+    """Return the folder in which Ianvs is started for a job, to which its paths are relative: the checkout or the
+    job's own.
+    """
     written = str(yaml.safe_load(job.read_text("utf-8"))["benchmarkingjob"].get("testenv"))
     return next((folder for folder in (copy, job.parent) if (folder / written).is_file()), copy)
 
@@ -199,7 +202,7 @@ def _lacking(row: Example, owner: str, missing: str) -> Example:
 
 
 def _variables(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables of a machine without the network and without a GPU."""
+    """Return the environment variables of a machine without network and without GPU."""
     path = os.pathsep.join(filter(None, (given.get("PYTHONPATH", ""), os.environ.get("PYTHONPATH", ""))))
     fixed = {"PYTHONDONTWRITEBYTECODE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
     return {**os.environ, **given, **fixed, "PYTHONPATH": path}
@@ -207,7 +210,7 @@ def _variables(given: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass
 class _Runs:
-    """`ianvs run` of one job, in an environment that grows with what is missing."""
+    """Runs of one job by `ianvs run`, in an environment to which missing packages are added."""
 
     file: Path
     job: Path
@@ -219,7 +222,9 @@ class _Runs:
     environment: Environment = field(default_factory=Environment)
 
     def run_job(self) -> tuple[int, str]:
-        """Return (exit status, what was said), again with the packages, or their folders, that the try before missed.
+        """Run the job until no more packages, or folders of packages, are reported missing.
+
+        Return (exit status, output).
 
         Raises:
             IanvsError: A package can't be installed.
@@ -231,14 +236,14 @@ class _Runs:
             command = [self.environment.python, "run", "-f", str(self.file), "--jobs", "1", "--device", "cpu"]
             command += ["--quiet", "--set", memory, "--set", f"limits.check_seconds={self.limits.seconds}"]
             status, output = _ianvs(command, self.variables, self.limits, self.copy.parent / "log.txt")
-            if status in (0, 124) or not self._more(output):  # what functions import is missed when they run
+            if status in (0, 124) or not self._more(output):  # imports inside functions fail only when these run
                 break
         return status, output
 
     def _more(self, output: str) -> bool:
-        """Add what the checks missed; False: there is nothing to add, or it would not help.
+        """Add what the checks reported missing; return False if there is nothing to add, or if it would not help.
 
-        Of several folders that have a package, that which is nearest to the job is taken.
+        If several folders have a package, the one nearest to the job is taken.
         """
         if needs_more_than_packages(output):
             return False
@@ -255,8 +260,9 @@ class _Runs:
 
 
 def _ianvs(command: Sequence[str], environment: Mapping[str, str], limits: Limits, log: Path) -> tuple[int, str]:
-    """Return (exit status, what it said) of a command of ours, its interpreter first; 124: it took too long and was
-    ended.
+    """Run a command of ours (its interpreter first) and return (exit status, output).
+
+    124: it exceeded the time limit.
     """
     whole = [command[0], "-m", "ianvs", *command[1:]]
     process = subprocess.Popen(
@@ -282,19 +288,22 @@ def _ianvs(command: Sequence[str], environment: Mapping[str, str], limits: Limit
 
 
 def _begin_child() -> None:
-    """In a new process: it writes no core file, and ends with this command, however that ends."""
+    """Set up a new process: no core file, and it ends when this command ends in any way."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     prctl(PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
 
 def _scores(folder: Path, metrics: Sequence[str]) -> list[dict[str, float]]:
-    """Of each configuration its metrics; nan: none, or no number."""
+    """Return the metrics of each configuration; nan if one is missing or not a number."""
     table = pd.read_csv(folder / "rank" / "all_rank.csv", dtype=str).reindex(columns=list(metrics))
     return [*table.apply(pd.to_numeric, errors="coerce").to_dict("records")]
 
 
 def _judged(row: Example, rows: Sequence[Mapping[str, float]], over: str) -> Example:
-    """Finished, if a metric is a finite number in all `rows`, and not the same in all: else nobody can tell."""
+    """Mark the row as finished if a metric is finite in all `rows` and not the same in all.
+
+    Otherwise say what is wrong.
+    """
     columns = {name: [metrics[name] for metrics in rows] for name in rows[0]}
     finite = {name: values for name, values in columns.items() if all(map(math.isfinite, values))}
     if not finite:

@@ -1,4 +1,4 @@
-"""Whether a plugin's train() is one that changes weights, read from its syntax tree."""
+"""Whether a plugin's train() changes weights, judged from its syntax tree."""
 
 import ast
 import io
@@ -12,17 +12,16 @@ _SAYS = re.compile(r"(print|log(ger|ging)?\.\w+|\w*\.?logger\.\w+)\(", re.IGNORE
 
 
 def trains_weights(files: Iterable[Path], source: str) -> bool:
-    """Return whether a class in `files` has a train() that does more than to say something, and `source` has an
-    optimizer.
+    """Return whether a class in `files` has a train() that does more than print, and `source` has an optimizer.
 
-    source: all code of the example: what train() calls may stand in any of its files.
+    source: all code of the example, because the code that train() calls may be in any of its files.
     """
     return bool(_TRAINING.search(_code(source))) and any(map(_has_training, files))
 
 
 def _code(source: str) -> str:
-    """Return the words of `source`, a blank between each, without comments and strings: prose speaks of optimizers,
-    too.
+    """Return the tokens of `source`, separated by blanks, without comments and strings, which may mention
+    optimizers.
     """
     words = []
     try:
@@ -44,7 +43,7 @@ def _has_training(file: Path) -> bool:
 
 
 def _idle(statement: ast.stmt) -> bool:
-    """A docstring, `pass`, a message, or a return of nothing that was computed."""
+    """Return whether a statement does nothing: a docstring, `pass`, a message, or a return of nothing computed."""
     if isinstance(statement, ast.Return):
         return statement.value is None or isinstance(statement.value, ast.Constant | ast.Name | ast.Attribute)
     if isinstance(statement, ast.Expr):
