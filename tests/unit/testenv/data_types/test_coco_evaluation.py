@@ -17,7 +17,8 @@ from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics import find
 from ianvs.exam.metrics.definition import mean
 from ianvs.exam.metrics.metric import EvaluationRecord, PartialRecord
-from ianvs.running.scoring import _drawn, _part_scores, pool_records
+from ianvs.running.sample_groups import _drawn
+from ianvs.running.scoring import _part_scores, pool_records
 from ianvs.testenv.data_types.detection import box_overlaps, coco_evaluation
 from ianvs.testenv.data_types.detection.box_matches import BoxMatches
 from ianvs.testenv.data_types.detection.coco_evaluation import coco_matches, coco_precision, coco_recall
