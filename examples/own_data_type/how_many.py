@@ -1,4 +1,4 @@
-"""An evaluation task: how many points does the model see in each image, of whatever class? And a metric that reads the answers."""
+"""An evaluation task (how many points does the model see in each image, of any class?) and a metric of its answers."""
 
 from typing import ClassVar
 
