@@ -79,8 +79,8 @@ def exact_tables(results: Iterable[CaseResult], rank: RankSpec) -> dict[str, str
     frame = pd.DataFrame(columns=_header(*parts))
     for i, row in enumerate(rows):
         frame.loc[i] = row
-    by = [(name, falls) for name, falls in rank.sort_by if name in parts[0]]
-    frame = frame.sort_values(by=[name for name, _ in by], ascending=[not falls for _, falls in by])
+    by = [(name, descending) for name, descending in rank.sort_by if name in parts[0]]
+    frame = frame.sort_values(by=[name for name, _ in by], ascending=[not descending for _, descending in by])
     selected = (rank.metrics, rank.modules, rank.hyperparameters)
     header = _header(*(every if "all" in some else some for some, every in zip(selected, parts, strict=True)))
     chosen = pd.DataFrame(frame, columns=header).drop_duplicates(header[:-2])

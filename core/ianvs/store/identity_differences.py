@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+OTHER_VERSION = "version of ianvs's results"
 _MAX_NAMED_FILES = 3  # facts whose files are listed separately
 
 
@@ -30,7 +31,7 @@ def identity_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> l
     differences += [
         "data" if name == "dataset" else name for name in _changed(before["exam"], now["exam"], ("version",))
     ]
-    return differences or ["version of ianvs's recipe"]
+    return differences or [OTHER_VERSION]
 
 
 def _is_syntax_tree_digest(digest: str | None) -> bool | None:

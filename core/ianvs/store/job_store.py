@@ -50,7 +50,10 @@ class JobStore:
         write_checksummed(self.folder / _BEGUN, _BEGUN, {"cases": list(ids)})
 
     def accept(self, ids: Mapping[str, str]) -> None:
-        """Count further finished cases in place of those that the job has: {id of the job's: id of the finished}."""
+        """Let these finished cases stand for cases of the job from now on.
+
+        ids: {id of the job's case: id of the finished case}.
+        """
         if ids:
             write_checksummed(self.folder / _ACCEPTED, _ACCEPTED, {"cases": {**self.accepted(), **ids}})
 

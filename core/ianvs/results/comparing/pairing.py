@@ -6,9 +6,7 @@ from typing import Any
 
 from ianvs.results.comparing.sides import CaseFacts, Side, SideRow
 from ianvs.results.report.values import commit_text
-from ianvs.store.identity_differences import identity_differences
-
-_RECIPE = "version of ianvs's recipe"
+from ianvs.store.identity_differences import OTHER_VERSION, identity_differences
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ def pair_rows(before: Side, after: Side) -> tuple[list[RowPair], list[SideRow], 
     Rows correspond if algorithm, hyperparameters and exam are equal; else if they have the same cases under other
     names; else if they are the only remaining rows of an algorithm in an exam, with other hyperparameters.
     """
-    before, after = (_other_columns(side, before.modules | after.modules) for side in (before, after))
+    before, after = (_without_modules(side, before.modules | after.modules) for side in (before, after))
     exams = _exam_names(before, after)
     keys: tuple[Callable[[SideRow, str], Hashable], ...] = (
         lambda row, exam: (row.algorithm, exam, frozenset(row.settings.items())),
@@ -55,9 +53,9 @@ def pair_rows(before: Side, after: Side) -> tuple[list[RowPair], list[SideRow], 
     return pairs, [row for row in before.rows if id(row) not in partners], left
 
 
-def _other_columns(side: Side, modules: frozenset[str]) -> Side:
-    """Return a side whose unknown columns count as hyperparameters: a table does not tell modules and
-    hyperparameters apart.
+def _without_modules(side: Side, modules: frozenset[str]) -> Side:
+    """Return a side read from a report without the columns of modules, which a table doesn't tell from
+    hyperparameters.
     """
     if not side.is_report:
         return side
@@ -111,10 +109,10 @@ def case_differences(before: CaseFacts, after: CaseFacts) -> list[str]:
 def _relevant_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     differences = identity_differences(before, after)
     versions = [identity["algorithm"].get("version") for identity in (before, after)]
-    if differences == [_RECIPE] and versions[0] == versions[1]:
+    if differences == [OTHER_VERSION] and versions[0] == versions[1]:
         differences = []
     differences += changes(before["hyperparameters"], after["hyperparameters"])
-    return differences or ["something that is not written down, such as a secret"]
+    return differences or ["a value that isn't stored, such as a secret hyperparameter"]
 
 
 def _flat_provenance(provenance: Mapping[str, Any]) -> dict[str, object]:

@@ -58,9 +58,9 @@ def _best_rows(results: Results) -> Iterable[LeaderboardRow]:
 def _median_case(row: LeaderboardRow, results: Results) -> tuple[str, str]:
     """Return (id, algorithm) of the median case."""
     ids = {(c.row, c.algorithm, c.seed): c.id for c in results.case_list if c.testenv == row.testenv}
-    name, falls = results.leaderboard.sort_by[0]
+    name, descending = results.leaderboard.sort_by[0]
     scores = {seed: value for seed, value in zip(row.seeds, row.by_seed[name], strict=True) if value is not None}
-    from_worst = sorted(scores, key=lambda seed: (scores[seed], seed), reverse=not falls)
+    from_worst = sorted(scores, key=lambda seed: (scores[seed], seed), reverse=not descending)
     return ids[row.id, row.algorithm, from_worst[(len(from_worst) - 1) // 2]], row.algorithm
 
 

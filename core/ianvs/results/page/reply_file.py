@@ -27,8 +27,8 @@ def write_reply_file(folder: Path, pieces: Sequence[Piece]) -> Path | None:
     folder.mkdir(parents=True, exist_ok=True)
     path = None
     if pieces:
-        still = sum(places[key][2] for key, _ in pieces if key in places)
-        is_small = still <= LARGEST and _write_replies(small, pieces, before, places)
+        reused_bytes = sum(places[key][2] for key, _ in pieces if key in places)
+        is_small = reused_bytes <= LARGEST and _write_replies(small, pieces, before, places)
         path = small if is_small else large
         if not is_small:
             _write_replies(large, pieces, before, places)
@@ -46,18 +46,18 @@ def _write_replies(path: Path, pieces: Sequence[Piece], before: Path | None, old
     new = path.with_name(_NEW)
     with new.open("wb") as file, (before if before == path else new).open("rb") as old:
         for key, texts in pieces:
-            start, size = file.tell(), 0
+            start, text_size = file.tell(), 0
             if before == path and key in old_places:
-                at, left, size = old_places[key]
-                old.seek(at)
-                while left and (block := old.read(min(left, 1 << 20))):
-                    left -= file.write(block)
+                offset, remaining, text_size = old_places[key]
+                old.seek(offset)
+                while remaining and (block := old.read(min(remaining, 1 << 20))):
+                    remaining -= file.write(block)
             elif path.suffix == ".gz":
                 with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-                    size = sum(packed.write(text.encode()) for text in texts)
+                    text_size = sum(packed.write(text.encode()) for text in texts)
             else:
-                size = sum(file.write(text.encode()) for text in texts)
-            places[key] = start, file.tell() - start, size
+                text_size = sum(file.write(text.encode()) for text in texts)
+            places[key] = start, file.tell() - start, text_size
             if path.suffix != ".gz" and file.tell() > LARGEST:
                 new.unlink()
                 return False
@@ -72,5 +72,5 @@ def _existing_file(folder: Path) -> tuple[Path | None, _Places]:
         index = json.loads((folder / _INDEX).read_bytes())
         path = folder / index["file"]
         if not has_changed(path, index["noted"]):
-            return path, {key: (at, length, size) for key, (at, length, size) in index["places"].items()}
+            return path, {key: (offset, size, text_size) for key, (offset, size, text_size) in index["places"].items()}
     return None, {}

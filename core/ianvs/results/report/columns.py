@@ -30,7 +30,7 @@ class Column:
 
     Attributes:
         full: The name of a hyperparameter with the type of its module, as in "basemodel-lr".
-        csv_alone: Whether only all_rank.csv shows it.
+        only_in_csv: Whether only all_rank.csv shows it.
     """
 
     title: str
@@ -40,7 +40,7 @@ class Column:
     higher_is_better: bool | None = None  # None: neither
     metric: Metric | None = field(default=None, compare=False, repr=False)  # only for a column of kind "metric"
     full: str = ""
-    csv_alone: bool = False
+    only_in_csv: bool = False
 
 
 _RANK = (

@@ -18,7 +18,7 @@ from ianvs.results.report.aggregate_cases import gather, row_of
 from ianvs.results.report.columns import Column, Kind, agreement, make_columns, with_distinct_titles
 from ianvs.results.report.document import Note
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow, RowKey
-from ianvs.results.report.part_columns import csv_alone, part_notes, with_part_columns
+from ianvs.results.report.part_columns import only_in_csv, part_notes, with_part_columns
 from ianvs.results.report.ranking import (
     ExamSignificance,
     MethodsOverExams,
@@ -53,8 +53,9 @@ class SelectedResults:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Rows in ranked order, and the meaning of every column. Bounds are in the order, but take no rank.
+    """Rows in ranked order, and the meaning of every column.
 
+    Rows of upper bounds are sorted among the others, and take no rank.
     If a job has several exams, each has its own ranking, one below the other. references: rows of reference runs, which
     are only shown if they failed.
     """
@@ -214,10 +215,10 @@ def build_leaderboard(
     if damaged := tuple(dict.fromkeys(path for group in everything for path in group.damaged)):
         text = f"Gone, or changed after they were stored, and therefore not believed: {one_line(damaged)}."
         notes.append(Note("data", text, remedy="Run the job again to have them made anew."))
-    hidden = csv_alone(parts, rank)
+    hidden = only_in_csv(parts, rank)
     return Leaderboard(
         tuple(
-            replace(column, csv_alone=True) if column.kind == "metric" and column.key in hidden else column
+            replace(column, only_in_csv=True) if column.kind == "metric" and column.key in hidden else column
             for column in with_distinct_titles(make_columns(shown, groups, rows, chosen=chosen is not None))
         ),
         rows,
@@ -249,10 +250,10 @@ def _sort_keys(
     """
     names = [name for name, _ in metrics]
     keys: list[tuple[str, bool]] = []
-    for name, falls in spec.sort_by:
+    for name, descending in spec.sort_by:
         if name not in names and (name in parts or whole_of(name) in scores):
             continue  # `part_notes` reports it
-        keys += [(column, falls) for column in columns_named(name, names)]
+        keys += [(column, descending) for column in columns_named(name, names)]
         if not columns_named(name, names):
             listed = ", ".join(names) or "none"
             hint = closest(name, names)

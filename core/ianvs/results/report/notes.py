@@ -117,12 +117,12 @@ def _leaders(leaderboard: Leaderboard) -> Iterator[Note]:
 def _ranked_by(leaderboard: Leaderboard) -> Iterator[Note]:
     better = {column.key: column.higher_is_better for column in leaderboard.columns if column.kind == "metric"}
 
-    def direction(name: str, falls: bool) -> str:
-        if better.get(name, falls) is falls:
-            return f"{'higher' if falls else 'lower'} is better"
-        return "descending" if falls else "ascending"
+    def direction(name: str, descending: bool) -> str:
+        if better.get(name, descending) is descending:
+            return f"{'higher' if descending else 'lower'} is better"
+        return "descending" if descending else "ascending"
 
-    if keys := [f"{name} ({direction(name, falls)})" for name, falls in leaderboard.sort_by]:
+    if keys := [f"{name} ({direction(name, descending)})" for name, descending in leaderboard.sort_by]:
         many = f"Mean ± sample standard deviation over {leaderboard.seeds} seeds."
         spread = many if leaderboard.seeds > 1 else "One seed: nothing is known of the spread."
         yield Note("ranked by", f"Ranked by {', then '.join(keys)}. {spread}")

@@ -40,7 +40,7 @@ def with_part_columns(
     return shown, parts
 
 
-def csv_alone(parts: Mapping[str, Sequence[str]], rank: RankSpec) -> set[str]:
+def only_in_csv(parts: Mapping[str, Sequence[str]], rank: RankSpec) -> set[str]:
     """Return the columns of parts that only all_rank.csv shows: those of a score that has many."""
     sorted_by = {name for name, _ in rank.sort_by}
     return {column for columns in parts.values() if len(columns) > FEW for column in columns} - sorted_by

@@ -83,7 +83,7 @@ def _mark_bounds(rows: list[LeaderboardRow]) -> list[LeaderboardRow]:
 
 def _ranked(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> tuple[LeaderboardRow, ...]:
     """Return complete rows by `sort_by`, then those without a value to rank by, then those that lack a case."""
-    descending = [falls for _, falls in sort_by]
+    descending = [each for _, each in sort_by]
 
     def keys(row: LeaderboardRow) -> list[float | None]:
         return [row.mean(name) for name, _ in sort_by]

@@ -52,7 +52,7 @@ def ranking_table(
     sorting = [name for name, _ in leaderboard.sort_by]
     columns = []
     for column in leaderboard.columns:
-        if column.kind in _ELSEWHERE or column.csv_alone:
+        if column.kind in _ELSEWHERE or column.only_in_csv:
             continue
         cells = _cells(leaderboard, column)
         numeric = all(isinstance(cell.value, int | float | None) for cell in cells)

@@ -260,7 +260,7 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
     rank: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in record["rank"].items()
     }
-    rank["sort_by"] = tuple((column, falls) for column, falls in rank["sort_by"])
+    rank["sort_by"] = tuple((column, descending) for column, descending in rank["sort_by"])
     if rank.get("select") is not None:
         rank["select"] = as_record(SelectSpec, rank["select"], file)
     return Results(

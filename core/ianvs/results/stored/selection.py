@@ -59,7 +59,7 @@ def select(
         seeds: Number of seeds.
         studies: Searches, which have selected already, by their own metric.
     """
-    name, falls = (studies[0].metric, studies[0].higher_is_better) if studies else sort_by[0]
+    name, descending = (studies[0].metric, studies[0].higher_is_better) if studies else sort_by[0]
     metric = columns_named(name, [column.name for of_exam in columns.values() for column in of_exam])[0]
     case_seeds = sorted({case.seed for case in cases})
     first = {seed for study in studies for seed in study.seeds} or first_half(case_seeds)
@@ -75,7 +75,7 @@ def select(
         if group not in found_by:
             value = part.metrics.get(metric) if part.status == "finished" else None
             scores.setdefault(group, {}).setdefault(_configuration(result), []).append(value)
-    best = {group: _best(by_configuration, falls) for group, by_configuration in scores.items()}
+    best = {group: _best(by_configuration, descending) for group, by_configuration in scores.items()}
 
     def stays(result: CaseResult) -> bool:
         group = "" if halves.another_exam else result.case.testenv, result.case.algorithm
@@ -293,7 +293,7 @@ def _configuration(result: CaseResult) -> str:
     return repr(sorted((name, repr(value)) for name, value in result.case.hyperparameters.items()))
 
 
-def _best(by_configuration: Mapping[str, Sequence[float | None]], falls: bool) -> str | None:
+def _best(by_configuration: Mapping[str, Sequence[float | None]], descending: bool) -> str | None:
     means = {name: summarise(values).mean for name, values in by_configuration.items()}
-    ranked = {name: mean if falls else -mean for name, mean in means.items() if mean is not None}
+    ranked = {name: mean if descending else -mean for name, mean in means.items() if mean is not None}
     return max(ranked, key=ranked.__getitem__) if ranked else None

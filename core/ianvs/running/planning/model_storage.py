@@ -34,4 +34,7 @@ def planned_models_text(plan: Plan) -> str:
     if rounds and (size := max(sizes, default=0)):
         return models_text(rounds, cases, size, plan.job.workspace)
     factor = f"{rounds} rounds x " if rounds else ""
-    return f"models of {factor}{cases} cases are kept until they are evaluated; after round 1 their size is told"
+    return (
+        f"models of {factor}{cases} cases are kept until they are evaluated; `ianvs plan` "
+        "shows their size when one model is stored"
+    )

@@ -143,10 +143,10 @@ def _certainty_charts(key: str, leaderboard: Leaderboard, exam: str, rows: Seque
     """
     if not leaderboard.sort_by or len(rows) < 2:
         return
-    column, falls = leaderboard.sort_by[0]
+    column, descending = leaderboard.sort_by[0]
     some = rows[:_MOST_INTERVALS]
     more = f" {len(rows) - len(some)} rows are left out." if len(rows) > len(some) else ""
-    better = f"{'Higher' if falls else 'Lower'} is better."
+    better = f"{'Higher' if descending else 'Lower'} is better."
     significance = next((s for s in leaderboard.significance if s.testenv == exam), None)
     sampled = significance is not None and significance.groups > 0
     allowed = "over other seeds" + (" and other test samples" if sampled else ", on these test samples")
@@ -212,7 +212,7 @@ def _stability(key: str, exam: str, rows: Sequence[ShownRow], scores: Scores) ->
 
 
 def _costs(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow]) -> Iterator[Picture]:
-    column, falls = leaderboard.sort_by[0] if leaderboard.sort_by else ("", True)
+    column, descending = leaderboard.sort_by[0] if leaderboard.sort_by else ("", True)
     note = "The line is the Pareto front of these means, with no allowance for noise (the mark in the table has)."
     for cost, name in _COSTS if column else ():
         points = [
@@ -222,7 +222,7 @@ def _costs(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRo
         ]
         title = f"{column} against {name.partition(',')[0]}"
         up = COSTS[cost].higher_is_better
-        svg = point_chart(f"{key}{cost[0]}", points, name, column, title, x_up=up, y_up=falls, of_costs=True)
+        svg = point_chart(f"{key}{cost[0]}", points, name, column, title, x_up=up, y_up=descending, of_costs=True)
         if svg:
             file = f"{cost}-{file_part(exam)}{slug(column)}"
             yield _of_points(file, title, svg, note, (name, column), points)
@@ -232,7 +232,7 @@ def _metric_against(
     key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow], metric: str
 ) -> Iterator[Picture]:
     """Yield the score that rows are ranked by against another metric, if the testenv has it."""
-    column, falls = leaderboard.sort_by[0] if leaderboard.sort_by else ("", True)
+    column, descending = leaderboard.sort_by[0] if leaderboard.sort_by else ("", True)
     other = next((c for c in leaderboard.columns if c.kind == "metric" and c.key == metric), None)
     if not column or other is None or metric == column:
         return
@@ -240,7 +240,7 @@ def _metric_against(
     means = [(shown, shown.row.mean(metric), shown.row.mean(column)) for shown in rows]
     points = [Point(shown, x, y) for shown, x, y in means if x is not None and y is not None]
     title = f"{column} against {other.title}"
-    if svg := point_chart(key, points, other.title, column, title, x_up=up, y_up=falls, of_costs=not up):
+    if svg := point_chart(key, points, other.title, column, title, x_up=up, y_up=descending, of_costs=not up):
         note = "" if up else "The line is the Pareto front of these means, with no allowance for noise."
         file = f"{slug(metric)}-{file_part(exam)}{slug(column)}"
         yield _of_points(file, title, svg, note, (other.title, column), points)
