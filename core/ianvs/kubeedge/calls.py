@@ -113,7 +113,7 @@ class PlaceError(PluginError):
 
 
 @contextmanager
-def during(place: str, file: Path | str | None = None) -> Iterator[None]:
+def errors_in(place: str, file: Path | str | None = None) -> Iterator[None]:
     """Context manager: add a place to exceptions. file: the plugin's, whose line is named.
 
     Exit() counts as an error.

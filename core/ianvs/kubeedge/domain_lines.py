@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 
 def has_domain_column(lines: Sequence[str], using: Sequence[str]) -> bool:
-    """Return whether the last of three or more words of each line is its domain."""
+    """Return whether every line has three or more words and the last one is a domain of `using` in at least one."""
     rows = [line.split() for line in lines if line.strip()]
     return bool(rows) and all(len(row) > 2 for row in rows) and any(row[-1] in using for row in rows)
 
@@ -25,8 +25,9 @@ def domain_lines(lines: Sequence[str], using: Sequence[str]) -> dict[str, list[s
         using: The domains, in their order.
 
     Returns:
-        The lines of each domain, without that column. The domain of a line is the last of its three words, else a
-        folder of that name in its first path. Lines of other domains are left out. {} where no line names a domain.
+        The lines of each domain, without that column. The domain of a line is the last of its three or more words,
+        else a folder of that name in its first path. Lines of other domains are left out. {} where no line names a
+        domain.
     """
     column = has_domain_column(lines, using)
     parts: dict[str, list[str]] = {name: [] for name in using}

@@ -15,7 +15,7 @@ from typing import Any, cast
 from ianvs.base.entry_points import installed
 from ianvs.base.errors import PluginError, closest, shown_path
 from ianvs.config.spec import MetricSpec
-from ianvs.kubeedge.calls import during
+from ianvs.kubeedge.calls import errors_in
 from ianvs.kubeedge.provide import provide
 from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType
 from ianvs.kubeedge.work import Module, Work
@@ -81,7 +81,7 @@ def import_file(url: str) -> ModuleType:
     """
     path = _absolute_path(url)
     if not path.exists() and all(part.isidentifier() for part in url.split(".")) and not url.endswith(".py"):
-        with during(f"import of {url}"):
+        with errors_in(f"import of {url}"):
             return importlib.import_module(url)
     name = path.name.split(".")[0]
     unique = f"ianvs_module_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}_{name}"
@@ -105,7 +105,7 @@ def import_file(url: str) -> ModuleType:
     before = _registry()
     sys.modules[name] = sys.modules[unique] = module
     try:
-        with during(f"import of {shown_path(source)}", source), _folder_first_on_path(path.parent):
+        with errors_in(f"import of {shown_path(source)}", source), _folder_first_on_path(path.parent):
             _execute_module(spec.loader, module, source)
     except BaseException:
         for module_name in (name, unique):
@@ -152,7 +152,7 @@ def _rename_members(module: ModuleType, name: str, unique: str) -> None:
 
 def import_modules(work: Work) -> None:
     for package in work.algorithm.third_party_packages:
-        with during(f"third_party_packages '{package.name}'"):
+        with errors_in(f"third_party_packages '{package.name}'"):
             import_file(str(package.url or ""))
     for module in work.modules:
         if module.url:

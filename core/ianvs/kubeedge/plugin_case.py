@@ -9,7 +9,7 @@ from typing import Any
 
 from ianvs.base.errors import PluginError, shown_path
 from ianvs.kubeedge import datafiles
-from ianvs.kubeedge.calls import accepts, during, positionals
+from ianvs.kubeedge.calls import accepts, errors_in, positionals
 from ianvs.kubeedge.case_storage import Snapshot
 from ianvs.kubeedge.domain_lines import domain_lines
 from ianvs.kubeedge.loading import load_metric, registered
@@ -52,7 +52,7 @@ class Case:
         folders = [str(Path(module.url).absolute().parent) for module in self.work.modules if module.url]
         self._snapshot = Snapshot(self.root, folders)
 
-    def need(self, *types: str) -> Any:
+    def required_modules(self, *types: str) -> Any:
         """Return the instance of a type, or a list for several types. Raises PluginError if one is missing."""
         for type_ in types:
             if type_ not in self.modules:
@@ -81,7 +81,7 @@ class Case:
         plugin = type_ if module is None else f"{type_} '{module.name}'"
         file = Path(module.url).absolute() if module is not None and module.url else None
         where = f" ({shown_path(file)})" if file else ""
-        with during(f"{plugin}{where}, {method}", file):
+        with errors_in(f"{plugin}{where}, {method}", file):
             yield
 
     def metric(self) -> tuple[str, Callable[..., Any]]:
@@ -115,7 +115,10 @@ class Case:
     def pairs(self, kinds: tuple[str, str], n: int, *, by_domain: bool = False) -> list[tuple[str, str]]:
         """Return files for training and evaluation of each round.
 
-        By_domain: rounds are the domains of `using`, if there are any.
+        Args:
+            kinds: Names of the files for training and for evaluation.
+            n: Number of rounds.
+            by_domain: Whether rounds are the domains of `using`, if there are any.
         """
         split = self.work.algorithm.data_setting(self.work.paradigm)
         assert split is not None  # for paradigms that need them
@@ -126,7 +129,7 @@ class Case:
         )
 
     def folder(self, *parts: str | int) -> str:
-        """Return a folder below W/output; it is created if it is missing."""
+        """Return a folder below `output` in the case's folder; it is created if it is missing."""
         folder = self.root.joinpath("output", *map(str, parts))
         folder.mkdir(parents=True, exist_ok=True)
         return str(folder)
@@ -154,7 +157,7 @@ class Case:
         """Context manager: errors and times are counted for this round."""
         self.current_round = str(name)
         self.report(f"round {name}")
-        with during(f"round {name}"):
+        with errors_in(f"round {name}"):
             yield
         self.current_round = ""
 
@@ -166,7 +169,7 @@ class Case:
         vars(self).update(stored or {})
         return stored is not None
 
-    def keep(self, state: object) -> None:
+    def store_snapshot(self, state: object) -> None:
         """Store a snapshot from which a killed case continues."""
         stored = {"state": state, "modules": self.modules, "notes": self.notes, "clock": self.clock}
         if why := self._snapshot.keep(stored):

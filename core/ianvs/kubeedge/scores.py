@@ -11,7 +11,7 @@ from ianvs.base.types import Measure, RoundResult, ScoreMatrix
 from ianvs.config.contracts import ContractResult
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics import find
-from ianvs.kubeedge.calls import during
+from ianvs.kubeedge.calls import errors_in
 from ianvs.kubeedge.case_storage import read_outcome, read_pickle
 from ianvs.kubeedge.datafiles import true_labels
 from ianvs.kubeedge.exact_tables import remember, transfer
@@ -95,7 +95,7 @@ def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
         result = labels = None
         for metric in theirs:
             function = load_metric(metric)
-            with during(f"metric '{metric.name}'", metric.url):
+            with errors_in(f"metric '{metric.name}'", metric.url):
                 if metric.name in KUBEEDGE_METRICS:
                     value = function(_stored(work, "system"))
                 else:

@@ -54,7 +54,7 @@ def _inferred(case: Case) -> Outcome:
 
 def _routed(case: Case, data: BaseDataSource) -> tuple[Any, Outcome]:
     """Return (results with mined hard examples, the outcome) of an edge's and a cloud's model."""
-    edge_model, cloud = case.need("edgemodel", "cloudmodel")
+    edge_model, cloud = case.required_modules("edgemodel", "cloudmodel")
     mining = case.modules.get("hard_example_mining", {})
     if mining.get("method") == "OracleRouter":
         param = {**mining.get("param", {}), "edgemodel": edge_model, "cloudmodel": cloud}

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
-from ianvs.kubeedge.calls import during
+from ianvs.kubeedge.calls import errors_in
 from ianvs.kubeedge.knowledge import source_of
 from ianvs.kubeedge.outcome import Outcome, number
 from ianvs.kubeedge.paradigms.federated_learning import KINDS, Federation, Part, answers, array_parts
@@ -35,7 +35,7 @@ def run(case: Case) -> Outcome:
     test = case.source(case.data("test"), "eval")
     now: _State = case.state or _State(Federation.from_case(case))
     for t in range(now.task, n):
-        with during(f"task {t}"):
+        with errors_in(f"task {t}"):
             parts = array_parts(case, pairs[t][0], t)
             size = len(np.unique(parts[0][1]))
             labelled = [_labelled(part, case.work.algorithm.fl_data_setting.label_data_ratio) for part in parts]
@@ -43,12 +43,12 @@ def run(case: Case) -> Outcome:
                 with case.round(r):
                     now.federation.train(case, labelled, task_id=t, round=r, task_size=size)
                 now.round = r + 1
-                case.keep(now)
+                case.store_snapshot(now)
             case.report(f"examination after task {t}")
             with case.timed("evaluate"):
                 now.accuracies.append(_examined(case, now, test, t, n))
         now.task, now.round = t + 1, 0
-        case.keep(now)
+        case.store_snapshot(now)
     with case.round("test"):
         result, saw_labels = answers(case, now.federation.clients[0], test.x, test)
     last = [a for slice_ in now.accuracies[-1] for a in slice_]
@@ -83,7 +83,7 @@ def _examined(case: Case, now: _State, test: BaseDataSource, task: int, n: int) 
             item = source_of(test, test.x[i : i + 1], test.y[i : i + 1])
             result, saw_labels = answers(case, now.federation.clients[0], [test.x[i]], item)
             now.saw_labels = now.saw_labels or saw_labels
-            with during(f"model_metric '{name}'", case.work.model_metric.url):
+            with errors_in(f"model_metric '{name}'", case.work.model_metric.url):
                 value = function([test.y[i]], result)
                 if number(value) is None:
                     raise PluginError(f"it has to return a number, not {value!r:.200}.", code="broken-contract")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import DataError, PluginError, shown_path
 from ianvs.base.seeding import generator
-from ianvs.kubeedge.calls import during, offer
+from ianvs.kubeedge.calls import errors_in, offer
 from ianvs.kubeedge.outcome import Outcome
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.aggregation import AggClient
@@ -40,7 +40,7 @@ class Federation:
     @classmethod
     def from_case(cls, case: Case) -> Federation:
         """Create the clients as deep copies of the basemodel."""
-        model, _ = case.need("basemodel", "aggregation")
+        model, _ = case.required_modules("basemodel", "aggregation")
         with case.calling("basemodel", "deepcopy"):
             return cls([copy.deepcopy(model) for _ in range(case.work.exam.client_number)])
 
@@ -52,7 +52,7 @@ class Federation:
         devices = case.work.exam.gpu_num
         for k, (client, part) in enumerate(zip(self.clients, parts, strict=True)):
             case.report(f"client {k}")
-            with during(f"client {k}"):
+            with errors_in(f"client {k}"):
                 with case.calling("basemodel", "train"), case.timed("train"):
                     if texts:
                         info = client.train(train_data=part, valid_data=None, device_id=k % devices, client_id=k)
@@ -70,18 +70,18 @@ class Federation:
                     agg.weights = client.get_weights()
             infos.append(info)
             sent.append(agg)
-        server = case.need("aggregation")
+        server = case.required_modules("aggregation")
         with case.calling("aggregation", "aggregate"), case.timed("aggregate"):
             joined = server.aggregate(sent)
         if hasattr(server, "helper_function") and "task_id" in keywords:
             for k, (client, info) in enumerate(zip(self.clients, infos, strict=True)):
-                with during(f"client {k}"):
+                with errors_in(f"client {k}"):
                     with case.calling("aggregation", "helper_function"):
                         helped = server.helper_function(info)
                     with case.calling("basemodel", "helper_function"):
                         client.helper_function(helped)
         for k, client in enumerate(self.clients):
-            with during(f"client {k}"), case.calling("basemodel", "set_weights"):
+            with errors_in(f"client {k}"), case.calling("basemodel", "set_weights"):
                 client.set_weights(joined)
         self.uploaded.append([_bytes(agg.weights) for agg in sent])
         self.downloaded.append([_bytes(joined)] * len(sent))
@@ -104,7 +104,7 @@ def run(case: Case) -> Outcome:
     for r in range(len(now.uploaded), case.work.exam.round):
         with case.round(r):
             now.train(case, parts, round=r)
-        case.keep(now)
+        case.store_snapshot(now)
     data = case.source(labels_file or case.data("test"), "eval")
     with case.round("test"):
         result, saw_labels = answers(case, now.clients[0], [str(x) for x in data.x] if texts else data.x, data)

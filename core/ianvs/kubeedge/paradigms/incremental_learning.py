@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import PluginError
-from ianvs.kubeedge.calls import Estimator, during
+from ianvs.kubeedge.calls import Estimator, errors_in
 from ianvs.kubeedge.case_storage import take_place
 from ianvs.kubeedge.datafiles import true_labels
 from ianvs.kubeedge.outcome import Outcome, number
@@ -37,8 +37,8 @@ class _State:
 
 def run(case: Case) -> Outcome:
     """Run rounds 1..n, then the test file."""
-    case.need("hard_example_mining")
-    model, initial = Estimator(case.need("basemodel")), case.work.algorithm.initial_model_url
+    case.required_modules("hard_example_mining")
+    model, initial = Estimator(case.required_modules("basemodel")), case.work.algorithm.initial_model_url
     rounds = case.work.exam.incremental_rounds
     pairs = case.pairs(_KINDS, rounds, by_domain=True)[-rounds:]
     now: _State = case.state or _State(initial, untrained=initial or _untrained(case, model))
@@ -46,7 +46,7 @@ def run(case: Case) -> Outcome:
         with case.round(r):
             _round(case, model, now, pairs[r - 1], r)
         now.models.append(now.current)
-        case.keep(now)
+        case.store_snapshot(now)
     with case.round("test"):
         now.record.append(_inference(case, model, now.current, case.data("test"), "test"))
     outcome = Outcome(
@@ -207,6 +207,6 @@ def _domain_scores(case: Case, model: Estimator, paths: Sequence[str]) -> list[l
             predictions: dict[Any, Any] = {}
             for _, result in _predictions(case, model, file):
                 predictions.update(result)
-            with during(f"metric '{name}'"):
+            with errors_in(f"metric '{name}'"):
                 scores[path].append(number(metric(true_labels(file, case.work.label), predictions)))
     return [scores[path] for path in paths]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ianvs.base.errors import PluginError
-from ianvs.kubeedge.calls import Estimator, during, offer, positionals
+from ianvs.kubeedge.calls import Estimator, errors_in, offer, positionals
 from ianvs.kubeedge.datafiles import paths_and_label
 from ianvs.kubeedge.knowledge import Knowledge, answered, source_of
 from ianvs.kubeedge.outcome import Outcome, number, numbers_of
@@ -39,7 +39,7 @@ class _State:
 class _Lifelong:
     def __init__(self, case: Case) -> None:
         self.case, self.mode = case, case.work.model_metric.mode
-        self.model = Estimator(case.need("basemodel"))
+        self.model = Estimator(case.required_modules("basemodel"))
         self.n = case.work.exam.incremental_rounds
         self.matrix = self.mode in ("no-inference", "hard-example-mining")
         self.first = 0 if self.matrix else 1  # round
@@ -74,7 +74,7 @@ class _Lifelong:
         knowledge.models_are_read(case)
         with case.timed("evaluate"):
             results, tasks = knowledge.predict(case, self.model, data, task_index=knowledge.index)
-            with during(f"model_metric '{name}'", case.work.model_metric.url):
+            with errors_in(f"model_metric '{name}'", case.work.model_metric.url):
                 scores: Scores = [(task.entry, {name: function(task.samples.y, task.result)}) for task in tasks]
                 overall: Score = {name: function(data.y, results)}
         for entry, score in scores:
@@ -159,7 +159,7 @@ def run(case: Case) -> Outcome:
             if steps.matrix:
                 now.rows.append(steps.matrix_row(pairs, r) if learned else None)
         now.next = r + 1
-        case.keep(now)
+        case.store_snapshot(now)
     with case.round("test"):
         return _finished(steps)
 
@@ -208,7 +208,7 @@ def _multi_inference(case: Case) -> Outcome:
             "missing.",
             code="missing-module",
         )
-    model = Estimator(case.need("basemodel"))
+    model = Estimator(case.required_modules("basemodel"))
     modules = [case.instantiate(type_) for type_ in MULTI_INFERENCE_MODULES]
     data = case.source(case.data("test"), "inference", paths_and_label)
     results = []

@@ -28,7 +28,7 @@ def mining_free(case: Case, data: BaseDataSource) -> Outcome:
     """Return the result of each item: [False, the result, the drafter's, the verifier's], the last two of one model
     alone.
     """
-    drafter, verifier = case.need(*METHODS)
+    drafter, verifier = case.required_modules(*METHODS)
     for type_, thing in (("drafter", drafter), ("verifier", verifier)):
         if lacking := lacking_methods(type_, thing):
             raise PluginError(lacking, code="broken-contract")

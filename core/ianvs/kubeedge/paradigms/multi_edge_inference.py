@@ -12,7 +12,7 @@ from ianvs.kubeedge.plugin_case import Case
 
 def run(case: Case) -> Outcome:
     """Load and predict; partition before that if the model is `model_parallel`."""
-    model, initial = case.need("basemodel"), case.work.algorithm.initial_model_url
+    model, initial = case.required_modules("basemodel"), case.work.algorithm.initial_model_url
     loaded: tuple[object, ...]
     if vars(model).get("model_parallel"):
         if hasattr(model, "partition"):

@@ -10,7 +10,7 @@ from ianvs.kubeedge.plugin_case import Case
 
 def run(case: Case) -> Outcome:
     """Preprocess, train, save, load and predict, on the same instance. The case can't resume in between."""
-    settings, model = case.work.algorithm, case.need("basemodel")
+    settings, model = case.work.algorithm, case.required_modules("basemodel")
     if hasattr(model, "preprocess"):
         with case.calling("basemodel", "preprocess"):
             model.preprocess()
