@@ -191,8 +191,8 @@ class Learner(Protocol):
       the true replies `data.y` are the most likely ones given the true tokens before them, how many tokens there are,
       and the sum of their log-likelihoods.
     - `reference` (class attribute, "package.module:Class", "file.py:Class" or "Class" of the same file): the class that
-      trains the same network without the method. Reference runs (for IM, FWT, delta_m) train it and share the result.
-      Without it they train the class itself.
+      trains the same network without the method. Reference runs (for IM, FWT_survey, Omega, delta_m) train it and
+      share the result. Without it they train the class itself.
     """
 
     def train(self, train_data: TrainData, valid_data: TrainData | None = None, **context: Any) -> object:

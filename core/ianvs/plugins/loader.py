@@ -30,7 +30,7 @@ from ianvs.base.method_names import ALIASES, carried
 from ianvs.base.package import PACKAGE
 from ianvs.plugins.authors_files import add_folders, is_source, kept_files, package_spec, source_spec
 from ianvs.plugins.local_imports import import_folders, package_of
-from ianvs.plugins.mode_switch import share_train
+from ianvs.plugins.mode_switch import separate_mode_switch
 from ianvs.plugins.registration import aliases_of, sedna_stub
 
 ENTRY_POINTS = "ianvs.algorithms"
@@ -199,7 +199,7 @@ def _from_entry_point(name: str, group: str) -> Loaded:
         )
     try:
         loaded = Loaded(points[name].load())
-        share_train(loaded.target)
+        separate_mode_switch(loaded.target)
         return loaded
     except Exception as error:
         where = points[name].value
@@ -337,7 +337,7 @@ def _pick(module: ModuleType, name: str, where: str) -> Any:
     namespace = vars(module)
     for target in (*(each for each in namespace.values() if name in aliases_of(each)), namespace.get(name)):
         if target is not None:
-            share_train(target)
+            separate_mode_switch(target)
             return target
     defined = [key for key, value in namespace.items() if getattr(value, "__module__", None) == module.__name__]
     defined += [alias for value in namespace.values() for alias in aliases_of(value)]

@@ -77,19 +77,19 @@ def import_folders(entry: Path) -> tuple[Path, ...]:
     return (entry.parent,) if package is None else (entry.parent, package.parent)
 
 
-def source_files(entry: Path, homes: Collection[Path] | None = None) -> set[Path]:
+def source_files(entry: Path, local_folders: Collection[Path] | None = None) -> set[Path]:
     """Return a file and all local ones that its imports run, transitively: modules, and their parent packages.
 
     Args:
         entry: The file, resolved.
-        homes: Folders whose modules are local; None: all except folders of installed packages. Modules of ianvs always
-            count.
+        local_folders: Folders whose modules are local; None: all except folders of installed packages. Modules of
+            ianvs always count.
     """
     folders = import_folders(entry)
 
     def imported_files(path: Path) -> Iterator[Path]:
         for module in imported_by(path):
-            yield from _local_files(module, folders, homes)
+            yield from _local_files(module, folders, local_folders)
 
     return _reached(entry, imported_files)
 
@@ -204,7 +204,7 @@ def _names(node: ast.Import | ast.ImportFrom, path: Path) -> Iterator[str]:
         yield from (f"{base}{'' if base.endswith(':') else '.'}{alias.name}" for alias in node.names)
 
 
-def _local_files(module: str, folders: Sequence[Path], homes: Collection[Path] | None) -> Iterator[Path]:
+def _local_files(module: str, folders: Sequence[Path], local_folders: Collection[Path] | None) -> Iterator[Path]:
     """Yield files that an import of `module` runs. folders: those first on sys.path."""
     folder, _, dotted = module.rpartition(":")
     top, parts = dotted.partition(".")[0], dotted.split(".")
@@ -222,7 +222,7 @@ def _local_files(module: str, folders: Sequence[Path], homes: Collection[Path] |
     modules = [find_module(".".join(parts[:count]), search) for count in range(1, len(parts) + 1)]
     for path in (*modules, *(_packages_around(Path(folder)) if folder else ())):
         if path is not None:
-            near = bool(folder) or homes is None or any(path.is_relative_to(home) for home in homes)
+            near = bool(folder) or local_folders is None or any(path.is_relative_to(local) for local in local_folders)
             if own_name(path) is not None or (near and not is_installed(path)):
                 yield path
 

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 
-def share_train(target: object) -> None:
+def separate_mode_switch(target: object) -> None:
     """Make mode switches of an `nn.Module` skip the author's `train(train_data, ...)`, in the class itself.
 
     A call without arguments, with one bool, or with `mode` alone goes to the next class that has a `train`, finally to
@@ -26,7 +26,7 @@ def share_train(target: object) -> None:
     for layer in target.__mro__[: target.__mro__.index(module)]:
         train = vars(layer).get("train")
         if inspect.isfunction(train) and not _switches_modes(train):
-            layer.train = _shared(layer, train)  # type: ignore[attr-defined]
+            layer.train = _separated(layer, train)  # type: ignore[attr-defined]
 
 
 def lacks_train(target: type) -> bool:
@@ -42,16 +42,18 @@ def _module_class() -> Any:
 
 def _switches_modes(train: Any) -> bool:
     names = inspect.signature(train).parameters
-    return hasattr(train, "shared_with_modes") or "mode" in names or "bool" in inspect.unwrap(train).__code__.co_names
+    return (
+        hasattr(train, "separates_mode_switch") or "mode" in names or "bool" in inspect.unwrap(train).__code__.co_names
+    )
 
 
-def _shared(layer: Any, train: Any) -> Any:
+def _separated(layer: Any, train: Any) -> Any:
     @functools.wraps(train)
-    def shared(self: Any, *arguments: Any, **named: Any) -> Any:
+    def separated(self: Any, *arguments: Any, **named: Any) -> Any:
         only = (*arguments, *named.values())
         if named.keys() <= {"mode"} and len(only) <= 1 and all(isinstance(value, bool) for value in only):
             return super(layer, self).train(*arguments, **named)
         return train(self, *arguments, **named)
 
-    shared.shared_with_modes = True  # type: ignore[attr-defined]
-    return shared
+    separated.separates_mode_switch = True  # type: ignore[attr-defined]
+    return separated

@@ -59,14 +59,14 @@ def authors_sources(url: str | None, name: str, job: Path | None = None, group: 
 
 
 class _PluginFiles(NamedTuple):
-    """The files of a plugin. folder: base of their short names. homes: folders whose modules are local."""
+    """The files of a plugin. folder: base of their short names. local_folders: folders whose modules are local."""
 
     entry: Path | None = None
     folder: Path = Path()
-    homes: tuple[Path, ...] = ()
+    local_folders: tuple[Path, ...] = ()
 
     def files(self) -> set[Path]:
-        return set() if self.entry is None else source_files(self.entry, self.homes)
+        return set() if self.entry is None else source_files(self.entry, self.local_folders)
 
     def short(self, path: Path) -> str:
         """Return the short name of one of the files."""
@@ -74,7 +74,7 @@ class _PluginFiles(NamedTuple):
             return path.relative_to(self.folder).as_posix()
         if (package_path := own_name(path)) is not None:
             return package_path.as_posix()
-        around = next((home for home in self.homes if path.is_relative_to(home)), path.parent)
+        around = next((folder for folder in self.local_folders if path.is_relative_to(folder)), path.parent)
         return os.path.relpath(path, self.folder if self.folder.is_relative_to(around) else around)
 
 

@@ -305,7 +305,7 @@ def _named(finder, url, name, folders, package):
     if not hasattr(module, name):
         raise PluginError(f"{os.path.basename(url)} has no '{name}'.")
     target = getattr(module, name)
-    _ours("mode_switch", _MODE_SWITCH).share_train(target)
+    _ours("mode_switch", _MODE_SWITCH).separate_mode_switch(target)
     return target
 
 

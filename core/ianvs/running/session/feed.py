@@ -182,7 +182,7 @@ class DataFeed:
             return False
         return chunk.samples // stream.eval_every > (chunk.samples - chunk.size) // stream.eval_every
 
-    def arrived(self, index: int) -> int:
+    def samples_until(self, index: int) -> int:
         """Return the number of training samples up to the end of round `index`."""
         last = next((chunks[-1] for chunks in reversed(self._chunks[:index]) if chunks), None)
         return last.samples if last is not None else sum(map(len, self._parts[:index]))
@@ -205,7 +205,10 @@ class DataFeed:
         return ServedSamples(parts, name, passes, self._exam.rules.training_labels, order)
 
     def _share_of(self, part: Part, share: Share, skew: float | None, number: int) -> Part:
-        """Return the k-th of n shares of `part`, similar in their classes or as different as `skew` says."""
+        """Return the k-th of n shares of `part`.
+
+        skew: concentration of a Dirichlet distribution of their classes; smaller is more uneven; None: stratified.
+        """
         k, n = share
         if n == 1:
             return part

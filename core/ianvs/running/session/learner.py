@@ -33,7 +33,7 @@ from ianvs.running.session.memory_meter import MemoryMeter
 from ianvs.running.session.modules import Modules, checked_measures, declared_measures
 from ianvs.running.session.network_size import NetworkSize, network_size
 from ianvs.running.session.session import CaseSession, ExamInfo, Source
-from ianvs.running.session.state_digest import bytes_within, changed_between, state_digest
+from ianvs.running.session.state_digest import changed_between, digest_budget, state_digest
 from ianvs.running.session.validate_predictions import validated_predictions
 from ianvs.store import StoredModule
 
@@ -199,7 +199,7 @@ class LocalLearner:
                 restore_generators(before)
                 yield
             else:
-                most, plugins = bytes_within(self.spent.seconds), [module.plugin for module in session.modules]
+                most, plugins = digest_budget(self.spent.seconds), [module.plugin for module in session.modules]
                 was = state_digest(plugins, most)
                 yield
                 self.changed = self.changed or changed_between(was, state_digest(plugins, most))

@@ -14,9 +14,9 @@ _MAX_ENTRIES = 100_000  # limit of attributes and items
 _PLAIN = (str, bytes, bytearray, int, float, complex, bool, type(None), type)
 
 
-def bytes_within(seconds: float) -> int:
-    """Return how many bytes can be read twice in 1/100 of the duration of a round."""
-    return int(min(1 << 30, max(1 << 22, 0.005 * seconds * _PER_SECOND)))
+def digest_budget(round_seconds: float) -> int:
+    """Return how many bytes to digest, so that two digests take 1 % of a round."""
+    return int(min(1 << 30, max(1 << 22, 0.005 * round_seconds * _PER_SECOND)))
 
 
 def state_digest(plugins: Iterable[object], most: int = 1 << 30) -> Digest:

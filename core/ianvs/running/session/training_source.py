@@ -99,7 +99,7 @@ class CaseTrainingSource:
         """Return (samples served, rounds begun, rounds ended) of all evaluations of the current round, its end
         included.
         """
-        return (*self.evaluation_times, (self._feed.arrived(self.step), self.step, self.step))
+        return (*self.evaluation_times, (self._feed.samples_until(self.step), self.step, self.step))
 
     # --- called by the learner ----------------------------------------------------------------------------------
 

@@ -53,7 +53,7 @@ def test_a_stream_is_one_list_cut_into_equal_chunks(sizes: list[int], batch: int
             assert chunk.begun == round_of[here[-1]]
             assert chunk.ended == sum(end <= chunk.samples for end in np.cumsum(sizes))
             assert chunk.classes == tuple(sorted({*told[here].tolist()} - {-1}))
-        assert feed.arrived(k) == len(handed)
+        assert feed.samples_until(k) == len(handed)
         assert len(handed) >= sum(sizes[:k])
     assert handed == list(range(sum(sizes)))
 
@@ -70,7 +70,7 @@ def test_the_chunks_of_a_block_are_handed_over_as_one_part_for_each_round() -> N
 def test_work_of_cutting_a_stream_grows_as_its_length() -> None:
     feed = DataFeed(stream_of([1000] * 50, 10), 1.0, 0, None)
     assert sum(len(feed.chunks(k)) for k in range(1, 51)) == 5000
-    assert [feed.arrived(k) for k in (1, 50)] == [1000, 50_000]
+    assert [feed.samples_until(k) for k in (1, 50)] == [1000, 50_000]
     short, long = stream_of([1000] * 5, 10), stream_of([1000] * 50, 10)
     assert calls_of(lambda: DataFeed(long, 1.0, 0, None)) < 12 * calls_of(lambda: DataFeed(short, 1.0, 0, None))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from ianvs.running.session.state_digest import bytes_within, changed_between, state_digest
+from ianvs.running.session.state_digest import changed_between, digest_budget, state_digest
 
 
 class Learner:
@@ -59,4 +59,4 @@ def test_of_a_large_state_samples_are_looked_at():
 
 
 def test_it_is_a_hundredth_of_a_round_at_most():
-    assert bytes_within(0) < bytes_within(10) < bytes_within(100) < bytes_within(10_000) == bytes_within(100_000)
+    assert digest_budget(0) < digest_budget(10) < digest_budget(100) < digest_budget(10_000) == digest_budget(100_000)

@@ -29,15 +29,18 @@ _FORCE_SECONDS = 10.0  # seconds until a cancelled task is ended together with i
 
 @dataclass
 class _Attempt:
-    """One attempt at a task. talk: generator of the calls to its host. answer: Ray's reference to the pending reply."""
+    """One attempt at a task.
+
+    calls: generator of the calls to its host. answer: Ray's reference to the pending reply.
+    """
 
     task: Task
     host: Any
-    talk: Generator[Any, Any, int] = field(init=False)
+    calls: Generator[Any, Any, int] = field(init=False)
     answer: Any = None
-    looked: float = field(default_factory=time.monotonic)  # waits for missing resources
+    last_checked: float = field(default_factory=time.monotonic)  # when missing resources were checked last
     new: bool = True  # until its host has replied once
-    waits: list[str] = field(default_factory=list)  # the last reported missing resources
+    reported_lacks: list[str] = field(default_factory=list)  # the missing resources that were reported last
     started: bool = False
     stopped: bool = False
     forced_at: float | None = None
@@ -74,29 +77,29 @@ class RayEngine(Engine):
             # With `jobs`, nodes may be added later; tasks without room are queued until then.
             fits = (capacity(ray.nodes(), need["num_cpus"], need["num_gpus"]) for need in needs.values())
             self.slots = workload.jobs or max(fits)
-            self._at_end = opening.pop_all()
+            self._cleanup = opening.pop_all()
         actor = ray.remote(max_concurrency=2, scheduling_strategy="SPREAD")(RayHost)
         self._hosts = {kind: actor.options(**need) for kind, need in needs.items()}
         self._needs = needs
         self._shared = shared
         self._token = os.urandom(8).hex()
-        self._given = (workload, module_paths(), Path.cwd(), code, self._token)
+        self._host_arguments = (workload, module_paths(), Path.cwd(), code, self._token)
         # Hosts whose task has succeeded: they have imported what the next one needs.
         self._idle: dict[ResourcesSpec | None, list[Any]] = {kind: [] for kind in workload.resources}
         self._attempts: list[_Attempt] = []
         self._mailbox = Mailbox()
         self._workspace_copies: dict[str, Path] = {}  # by node
-        self._constant: dict[tuple[Path, ...], list[Any]] = {}
+        self._packed_inputs: dict[tuple[Path, ...], list[Any]] = {}
         self._guard, self._closed = threading.RLock(), False
-        self._life = threading.Thread(target=self._handle_replies, name="ray", daemon=True)
-        self._life.start()
+        self._reply_thread = threading.Thread(target=self._handle_replies, name="ray", daemon=True)
+        self._reply_thread.start()
 
     def submit(self, task: Task) -> None:
         with self._guard:
             idle = self._idle[task.resources]
-            attempt = _Attempt(task, idle.pop() if idle else self._hosts[task.resources].remote(*self._given))
-            attempt.talk = self._run_attempt(attempt)
-            attempt.answer = next(attempt.talk)
+            attempt = _Attempt(task, idle.pop() if idle else self._hosts[task.resources].remote(*self._host_arguments))
+            attempt.calls = self._run_attempt(attempt)
+            attempt.answer = next(attempt.calls)
             self._attempts.append(attempt)
 
     def events(self, timeout: float) -> list[Event]:
@@ -124,8 +127,8 @@ class RayEngine(Engine):
                 self.events(0.5)
             self._remove_workspace_copies()
         self._closed = True
-        self._life.join()
-        self._at_end.close()
+        self._reply_thread.join()
+        self._cleanup.close()
 
     def _handle_replies(self) -> None:
         """Handle replies of hosts. Runs in a thread."""
@@ -154,15 +157,15 @@ class RayEngine(Engine):
         """Report missing resources of waiting tasks, at intervals."""
         now = time.monotonic()
         with self._guard:
-            waiting = [a for a in self._attempts if a.new and now > a.looked + _LOOK_SECONDS]
+            waiting = [a for a in self._attempts if a.new and now > a.last_checked + _LOOK_SECONDS]
         free = self._ray.available_resources() if waiting else {}
         for attempt in waiting:
-            attempt.looked = now
+            attempt.last_checked = now
             names = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
             wanted = {names[key]: value for key, value in self._needs[attempt.task.resources].items() if value}
             lacks = [f"{value:g} {name} wanted, {free.get(name, 0):g} free" for name, value in wanted.items()]
-            if any(free.get(name, 0) < value for name, value in wanted.items()) and attempt.waits != lacks:
-                attempt.waits = lacks
+            if any(free.get(name, 0) < value for name, value in wanted.items()) and attempt.reported_lacks != lacks:
+                attempt.reported_lacks = lacks
                 self._mailbox.put(Event(attempt.task.key, "queued", f"Ray: {', '.join(lacks)}"))
 
     # --- attempts -----------------------------------------------------------------------------------------------------
@@ -200,7 +203,7 @@ class RayEngine(Engine):
         """Handle a reply of the host, or its end."""
         exceptions = self._ray.exceptions
         try:
-            attempt.answer = attempt.talk.send(self._ray.get(attempt.answer))
+            attempt.answer = attempt.calls.send(self._ray.get(attempt.answer))
             return
         except StopIteration as end:
             code: int = end.value
@@ -238,13 +241,13 @@ class RayEngine(Engine):
         if not marker.exists():
             workspace.mkdir(parents=True, exist_ok=True)
             marker.touch()
-            self._at_end.callback(marker.unlink, missing_ok=True)
+            self._cleanup.callback(marker.unlink, missing_ok=True)
         return marker
 
     def _reads(self, files: Files) -> list[Any]:
-        if files.reads not in self._constant:
-            self._constant[files.reads] = self._put(files.root, files.reads)
-        return self._constant[files.reads]
+        if files.reads not in self._packed_inputs:
+            self._packed_inputs[files.reads] = self._put(files.root, files.reads)
+        return self._packed_inputs[files.reads]
 
     def _put(self, root: Path, paths: tuple[Path, ...]) -> list[Any]:
         return [self._ray.put(part) for part in pack(root, paths)]

@@ -14,7 +14,7 @@ from ianvs.config.spec import ResourcesSpec
 
 _TIMEOUT_SECONDS = 60.0  # for a busy controller
 _OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "DEADLINE"}
-NEVER = {
+HOPELESS_REASONS = {
     *("PartitionTimeLimit", "PartitionNodeLimit", "BadConstraints", "DependencyNeverSatisfied"),
     *("InvalidAccount", "AccountNotAllowed", "AssocMaxWallDurationPerJobLimit"),
     *("InvalidQOS", "QOSNotAllowed", "QOSMaxWallDurationPerJobLimit"),
@@ -49,40 +49,41 @@ def squeue(names: Iterable[str]) -> dict[str, Job]:
 
 def scancel(arguments: Sequence[str]) -> None:
     """Cancel jobs, by id or by other arguments; a job that has ended is no error."""
-    _output_of(["scancel", "--quiet", *arguments], fails=False)
+    _output_of(["scancel", "--quiet", *arguments], check=False)
 
 
 def sbatch_arguments(
-    wishes: dict[str, Any], resources: ResourcesSpec | None, threads: int, signal_delay_s: int, extra: list[str]
+    options: dict[str, Any], resources: ResourcesSpec | None, threads: int, signal_delay_s: int, extra: list[str]
 ) -> list[str]:
     """Return the arguments of sbatch for a pilot.
 
     Args:
-        wishes: Options by name.
-        resources: Of an algorithm, which replace those.
+        options: Options by name.
+        resources: Of an algorithm, which replace those options.
         threads: Cores, if `resources` has none.
         signal_delay_s: Seconds between the signal and the end of its time.
         extra: Further arguments.
     """
     if resources is not None:
         gpus = f"gpu:{resources.gpus}" if resources.gpus else None
-        wishes = wishes | {"gres": gpus, "cpus-per-task": resources.cpus or threads}
+        options = options | {"gres": gpus, "cpus-per-task": resources.cpus or threads}
         if resources.memory is not None:
-            wishes["mem"] = f"{math.ceil(resources.memory / 2**20)}M"
+            options["mem"] = f"{math.ceil(resources.memory / 2**20)}M"
         if resources.time is not None:
-            wishes["time"] = math.ceil(resources.time / 60)
-    options = [f"--{name}={value}" for name, value in wishes.items() if value not in (None, "")]
-    return [*options, "--nodes=1", "--ntasks=1", "--no-requeue", f"--signal=B:USR1@{signal_delay_s}", *extra]
+            options["time"] = math.ceil(resources.time / 60)
+    flags = [f"--{name}={value}" for name, value in options.items() if value not in (None, "")]
+    return [*flags, "--nodes=1", "--ntasks=1", "--no-requeue", f"--signal=B:USR1@{signal_delay_s}", *extra]
 
 
-def _output_of(command: Sequence[str], given: str = "", *, fails: bool = True) -> str:
+def _output_of(command: Sequence[str], stdin: str = "", *, check: bool = True) -> str:
+    """Run a command and return its output. check: whether an exit code that is not 0 raises IanvsError."""
     # Inside a Slurm job, its environment variables must not be used as options of the new job.
     env = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM_", "SBATCH_"))}
     env |= {key: os.environ[key] for key in ("SLURM_CONF", "SLURM_CLUSTERS") if key in os.environ}
     try:
         ran = subprocess.run(  # in a session of its own, so that Ctrl-C does not reach it
             command,
-            input=given,
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=_TIMEOUT_SECONDS,
@@ -98,7 +99,7 @@ def _output_of(command: Sequence[str], given: str = "", *, fails: bool = True) -
         raise IanvsError(
             f"`{command[0]}` has not answered for {_TIMEOUT_SECONDS:.0f} s.", code="invalid-engine"
         ) from error
-    if ran.returncode != 0 and fails:
+    if ran.returncode != 0 and check:
         message = " ".join(line.strip() for line in (ran.stderr or ran.stdout).splitlines())
         raise IanvsError(
             f"Slurm refuses: {message or f'{command[0]} ended with {ran.returncode}'}", code="invalid-engine"

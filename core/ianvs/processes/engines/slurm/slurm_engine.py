@@ -26,7 +26,14 @@ from ianvs.config.spec import ResourcesSpec
 from ianvs.processes.engines.engine import Engine, Event, Mailbox, Task, Workload, python_command
 from ianvs.processes.engines.slurm.pilot import LOCK, Cancel, Hello, Leave, Orders, is_locked
 from ianvs.processes.engines.slurm.pilot_server import PilotListener
-from ianvs.processes.engines.slurm.slurm_commands import NEVER, Job, sbatch, sbatch_arguments, scancel, squeue
+from ianvs.processes.engines.slurm.slurm_commands import (
+    HOPELESS_REASONS,
+    Job,
+    sbatch,
+    sbatch_arguments,
+    scancel,
+    squeue,
+)
 
 _FOLDER = ".slurm"  # below the workspace
 _DEFAULT_PILOTS = 8
@@ -335,7 +342,7 @@ class SlurmEngine(Engine):
                 self._disconnect(pilot, f"Slurm has ended its job{f' ({job.state})' if job else ''}")
             return
         pilot.missing_polls, pilot.reason = 0, job.reason if job.state == "PENDING" else ""
-        if pilot.reason in NEVER:
+        if pilot.reason in HOPELESS_REASONS:
             self._disconnect(pilot)
             self._fail(f"Slurm will never start a pilot: {job.reason}. `scontrol show partition` shows its limits.")
         elif job.state == "RUNNING" and pilot.connection is None:
