@@ -118,7 +118,7 @@ def _given(value: Any, call: str, spec: DatasetSpec) -> Returned | None:
     if rows.form == "text":
         texts = zip(rows.x, rows.y.tolist(), rows.domains, strict=True)
         return [{TEXT_COLUMN: x, "answer": y} | ({DOMAIN_COLUMN: name} if name else {}) for x, y, name in texts], None
-    if numbering := [*rows.nameless, *rows.row_ids]:
+    if numbering := [*rows.left_out_columns, *rows.row_ids]:
         message = (
             f"{call} has the column '{numbering[0]}', which looks like the number of the row. Return the table without "
             "it, or list the columns that are features by `input: [...]` in the dataset."

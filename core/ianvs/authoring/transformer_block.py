@@ -34,7 +34,7 @@ LAYOUTS = {
 }
 
 
-@former_names(weights="weight_location")
+@former_names(weights="weight_location", normed="query_key_norms", ends="mlp_linears")
 class Block:
     """A block of a transformer: x + attention(norm(x)), then x + mlp(norm2(x)).
 
@@ -43,7 +43,8 @@ class Block:
 
     def __init__(self, layer: nn.Module, layout: str) -> None:
         self.layer = layer
-        attention: Any = getattr(layer, "attn", None)  # of timm, where some networks have another than the usual one
+        # timm calls it `attn`. Some of its networks have an attention that can't be taken apart.
+        attention: Any = getattr(layer, "attn", None)
         try:
             parts: Any = [[attrgetter(path)(layer) for path in row.split()] for row in LAYOUTS[layout].split("|")]
             unusual = attention and (type(attention).__name__ != "Attention" or getattr(attention, "gate", None))
@@ -54,16 +55,16 @@ class Block:
                 f"the parts of a block {type(layer).__name__} are not known. Take another transformer.",
                 code="refused-arguments",
             )
-        (self.norm, self.norm2), self.projections, self.normed, (self.output, self.heads) = parts[:4]
-        self.after_attention, self.mlp, self.ends = parts[4], [*parts[5], *parts[6]], parts[7]
+        (self.norm, self.norm2), self.projections, self.query_key_norms, (self.output, self.heads) = parts[:4]
+        self.after_attention, self.mlp, self.mlp_linears = parts[4], [*parts[5], *parts[6]], parts[7]
 
     def weight_location(
         self, which: Literal["query", "key", "value", "output", "mlp_in", "mlp_out"]
     ) -> tuple[nn.Module, str, slice | None]:
-        """Return (module, name of its parameter, rows of it, None for all): where LoRA finds the weight `name`."""
-        ends = {"output": self.output, "mlp_in": self.ends[0], "mlp_out": self.ends[1]}
-        if which in ends:
-            return ends[which], "weight", None
+        """Return (module, name of its parameter, rows of it, None for all) of the weight `which`."""
+        linears = {"output": self.output, "mlp_in": self.mlp_linears[0], "mlp_out": self.mlp_linears[1]}
+        if which in linears:
+            return linears[which], "weight", None
         index = ("query", "key", "value").index(which)
         if len(self.projections) == 3:
             return self.projections[index], "weight", None
@@ -94,8 +95,8 @@ class Block:
             q, k, v = map(split, linear(h, first.in_proj_weight, first.in_proj_bias).chunk(3, -1))
         else:
             q, k, v = map(split, first(h).chunk(3, -1))
-        if self.normed:
-            q, k = self.normed[0](q), self.normed[1](k)
+        if self.query_key_norms:
+            q, k = self.query_key_norms[0](q), self.query_key_norms[1](k)
         if prefix is not None:
             keys, values = (split(part.to(k.dtype).expand(len(h), -1, -1)) for part in prefix)
             k, v = torch.cat([keys, k], 2), torch.cat([values, v], 2)

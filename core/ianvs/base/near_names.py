@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 _FEWEST = 4  # characters of a name that may be misspelt
-_SHORT = 4  # characters of a name that must begin as the one that is proposed, or end with it
+_SHORT = 4  # names of up to so many characters must share their first letter or their end with the proposal
 _PREFIX = 5  # characters of a name that is the beginning of the other; among few choices _SHORT are enough
-_FEW, _ALIKE = 40, 0.76  # of so few choices one is near by this ratio of difflib, too; among many it is by chance
+_FEW_CHOICES = 40  # of up to so many choices, similar letters are a sign of a misspelling; among more, of chance
+_MIN_RATIO = 0.76  # of difflib, from which letters are similar
 
 
 def nearest(name: str, choices: Iterable[str]) -> str | None:
@@ -34,17 +35,21 @@ def _nearest(name: str, choices: tuple[str, ...]) -> str | None:
     given = _plain(name)
     if given in folded:
         return folded[given]
-    few = len(folded) <= _FEW
+    few = len(folded) <= _FEW_CHOICES
     ranks = ((_rank(name, given, choice, plain, few), plain) for plain, choice in folded.items())
     ranked = [(rank, plain) for rank, plain in ranks if rank is not None]
     if ranked:
         return folded[min(ranked, key=lambda each: each[0])[1]]
-    alike = difflib.get_close_matches(given, folded, 1, _ALIKE) if few else ()
+    alike = difflib.get_close_matches(given, folded, 1, _MIN_RATIO) if few else ()
     return folded[alike[0]] if alike else None
 
 
 def _rank(name: str, given: str, choice: str, plain: str, few: bool) -> tuple[int, float] | None:
-    """Return how far `choice` is from `name`, the smaller the nearer; None if it is not near."""
+    """Return how near `choice` is to `name`, as (type of match, distance); the smallest is the nearest.
+
+    Types of match: 0, a misspelling; 1, `name` is the beginning of `choice`; 2, one has all words of the other; 3,
+    `choice` is the beginning of `name`. None if `choice` is not near.
+    """
     most = max(1, max(len(given), len(plain)) // 4)
     begins_alike = given[:1] == plain[:1] if len(given) <= _SHORT else True
     if len(given) < _FEWEST:

@@ -17,7 +17,7 @@ _IMAGES = {"image", "images", "img", "imgs", "jpegimages", "rgb"}
 _MASKS = {"mask", "masks", "segmentation", "segmentations", "segmentationclass", "gt", "gtfine"}
 _ANNOTATIONS = {"labels", "label", "annotation", "annotations", "boxes", "bbox", "bboxes"}
 _LOOKED_AT = 200  # rows of a table that are read to guess the label's column
-_FEW = 10  # with fewer samples, many classes do not suggest that labels are numbers
+_TOO_FEW_TO_JUDGE = 10  # with so few samples, many classes do not suggest that labels are numbers
 _OTHER_JOB = (
     "Such a job begins with a copy of one that ships: `ianvs list jobs`, and `ianvs new job NAME --from JOB`; "
     "docs/data_types.md has the keys of the dataset."
@@ -46,9 +46,9 @@ def refuse_annotated_images(data: Path) -> None:
 
 
 def guessed_label(data: Path) -> str | None:
-    """Return the only column of a csv file that holds text, if no column has the name of a label.
+    """Return the name of the label's column in a csv file whose header does not tell: the only column without numbers.
 
-    None for other files.
+    None if there is not exactly one, or for other files.
     """
     if suffix_of(data) not in (".csv", ".tsv"):
         return None
@@ -88,7 +88,7 @@ def require_classes(data: Path, train: Listing) -> None:
         )
     numbers = all(map(is_number, names))
     fractions = numbers and any(not float(name).is_integer() for name in names)
-    many = len(train) > _FEW and 2 * len(names) > len(train)
+    many = len(train) > _TOO_FEW_TO_JUDGE and 2 * len(names) > len(train)
     if fractions or many:
         noun = "numbers" if numbers else "names"
         remedy = (

@@ -28,7 +28,7 @@ def _by_word(answers: Mapping[str, str]) -> dict[str, str]:
 
 
 # Commands of Optuna, benchopt, lm-eval, MTEB, Avalanche and package managers -> the command of ianvs.
-_COMMANDS: Mapping[str, str] = _by_word(
+_FOREIGN_COMMANDS: Mapping[str, str] = _by_word(
     {
         "ls available search": "`ianvs list jobs`, also algorithms, metrics and others",
         "init create create-study generate scaffold startproject add": "ianvs new job NAME",
@@ -45,7 +45,7 @@ _COMMANDS: Mapping[str, str] = _by_word(
         "history": "ianvs compare A B C",
     }
 ) | {kind: f"ianvs list {kind}" for kind in ("scenarios", "datasets", "networks", "paradigms", "engines")}
-_OPTIONS: Mapping[str, str] = _by_word(
+_FOREIGN_OPTIONS: Mapping[str, str] = _by_word(
     {
         "--tasks --task --benchmark --study --study-name": "`ianvs list jobs`, and -f JOB",
         "--model --models --solver --algorithm --method": "--only NAME, of the job's",
@@ -77,12 +77,12 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**{"allow_abbrev": False, **settings})
 
     def command_unknown(self, name: str, commands: Mapping[str, object]) -> NoReturn:
-        """Exit with an error that names the command of ianvs, if there is one like it."""
-        hint = _meant(_COMMANDS.get(name), name, commands) or " `ianvs --help` lists the commands."
+        """Exit with status 2 and name the command of ianvs that is meant, if there is one like it."""
+        hint = _meant(_FOREIGN_COMMANDS.get(name), name, commands) or " `ianvs --help` lists the commands."
         self._end(f"unknown command '{name}', and there is no job of that name.{hint}")
 
     def option_unknown(self, given: str) -> NoReturn:
-        """Exit with an error that names the option of ianvs.
+        """Exit with status 2 and name the option of ianvs that is meant.
 
         An option unknown everywhere may be meant as a hyperparameter.
         """
@@ -90,7 +90,7 @@ class Parser(argparse.ArgumentParser):
         spellings = [spelling for action in self._actions for spelling in action.option_strings]
         if not name.startswith("-"):
             self._end(f"'{given}' is more than `{self.prog}` takes. `{self.prog} --help` shows what that is.")
-        hint = _meant(_OPTIONS.get(name), name, spellings)
+        hint = _meant(_FOREIGN_OPTIONS.get(name), name, spellings)
         if not hint and "--set" in spellings and name.startswith("--"):
             key = name.lstrip("-").replace("-", "_")
             hint = f" A value of the files is set by --set, as in `--set {key}={value if equals else 'VALUE'}`."

@@ -127,8 +127,8 @@ def test_a_prefix_that_is_projected_from_tokens_acts_like_these_tokens(made):
         module, name, rows = block.weight_location(which)
         bias = getattr(module, name.replace("weight", "bias"))
         prefix.append(linear(block.norm(more), getattr(module, name)[rows or slice(None)], bias[rows or slice(None)]))
-    if block.normed:  # timm's prefixes, as others', stand behind it
-        prefix[0] = block.normed[1](prefix[0].unflatten(2, (HEADS, -1))).flatten(2)
+    if block.query_key_norms:  # timm's prefixes, as others', stand behind it
+        prefix[0] = block.query_key_norms[1](prefix[0].unflatten(2, (HEADS, -1))).flatten(2)
     arguments = (None,) if len(block.projections) == 3 else ()
     expected = block.layer(torch.cat([more, x], 1), *arguments)[:, 3:]
     torch.testing.assert_close(block(x, tuple(prefix)), expected, rtol=1e-4, atol=1e-5)

@@ -199,7 +199,8 @@ class LimitsSpec(Spec):
 
     case_seconds: Annotated[float, Field(gt=0)] | None = None
     round_seconds: Annotated[float, Field(gt=0)] | None = None
-    memory_mb: Annotated[float, Field(gt=0)] | None = None  # as Peak_memory_mb: without memory from before
+    # As Peak_memory_mb: without what the process used before the plugin was created.
+    memory_mb: Annotated[float, Field(gt=0)] | None = None
     # Size of the files that a plugin's save() writes; larger ones are not read.
     saved_mb: Annotated[float, Field(gt=0)] = 20_000.0
     # Size of all models that sandboxed cases keep until their evaluation; None: the free space.

@@ -15,20 +15,20 @@ def conflicting_sources(testenv: object) -> Iterator[ConfigProblem]:
     if not isinstance(dataset, dict):
         return
     known_keys = DatasetSpec.known_keys()
-    train, test = (
+    train_keys, test_keys = (
         [f"{part}_{end}" for end in SOURCE_FORMS if dataset.get(f"{part}_{end}")] for part in ("train", "test")
     )
-    for given in (train, test):
+    for given in (train_keys, test_keys):
         for key in given[1:]:
             yield ConfigProblem(
                 f"{given[0]} and {key} are both given. Keep one.", ("dataset", key), code="conflicting-keys"
             )
-    for key in test[:1] if dataset.get("test_share") is not None else ():
+    for key in test_keys[:1] if dataset.get("test_share") is not None else ():
         yield ConfigProblem(
             f"test_share and {key} are both given. Keep one.", ("dataset", "test_share"), code="conflicting-keys"
         )
     if dataset.get("name") is not None:
-        for key in train[:1] + test[:1]:
+        for key in train_keys[:1] + test_keys[:1]:
             message = f"dataset has a name, which brings its own data, and {key}. Keep one of them."
             yield ConfigProblem(message, ("dataset", key), code="conflicting-keys")
     elif dataset.get("url") is not None:
@@ -38,11 +38,11 @@ def conflicting_sources(testenv: object) -> Iterator[ConfigProblem]:
     elif not any(
         closest(key, known_keys) for key in dataset.keys() - known_keys.keys()
     ):  # else the problem is that key
-        yield from _missing(dataset, train, test)
+        yield from _missing(dataset, train_keys, test_keys)
     if dataset.get("using") and at(testenv, "using"):
         yield ConfigProblem("using is given in dataset and in testenv. Keep one.", ("using",), code="conflicting-keys")
     for path in (("dataset", "using"), ("using",)):
-        yield from _using(testenv, path, train)
+        yield from _using(testenv, path, train_keys)
     classes: Steps = ("dataset", "classes")
     several = isinstance(at(testenv, *classes), dict)
     for listed in [where for where, _ in entries(testenv, *classes)] if several else [classes]:
@@ -50,8 +50,9 @@ def conflicting_sources(testenv: object) -> Iterator[ConfigProblem]:
         yield from repeated("class", names, "Keep one.")
 
 
-def _missing(dataset: Mapping[str, object], train: list[str], test: list[str]) -> Iterator[ConfigProblem]:
-    if not train and not test:
+def _missing(dataset: Mapping[str, object], train_keys: list[str], test_keys: list[str]) -> Iterator[ConfigProblem]:
+    """Find missing training or test data."""
+    if not train_keys and not test_keys:
         message = "dataset names no data. Give the name of a built-in source, or train_index and test_index"
         if not dataset.get("root"):  # otherwise they are searched there
             yield ConfigProblem(
@@ -59,32 +60,33 @@ def _missing(dataset: Mapping[str, object], train: list[str], test: list[str]) -
                 ("dataset",),
                 code="missing-data",
             )
-    elif not test:
+    elif not test_keys:
         if dataset.get("test_share") is None:
             message = (
-                f"{train[0]} is given and no test data. Add test_index or test_data, or `test_share: 0.2`. If the data "
-                "say of which part each sample is (a column split, folders train and test), name them as test_data too."
+                f"{train_keys[0]} is given and no test data. Add test_index or test_data, or `test_share: 0.2`. If the "
+                "data say of which part each sample is (a column split, folders train and test), name them as "
+                "test_data too."
             )
-            yield ConfigProblem(message, ("dataset", train[0]), code="missing-data")
-    elif not train:
+            yield ConfigProblem(message, ("dataset", train_keys[0]), code="missing-data")
+    elif not train_keys:
         yield ConfigProblem(
-            f"{test[0]} is given and no training data. Add train_index or train_data.",
-            ("dataset", test[0]),
+            f"{test_keys[0]} is given and no training data. Add train_index or train_data.",
+            ("dataset", test_keys[0]),
             code="missing-data",
         )
 
 
-def _using(testenv: object, path: Steps, train: list[str]) -> Iterator[ConfigProblem]:
-    """Find errors in the domains at `path`; `train` are the keys of the training data."""
+def _using(testenv: object, path: Steps, train_keys: list[str]) -> Iterator[ConfigProblem]:
+    """Find errors in the domains at `path`."""
     text = at(testenv, *path)
     words: list[tuple[Steps, object]] = list(entries(testenv, *path))
     if isinstance(text, str):
         words = [(path, word) for word in split_words(text)]
     yield from repeated("domain", words, "Name it once.")
-    places = [(key, f"is not in {key}", "There are") for key in train[:1]]
-    places.append(("classes", "has no class list in classes", "There are lists for"))
-    texts = [(where, word) for where, word in words if isinstance(word, str)]
-    for where, word, (key, lack, listed) in [(*text, each_place) for text in texts for each_place in places]:
+    missing_in = [(key, f"is not in {key}", "There are") for key in train_keys[:1]]
+    missing_in.append(("classes", "has no class list in classes", "There are lists for"))
+    domains = [(where, word) for where, word in words if isinstance(word, str)]
+    for where, word, (key, lack, listed) in [(*domain, each) for domain in domains for each in missing_in]:
         names = at(testenv, "dataset", key)
         if isinstance(names, dict) and word not in names:
             hint = closest(word, names) or f" {listed}: {one_line(list(names))}."

@@ -199,7 +199,7 @@ class TestEnvSpec(PlacedSpec):
     dataset: Annotated[DatasetSpec, Field(description="the name of a built-in source, or files")]
     metrics: Annotated[Metrics, Field(description="a list of metrics such as '- name: accuracy'")]
     scenario: ScenarioSpec | None = None
-    using: InitVar[Words] = ()  # location of the dataset
+    using: InitVar[Words] = ()  # belongs to the dataset; accepted here, too, as in Ianvs
     incremental_rounds: Annotated[int, Field(ge=1)] | None = None
     gate: Annotated[GateSpec | None, Field(validation_alias="model_eval")] = None
     name: Annotated[Name, absent_is("")] = ""

@@ -119,15 +119,15 @@ def sample_columns(
         text = grid.named([TEXT_COLUMN])
         if named is None and text is not None and text not in reserved:
             return text, [], []
-    features, nameless = (list(given), []) if given else feature_names(grid.columns, reserved)
+    features, left_out = (list(given), []) if given else feature_names(grid.columns, reserved)
     odd = [name for name in features if not _look_numeric(first[name], grid)]
     ids = [] if given else [name for name in odd if may_number_rows(name) and identifies_rows(grid.cells(name))]
     if len(ids) < len(features):
-        features, nameless = [name for name in features if name not in ids], [*nameless, *ids]
+        features, left_out = [name for name in features if name not in ids], [*left_out, *ids]
         odd = [name for name in odd if name not in ids]
     if odd or not features:
         raise SourceError([_no_samples(grid, features, odd[0] if odd else None)])
-    return None, features, nameless
+    return None, features, left_out
 
 
 def chosen_columns(table: Grid, spec: DatasetSpec, key: str) -> tuple[str, ...]:

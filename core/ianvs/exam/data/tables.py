@@ -45,9 +45,9 @@ class Rows:
         classes: Class names in a schema.
         features: Names of the columns of numbers in `x`.
         row_ids: Those of `features` that number the rows.
-        nameless: Columns that are left out as row numbers because of their names.
+        left_out_columns: Columns that are left out as row numbers because of their names.
         label_columns: Names of the columns of `y`.
-        about: (N,) strings by the names of columns of a Table.
+        text_columns: Further columns (topic, id, ...): the name in a Table -> (N,) strings.
     """
 
     form: str
@@ -57,9 +57,9 @@ class Rows:
     classes: tuple[str, ...] | None = None
     features: tuple[str, ...] = ()
     row_ids: tuple[str, ...] = ()
-    nameless: tuple[str, ...] = ()
+    left_out_columns: tuple[str, ...] = ()
     label_columns: tuple[str, ...] = ()
-    about: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    text_columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 def table_listing(grid: Grid, spec: DatasetSpec, part: str) -> Listing:
@@ -78,8 +78,9 @@ def table_listing(grid: Grid, spec: DatasetSpec, part: str) -> Listing:
         listing = replace(listing, y=labels) if typed else listing
     elif rows.form == "text":
         listing = rows_listing(grid.path, lines, "text", column(rows.x), "text", labels, rows.domains)
-        about: dict[str, Any] = {**rows.about, "marks": tuple(name for name in ABOUT if ABOUT[name] in rows.about)}
-        listing = replace(listing, **about)
+        marks = tuple(name for name in ABOUT if ABOUT[name] in rows.text_columns)
+        columns: dict[str, Any] = {**rows.text_columns, "marks": marks}
+        listing = replace(listing, **columns)
     elif rows.features:
         listing = rows_listing(grid.path, lines, "arrays", rows.x, "class", labels, rows.domains)
         listing = replace(_with_features(listing, rows), classes=rows.classes)
@@ -100,51 +101,52 @@ def table_rows(grid: Grid, spec: DatasetSpec, split: str | None = None) -> Rows:
     first = next(grid.blocks(grid.columns), None)
     if first is None:
         raise SourceError.single("has no samples.", Location(grid.path), "empty-dataset")
-    sample, features, nameless = sample_columns(grid, spec, first, labels, (*labels, domain, split))
+    sample, features, left_out = sample_columns(grid, spec, first, labels, (*labels, domain, split))
     kind = "numbers" if sample is None else _sample_form(first[sample])
     doubtful = () if spec.input else tuple(name for name in features if may_number_rows(name))
-    about = tuple(name for name in ABOUT if name in grid.columns and name != sample) if kind == "text" else ()
-    held: dict[str, list[Any]] = {name: [] for name in ("labels", "domains", "texts", *about)}
-    exact: dict[str, list[NDArray[np.float64]]] = {name: [] for name in doubtful}
-    wanted = list(dict.fromkeys([*([sample] if sample else features), *labels, *([domain] if domain else []), *about]))
+    further = tuple(name for name in ABOUT if name in grid.columns and name != sample) if kind == "text" else ()
+    collected: dict[str, list[Any]] = {name: [] for name in ("labels", "domains", "texts", *further)}
+    float64_columns: dict[str, list[NDArray[np.float64]]] = {name: [] for name in doubtful}
+    of_samples, of_domains = [sample] if sample else features, [domain] if domain else []
+    wanted = list(dict.fromkeys([*of_samples, *labels, *of_domains, *further]))
     count = 0
 
     def arrays() -> Iterator[NDArray[Any]]:
         nonlocal count
         for block in grid.blocks(wanted):
             at = _BlockRows(grid, count)
-            held["labels"] += _labels(block, labels, spec, at, texts=kind == "text")
-            held["domains"] += _names(block[domain], domain, grid) if domain else []
-            for name in about:
-                held[name] += [str(cell or "").strip() for cell in block[name]]
+            collected["labels"] += _labels(block, labels, spec, at, texts=kind == "text")
+            collected["domains"] += _names(block[domain], domain, grid) if domain else []
+            for name in further:
+                collected[name] += [str(cell or "").strip() for cell in block[name]]
             count += len(block[wanted[0]])
             if sample is None:
                 numbers = {name: at.numbers(block[name], name) for name in features}
                 for name in doubtful:
-                    exact[name].append(numbers[name])
+                    float64_columns[name].append(numbers[name])
                 with np.errstate(over="ignore"):  # numbers too large for float32 become infinite, which is reported
                     yield np.column_stack([*numbers.values()]).astype(np.float32)
             elif kind in ("text", "paths"):
-                held["texts"] += at.texts(block[sample], sample)
+                collected["texts"] += at.texts(block[sample], sample)
             else:
                 yield at.arrays(block[sample], sample, spec)
 
     x = _to_memory_map(arrays(), grid)
     several = isinstance(spec.label, tuple)
-    if spec.data_type is None and "" in held["labels"]:
-        empty = [row for row, label in enumerate(held["labels"]) if not label]
+    if spec.data_type is None and "" in collected["labels"]:
+        empty = [row for row, label in enumerate(collected["labels"]) if not label]
         raise SourceError(summary([grid.row_error(row, f"the column '{labels[0]}' is empty.") for row in empty]))
     return Rows(
         form=kind if x is None else "arrays",
-        x=held["texts"] if x is None else x,
-        y=np.array(held["labels"], np.float64) if several else column(held["labels"]),
-        domains=held["domains"] or [""] * count,
+        x=collected["texts"] if x is None else x,
+        y=np.array(collected["labels"], np.float64) if several else column(collected["labels"]),
+        domains=collected["domains"] or [""] * count,
         classes=None if several else grid.classes.get(labels[0]),
         features=tuple(features),
-        row_ids=tuple(name for name, cells in exact.items() if identifies_rows(np.concatenate(cells))),
-        nameless=tuple(nameless),
+        row_ids=tuple(name for name, cells in float64_columns.items() if identifies_rows(np.concatenate(cells))),
+        left_out_columns=tuple(left_out),
         label_columns=labels if several else (),
-        about={ABOUT[name]: np.array(held[name], dtype=str) for name in about},
+        text_columns={ABOUT[name]: np.array(collected[name], dtype=str) for name in further},
     )
 
 
@@ -283,7 +285,7 @@ def _to_memory_map(blocks: Iterator[NDArray[Any]], grid: Grid) -> NDArray[Any] |
 
 def _with_features(listing: Listing, rows: Rows) -> Listing:
     """Return the `listing` of a table of numbers with the names of its columns."""
-    gone, first = rows.nameless, listing.place(0)
+    gone, first = rows.left_out_columns, listing.place(0)
     places = [column_place(first.file, name, first.line) for name in gone]
     return replace(
         listing,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ianvs.exam.metrics.label_pictures import LazyRows
 
-_HEAD = 8  # header: the length of the index before the first array, in bytes
+_LENGTH_BYTES = 8  # bytes of the number at the beginning that gives the length of the index
 _ALIGNED = 8  # alignment of arrays, in bytes
 
 
@@ -19,18 +19,18 @@ class Ragged(LazyRows):
     def __init__(self, stored: NDArray[np.uint8]) -> None:
         """stored: the result of `packed_ragged`."""
         stored = np.ascontiguousarray(stored)
-        begin = _HEAD + int.from_bytes(stored[:_HEAD].tobytes(), "little")
-        head = json.loads(stored[_HEAD:begin].tobytes())
+        begin = _LENGTH_BYTES + int.from_bytes(stored[:_LENGTH_BYTES].tobytes(), "little")
+        index = json.loads(stored[_LENGTH_BYTES:begin].tobytes())
         begin += -begin % _ALIGNED
         self._columns: dict[str, tuple[NDArray[Any], NDArray[np.int64]]] = {}
-        for name, dtype, shape, count in head["columns"]:
-            size, ends = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize, 8 * (head["samples"] + 1)
+        for name, dtype, shape, count in index["columns"]:
+            size, ends = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize, 8 * (index["samples"] + 1)
             starts = stored[begin : begin + ends].view(np.int64)
             begin += ends
             flat = stored[begin : begin + count * size].view(dtype).reshape(count, *shape)
             begin += count * size + -(count * size) % _ALIGNED
             self._columns[name] = flat, starts
-        self._positions = np.arange(head["samples"])
+        self._positions = np.arange(index["samples"])
 
     def column(self, name: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return (all rows of all samples, the sample of each row), for vectorised scores."""
@@ -47,8 +47,8 @@ class Ragged(LazyRows):
 def packed_ragged(samples: Sequence[Mapping[str, Any]], fields: Mapping[str, NDArray[Any]]) -> NDArray[np.uint8]:
     """Pack mappings from names to arrays into bytes.
 
-    fields: for each name an empty array (0, ...) with the type and shape of its rows; a sample without a name has as
-    many rows of zeros as the first field has.
+    fields: for each name an empty array (0, ...) with the type and shape of its rows; a sample that lacks a
+    field gets zeros, as many rows as it has of the first field.
     """
     first = next(iter(fields))
     columns, pieces = [], list[bytes]()
@@ -64,9 +64,9 @@ def packed_ragged(samples: Sequence[Mapping[str, Any]], fields: Mapping[str, NDA
         columns.append([name, like.dtype.str, list(like.shape[1:]), len(flat)])
         pieces.append(np.cumsum([0, *map(len, parts)], dtype=np.int64).tobytes())
         pieces.append(flat.tobytes() + b"\0" * (-flat.nbytes % _ALIGNED))
-    head = json.dumps({"samples": len(samples), "columns": columns}).encode()
-    head = len(head).to_bytes(_HEAD, "little") + head
-    return np.frombuffer(b"".join([head, b"\0" * (-len(head) % _ALIGNED), *pieces]), dtype=np.uint8)
+    index = json.dumps({"samples": len(samples), "columns": columns}).encode()
+    index = len(index).to_bytes(_LENGTH_BYTES, "little") + index
+    return np.frombuffer(b"".join([index, b"\0" * (-len(index) % _ALIGNED), *pieces]), dtype=np.uint8)
 
 
 def join_ragged(parts: Sequence[Ragged]) -> Ragged:
