@@ -1,4 +1,4 @@
-"""Particular metrics, each with its source. ianvs finds them by the entry points `ianvs.metrics` in pyproject.toml."""
+"""Specific metrics, each with its source. ianvs finds them by the entry points `ianvs.metrics` in pyproject.toml."""
 
 from collections.abc import Iterator
 from types import ModuleType
@@ -31,7 +31,7 @@ __all__ = ["METRICS", "defined_in"]
 
 
 def defined_in(*modules: ModuleType) -> Iterator[Metric]:
-    """The metrics that stand in the modules, in the order of their definition."""
+    """Yield the metrics of the modules, in the order of their definition."""
     return (value for module in modules for value in vars(module).values() if isinstance(value, Metric))
 
 
@@ -44,4 +44,4 @@ METRICS = (
     *DETECTION, *MULTILABEL,
     *defined_in(regression_metrics, survey, online, suites, benchmarks, general_change, prequential),
 )  # fmt: skip
-"""In the order in which they are listed."""
+"""All metrics, in the order of the listing."""

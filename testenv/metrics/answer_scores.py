@@ -1,6 +1,7 @@
-"""Scores of replies by what a task asks for: a letter, a number, a line of code, a simpler text; or each by its task's.
+"""Scores of replies by task: the choice of a letter, a number, a line of code, a simplified text, or one score per
+task.
 
-As in `ianvs.testenv.metrics.text`: missing replies score 0, and of several right replies the best counts.
+As in `ianvs.testenv.metrics.text`, missing replies score 0, and of several right replies the best match counts.
 """
 
 import re
@@ -32,7 +33,9 @@ Runs = Counter[tuple[str, ...]]
 
 
 def letter_in(text: str) -> str | None:
-    """The letter that a reply chooses: of "answer: B" and "the answer is B", else the first capital by itself."""
+    """Return the letter that a reply chooses: that of "answer: B" or "the answer is B", else the first single
+    capital.
+    """
     if re.fullmatch(r"\s*\(?[a-z]\)?\s*\.?\s*", text):
         return text.strip(" ().\n\t").upper()
     match = _TOLD_LETTER.search(text) or _LETTER.search(text)
@@ -40,7 +43,7 @@ def letter_in(text: str) -> str | None:
 
 
 def number_in(text: str) -> Decimal | None:
-    """The number after the last ####, else the last one; commas part thousands."""
+    """Return the number after the last ####, else the last number; commas separate thousands."""
     numbers = _NUMBER.findall(text.rpartition("####")[2]) or _NUMBER.findall(text)
     return Decimal(numbers[-1].replace(",", "")) if numbers else None
 
@@ -101,7 +104,7 @@ def sari_score(record: EvaluationRecord) -> Mapping[str, float]:
 
 
 def sari(source: str, reply: str, references: Sequence[str]) -> float:
-    """SARI of one text, 0 to 1; an empty set is kept, deleted or added without a mistake."""
+    """Return SARI of one text, 0 to 1; an empty set counts as kept, deleted or added without error."""
     return fmean(_of_runs(*(_runs(text, n) for text in (source, reply, *references))) for n in range(1, _LONGEST + 1))
 
 
@@ -111,7 +114,7 @@ def _runs(text: str, n: int) -> Runs:
 
 
 def _of_runs(source: Runs, reply: Runs, *right: Runs) -> float:
-    """Of counts of runs; source and reply count once for each reference."""
+    """Return SARI from counts of n-grams; source and reply count once for each reference."""
     wanted: Runs = Counter()
     for counts in right:
         wanted.update(counts)
@@ -134,14 +137,14 @@ def _f1(precision: float, recall: float) -> float:
 
 
 class _TaskOptions(Options):
-    """by: the name of a score for each test set, by the test set's name. otherwise: that of all others."""
+    """by: the name of a score, by the name of a test set. otherwise: the score of all other test sets."""
 
     by: dict[str, str] = Field(min_length=1)
     otherwise: str | None = None
 
 
 def _configured(spec: MetricSpec) -> Metric:
-    """The metric with the options that a testenv gives. Raises ConfigError."""
+    """Return the metric with the options in a testenv. Raises ConfigError."""
     options = metric_options(_TaskOptions, TASK_SCORE, spec)
     scores: dict[str, Metric] = {}
     for name in dict.fromkeys([*options.by.values(), *([options.otherwise] if options.otherwise else [])]):

@@ -1,6 +1,7 @@
-"""Measures that one benchmark or tool defines for itself, under names that say whose they are.
+"""Measures that one benchmark or tool defines for itself, under names that mention it.
 
-R, nan and undefined values as in `ianvs.testenv.metrics.survey`. CLEAR's four are absolute scores, not differences.
+R, nan and undefined values as in `ianvs.testenv.metrics.survey`. CLEAR's four measures are absolute scores, not
+differences.
 """
 
 import numpy as np
@@ -25,7 +26,11 @@ def _above(R: Array) -> Array:
 
 
 def _one_test_set_per_round(R: Array) -> bool:
-    """Or one more, of what comes after the last round: CLEAR's streaming protocol, which reads R above its diagonal."""
+    """Return whether R has one test set per round, or one more.
+
+    The additional one is of data after the last round, as in CLEAR's streaming protocol, which reads R above its
+    diagonal.
+    """
     rounds, tests = R.shape
     return tests in (rounds, rounds + 1)
 

@@ -14,7 +14,7 @@ from ianvs.exam.metrics.ragged import Ragged
 
 
 def ratio(numerator: NDArray[np.int64], denominator: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Elementwise ratio, nan where the denominator is 0."""
+    """Return the elementwise ratio, nan where the denominator is 0."""
     ratio = np.full(numerator.shape, np.nan)
     np.divide(numerator, denominator, out=ratio, where=denominator > 0)
     return ratio

@@ -1,4 +1,4 @@
-"""TRACE's measures over a score matrix: of the tasks taught, and of general test sets that are asked and never taught.
+"""TRACE's measures over a score matrix: of the learned tasks, and of general test sets that are never learned.
 
 R, nan and undefined values as in `ianvs.testenv.metrics.survey`; test sets beyond the T-th are the general ones.
 """
@@ -35,7 +35,7 @@ def trace_backward_transfer(R: Array) -> float:
 
 
 class GeneralOptions(Options):
-    """tests: names of the general test sets that count; without them all that belong to no round."""
+    """tests: names of the general test sets that count; without them all test sets that belong to no round."""
 
     tests: list[str] = Field(default_factory=list)
 

@@ -1,8 +1,8 @@
-"""Scores that know how far a wrong answer is from the truth: in the tree over the classes that a dataset gives.
+"""Scores that measure how far a wrong answer is from the truth in the dataset's tree of classes.
 
-depth(n): edges from the root to node n. height(n): edges of the longest way down from it to a leaf. lca(y, a): the
-lowest node above, or equal to, both true class y and answer a. Classes may be inner nodes. An answer that is no class
-(-1 for "unseen", an ignored pixel) counts as the root. Without any sample every score is nan.
+depth(n): edges from the root to node n. height(n): edges of the longest path from it down to a leaf. lca(y, a): the
+lowest node above, or equal to, both the true class y and the answer a. Classes may be inner nodes. An answer that is no
+class (-1 for "unseen", an ignored pixel) counts as the root. Without any sample every score is nan.
 """
 
 from functools import lru_cache
@@ -16,15 +16,15 @@ from ianvs.exam.metrics.definition import score_metric
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 
 Counts = NDArray[np.int64]
-DEPTHS = range(1, 7)  # below the root; with a seventh, the species, a tree of life from its kingdoms down
+DEPTHS = range(1, 7)  # levels below the root; a biological tree from kingdoms down has a seventh, the species
 _BERTINETTO = "Bertinetto et al. 2020 (Making better mistakes, CVPR, arXiv 1912.09393)"
 _KIRITCHENKO = "Kiritchenko et al. 2006 (Canadian AI), ancestors without the root; Silla & Freitas 2011 (DMKD 22)"
 
 
 class _Answers(NamedTuple):
-    """Of each sample, or each pair of classes that samples were counted for: arrays of equal length.
+    """Arrays of equal length, with an entry for each sample, or for each counted pair of classes.
 
-    common, height: of the lowest common ancestor its depth and its height.
+    common, height: depth and height of the lowest common ancestor.
     """
 
     samples: Counts
@@ -35,9 +35,13 @@ class _Answers(NamedTuple):
     height: Counts
 
 
-@lru_cache(maxsize=8)  # a case scores thousands of records under one tree
+@lru_cache(maxsize=8)  # a case scores thousands of records with one tree
 def _paths(tree: ClassTree, classes: tuple[str, ...]) -> tuple[Counts, Counts]:
-    """(C+1, D) nodes from the root to each class, -1 beyond it, last of what is no class; and heights by node."""
+    """Return paths and heights.
+
+    Paths: (C+1, D) nodes from the root to each class, -1 after it; the last row is for answers that are no class.
+    Heights: by node.
+    """
     parents = dict(tree)
     named = [[name] for name in (*classes, *parents)]
     for path in named:
@@ -55,7 +59,7 @@ def _paths(tree: ClassTree, classes: tuple[str, ...]) -> tuple[Counts, Counts]:
 
 
 def _compared(record: EvaluationRecord, true: Counts, answered: Counts) -> Counts:
-    """(N, 5) of these pairs of classes the fields of `_Answers` after the first."""
+    """Return (N, 5) for these pairs of classes: the fields of `_Answers` after the first."""
     paths, heights = _paths(record.column("hierarchy"), record.classes)
     depths = (paths >= 0).sum(axis=1) - 1
     alike = np.logical_and.accumulate((paths[true] == paths[answered]) & (paths[true] >= 0), axis=1)

@@ -1,7 +1,7 @@
-"""Counts of runs of letters in a text, by the hashes of the runs.
+"""Counts of letter n-grams in a text, by their hashes.
 
-They are those of scikit-learn's HashingVectorizer(analyzer="char_wb", ngram_range=(2, 4)), bit for bit. It is not
-called: its import takes 80 MB, and it takes a word apart again wherever it stands.
+They equal those of scikit-learn's HashingVectorizer(analyzer="char_wb", ngram_range=(2, 4)), bit for bit. That class is
+not used: importing it takes 80 MB, and it splits every occurrence of a word again.
 """
 
 from collections import Counter
@@ -9,19 +9,19 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-_SHORTEST, _LONGEST = 2, 4  # letters of a run; a word has a blank at either end
+_SHORTEST, _LONGEST = 2, 4  # letters of an n-gram; a word has a blank at either end
 _COLUMNS = 1 << 20
-_MOST_WORDS = 50_000  # that are remembered
+_MOST_WORDS = 50_000  # words in the cache
 
 LetterCounts = tuple[NDArray[np.int64], NDArray[np.float64]]
-"""Columns in ascending order, and values; as a vector it has length 1."""
+"""Columns in ascending order, and values; the vector has length 1."""
 
 
 class LetterCounter:
-    """Counts runs of letters in texts. Words that it knows are not taken apart again."""
+    """Counts letter n-grams in texts; known words are not split again."""
 
     def __init__(self) -> None:
-        self._columns: dict[str, NDArray[np.int64]] = {}  # of the runs of a word
+        self._columns: dict[str, NDArray[np.int64]] = {}  # of the n-grams of a word
 
     def counts(self, text: str) -> LetterCounts:
         words = Counter(text.split())
@@ -49,11 +49,11 @@ def _runs(word: str) -> list[str]:
 def cosine(first: LetterCounts, second: LetterCounts) -> float:
     _, a, b = np.intersect1d(first[0], second[0], assume_unique=True, return_indices=True)
     products = first[1][a] * second[1][b]
-    return float(np.add.reduceat(products, [0])[0]) if len(products) else 0.0  # in the order in which scipy adds
+    return float(np.add.reduceat(products, [0])[0]) if len(products) else 0.0  # in the order of additions in scipy
 
 
 def _hashes(texts: list[str]) -> NDArray[np.int64]:
-    """Absolute values of MurmurHash3 (x86, 32 bits, seed 0) of texts in UTF-8; Appleby 2011."""
+    """Return absolute values of MurmurHash3 (x86, 32 bits, seed 0) of texts in UTF-8 (Appleby 2011)."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     sizes = np.array([len(data) for data in encoded], dtype=np.int64)
     hashes = np.zeros(len(texts), dtype=np.uint32)
@@ -67,7 +67,7 @@ def _hashes(texts: list[str]) -> NDArray[np.int64]:
         hashed = np.zeros(len(which), dtype=np.uint32)
         for n in range(size // 4):
             hashed = _rotated(hashed ^ words[:, n], 13) * np.uint32(5) + np.uint32(0xE6546B64)
-        hashed ^= words[:, -1] ^ np.uint32(size)  # the rest of less than four bytes; of none it is 0
+        hashed ^= words[:, -1] ^ np.uint32(size)  # the remaining 0 to 3 bytes; 0 if there are none
         hashed = (hashed ^ (hashed >> np.uint32(16))) * np.uint32(0x85EBCA6B)
         hashed = (hashed ^ (hashed >> np.uint32(13))) * np.uint32(0xC2B2AE35)
         hashes[which] = hashed ^ (hashed >> np.uint32(16))

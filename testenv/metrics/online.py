@@ -1,8 +1,8 @@
-"""Measures of a learner while it learns, from scores in the order of time.
+"""Measures of a learner during learning, from scores in the order of time.
 
 curve: examinations e = 0..E-1 after samples[e] training samples, scores[e, j] on test set j; "begun" and "ended" count
-rounds (`ianvs.base.types.Curve`). Where learners are examined at the end of rounds alone, the rows of R are the
-curve and a round is one step. R, nan and undefined values as in `ianvs.testenv.metrics.survey`.
+rounds (`ianvs.base.types.Curve`). If learners are examined only at the end of rounds, the rows of R are the curve and a
+round is one step. R, nan and undefined values as in `ianvs.testenv.metrics.survey`.
 """
 
 import numpy as np
@@ -48,7 +48,9 @@ def anytime_average_accuracy(R: Array, curve: Curve) -> Array:
     def area(last: int | None) -> float:
         if last is None or not curve.samples[last]:
             return _NAN
-        counted = np.flatnonzero(weights[: last + 1])  # of two examinations at the same sample the first counts
+        counted = np.flatnonzero(
+            weights[: last + 1]
+        )  # if two examinations are at the same sample, the first one counts
         return float(averages[counted] @ weights[counted] / curve.samples[last])
 
     return np.array([area(last) for last in _round_ends(curve, rounds)])
@@ -94,16 +96,16 @@ def worst_case_accuracy(R: Array, curve: Curve) -> Array:
 
 
 def _minimum(curve: Curve, k: int, last: int | None) -> float:
-    """min_ACC after round k (from 0), which ends at examination `last`."""
+    """Return min_ACC after round k (from 0), which ends at examination `last`."""
     if last is None:
         return _NAN
     begun, scores = curve.begun[: last + 1], curve.scores[: last + 1]
-    # Examinations after the end of round j are those in which a later one had begun; the one at its end is not.
+    # Examinations after the end of round j are those after a later round began; the one at its end is not among them.
     return mean(scores[begun > j + 1, j].min() for j in range(k))
 
 
 def _windowed(window: int, rise: bool) -> Metric:
-    """WF or WP of one window; the paper's two differ in the sign of the change alone."""
+    """Return WF or WP with one window; the two differ only in the sign of the change."""
     name, move, extreme = ("WP", "rise", "plasticity") if rise else ("WF", "drop", "forgetting")
     change = "score[n][j] - score[m][j]" if rise else "score[m][j] - score[n][j]"
 
@@ -130,10 +132,10 @@ def _windowed(window: int, rise: bool) -> Metric:
 
 
 def _largest_drop(values: Array, window: int) -> float:
-    """Largest values[m] - values[n] for m <= n < m + window; nan if any value is."""
+    """Return the largest values[m] - values[n] for m <= n < m + window; nan if any value is nan."""
     if not values.size or np.isnan(values).any():
         return _NAN
-    # Shifted by 1, 2, ... w-1 steps against itself: E * w differences, without a loop over examinations.
+    # Differences to the values 1, 2, ... w-1 steps later: E * w of them, without a loop over examinations.
     shifts = range(1, min(window, len(values)))
     return max([0.0, *(float((values[:-shift] - values[shift:]).max()) for shift in shifts)])
 
@@ -172,7 +174,7 @@ def learning_curve_area(R: Array, untrained: Array, curve: Curve) -> float:
 
 
 def _round_ends(curve: Curve, rounds: int) -> list[int | None]:
-    """For each round the number of the examination at its end; None where there was none."""
+    """Return for each round the index of the examination at its end; None if there was none."""
     ends: list[int | None] = []
     for count in range(1, rounds + 1):
         within = np.flatnonzero(curve.begun <= count)

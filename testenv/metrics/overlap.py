@@ -1,8 +1,8 @@
-"""Intersection over union, the score of segmentation masks: each counted over a whole test set, never image by image.
+"""Intersection over union, the score of segmentation masks, counted over a whole test set and not image by image.
 
-For class c: TP_c samples (pixels) are of it and predicted as it, FN_c are of it and predicted otherwise, FP_c are
-predicted as it and of another one. Ignored pixels are not in it; a pixel for which "ignore" was predicted is an FN of
-its true class and an FP of none (Garg et al. 2022, iouEval.py).
+For class c: TP_c samples (pixels) are of class c and predicted as c, FN_c are of class c and predicted otherwise, FP_c
+are predicted as c and of another class. Ignored pixels are not counted; a pixel for which "ignore" was predicted is an
+FN of its true class and no FP (Garg et al. 2022, iouEval.py).
 """
 
 from collections.abc import Iterable
@@ -16,18 +16,18 @@ from ianvs.testenv.metrics.classification import ratio
 
 
 def _ious(record: EvaluationRecord) -> NDArray[np.float64]:
-    """(C,) nan for a class in neither truth nor prediction."""
+    """Return the IoU of each class, (C,); nan for a class in neither truth nor prediction."""
     counts = record.class_counts
     return ratio(counts.hits, counts.predicted + counts.true - counts.hits)
 
 
 def _tested(record: EvaluationRecord) -> tuple[int, ...]:
-    """The classes of the test set."""
+    """Return the classes of the test set."""
     return tuple(range(len(record.classes))) if record.labels is None else record.labels
 
 
 def _mean_over(record: EvaluationRecord, classes: Iterable[int]) -> float:
-    """Mean over those of `classes` that occur in truth or prediction."""
+    """Return the mean over those of `classes` that occur in truth or prediction."""
     values = _ious(record)[list(classes)]
     return mean(values[~np.isnan(values)])
 
@@ -81,7 +81,10 @@ def mean_iou_novel(record: EvaluationRecord) -> float:
 
 
 def _taught_mean(record: EvaluationRecord, first: bool | None) -> float:
-    """Mean IoU over taught classes: of the first round, of later ones, or of both. Pixels of others are not counted."""
+    """Return the mean IoU over taught classes, without pixels of others.
+
+    first: True: classes of the first round; False: of later rounds; None: of all rounds so far.
+    """
     if record.seen is None or record.seen_first is None or not record.seen:
         return float("nan")
     counts = record.confusion[list(record.seen)]

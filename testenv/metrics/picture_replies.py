@@ -1,7 +1,7 @@
-"""Scores of replies to questions about images, as CoIN takes them (Chen et al. 2024, arXiv 2403.08350).
+"""Scores of replies to questions about images, as in CoIN (Chen et al. 2024, arXiv 2403.08350).
 
-What a question asks for is told by its right reply: a letter, a box, yes or no, a number, a word, or a text.
-A missing reply is wrong.
+The kind of a question is derived from its right reply: a letter, a box, yes or no, a number, a word, or a text. A
+missing reply is wrong.
 """
 
 import json
@@ -16,7 +16,7 @@ from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.testenv.metrics.text import Array, by_pair, count_of, in_parts, in_rows, turns_of
 
 COIN = "Chen et al. 2024 (CoIN, arXiv 2403.08350)"
-HUMANS = 10  # asked each question of VQAv2, TextVQA and VizWiz
+HUMANS = 10  # people who answered each question of VQAv2, TextVQA and VizWiz
 RIGHT_IOU = 0.5
 
 _NUMBER = r"[-+]?\d*\.?\d+"
@@ -31,12 +31,12 @@ _FORMS = (
 
 
 def form_of(reply: str) -> str:
-    """ "letter", "box", "yes or no", "number", "word", or "text" for anything else; nothing may stand around it."""
+    """Return "letter", "box", "yes or no", "number", "word", or "text" for anything else, including longer replies."""
     return next((name for name, form in _FORMS if form.fullmatch(reply.strip())), "text")
 
 
 def box_iou(first: Sequence[float], other: Sequence[float]) -> float:
-    """Intersection over union of two boxes [x0, y0, x1, y1]; 0 where one has no area."""
+    """Return the intersection over union of two boxes [x0, y0, x1, y1]; 0 if one has no area."""
     sides = [max(0.0, min(first[i + 2], other[i + 2]) - max(first[i], other[i])) for i in (0, 1)]
     both = sides[0] * sides[1]
     areas = [max(0.0, box[2] - box[0]) * max(0.0, box[3] - box[1]) for box in (first, other)]
@@ -45,7 +45,7 @@ def box_iou(first: Sequence[float], other: Sequence[float]) -> float:
 
 
 def boxes_agree(reply: str, reference: str) -> bool:
-    """Whether the first box in a reply has an IoU of .5 or more with the right one."""
+    """Return whether the first box in a reply has an IoU of at least .5 with the right one."""
     answered, right = _BOX.search(reply), _BOX.search(reference)
     if answered is None or right is None:
         return False
@@ -53,14 +53,16 @@ def boxes_agree(reply: str, reference: str) -> bool:
 
 
 def vqa_accuracy_of(reply: str, humans: Sequence[str]) -> float:
-    """Mean over the sets of all humans but one of min(1, those of them that said it / 3) (Antol et al. 2015)."""
+    """Return the mean over all sets of humans but one of min(1, number of them with this reply / 3) (Antol et al.
+    2015).
+    """
     answer, counts = _same(reply), Counter(map(_same, humans))
     shares = [min(1.0, (counts[answer] - (_same(left_out) == answer)) / 3) for left_out in humans]
     return sum(shares) / len(shares) if shares else 0.0
 
 
 def humans_in(reference: str) -> list[str] | None:
-    """The replies of several humans that a reference lists, as json; None of one that is a single reply."""
+    """Return the replies of several humans that a reference lists as json; None if it is a single reply."""
     if not reference.startswith("["):
         return None
     try:
@@ -73,7 +75,9 @@ def humans_in(reference: str) -> list[str] | None:
 
 
 def right_share(reply: str, reference: str) -> float:
-    """How right a reply is, 0 to 1: of a box by IoU, of several humans' as in VQA, else upper-cased equality."""
+    """Return how right a reply is, 0 to 1: IoU for boxes, as in VQA for several humans' replies, else case-blind
+    equality.
+    """
     humans = humans_in(reference)
     if humans is not None:
         return vqa_accuracy_of(reply, humans)
@@ -141,7 +145,7 @@ def perception(record: EvaluationRecord) -> Mapping[str, float]:
 
 
 def _perceived(record: EvaluationRecord) -> Array:
-    """(N, turns), nan where a reply has not the form."""
+    """Return scores (N, turns), nan where a reply does not have the required form."""
     places, values = list[tuple[int, int]](), list[float]()
     for conversation, turn, references, reply in turns_of(record):
         shares = [right_share(reply or "", right) for right in references if follows(reply or "", right)]
@@ -151,7 +155,7 @@ def _perceived(record: EvaluationRecord) -> Array:
 
 
 def follows(reply: str, reference: str) -> bool:
-    """Whether a reply has the form of the right one; of several humans' replies, that of any of them."""
+    """Return whether a reply has the form of the right one, or of any of several humans' replies."""
     wanted = {form_of(human) for human in humans_in(reference) or [reference]}
     form = form_of(reply)
     return bool(reply.strip()) and (form in wanted or ("text" in wanted and form == "word"))
@@ -162,5 +166,5 @@ def _same(text: str) -> str:
 
 
 def _plain(box: str) -> str:
-    """With a digit before each point, as json wants it, and no plus."""
+    """Return the box with a digit before each point, as json requires, and without plus signs."""
     return re.sub(r"(?<!\d)\.", "0.", box.replace("+", ""))

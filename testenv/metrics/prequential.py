@@ -1,6 +1,7 @@
-"""Metrics of a stream that is answered before it is told: online accuracy, gain over who remembers nothing, and costs.
+"""Metrics of a stream whose samples are answered before their labels are told: online accuracy, gain over a stateless
+reference, and costs.
 
-A mean of nothing is nan. s are scores of the answers in the order of the stream, z those of the stateless reference.
+A mean of nothing is nan. s are the scores of the answers in stream order, z those of the stateless reference.
 """
 
 from dataclasses import replace
@@ -20,7 +21,7 @@ Numbers = NDArray[np.float64]
 
 
 def windowed(scores: Numbers, window: int) -> Numbers:
-    """(N,) means of the last `window` scores, of as many as there are at the beginning."""
+    """Return (N,) means of the last `window` scores, of fewer at the beginning."""
     sums = np.concatenate([[0.0], np.cumsum(scores)])
     ends = np.arange(1, len(scores) + 1)
     starts = np.maximum(0, ends - window)
@@ -28,7 +29,7 @@ def windowed(scores: Numbers, window: int) -> Numbers:
 
 
 def fading(scores: Numbers, alpha: float) -> Numbers:
-    """(N,) means in which each earlier score counts `alpha` times as much as the next."""
+    """Return (N,) weighted means in which each score has `alpha` times the weight of the next."""
     averages, total, weight = np.empty(len(scores)), 0.0, 0.0
     for i, score in enumerate(scores.tolist()):
         total, weight = score + alpha * total, 1.0 + alpha * weight
@@ -71,7 +72,7 @@ def near_future_accuracy(record: StreamRecord) -> float:
 
 
 def _at_shift(metric: Metric, shift: int) -> Metric:
-    """`near_future_accuracy` of one shift."""
+    """Return `near_future_accuracy` with one shift."""
 
     def function(record: StreamRecord) -> float:
         return mean(record.near[shift]) if shift in record.near else float("nan")
@@ -136,7 +137,10 @@ def return_gain(record: StreamRecord) -> float:
 
 
 def _starts(record: StreamRecord, *, later: bool) -> list[float]:
-    """Mean gains at the beginnings of visits: of the later ones of each topic, or of the first of each but the first"""
+    """Return mean gains at the beginnings of visits to topics.
+
+    later: True: the later visits of each topic; False: the first visit of each topic but the first topic.
+    """
     seen, means = set[int](), []
     for topic, first, end in record.visits if len(record.gains) else ():
         if (topic in seen) == later and (later or first):

@@ -1,7 +1,7 @@
-"""What becomes of samples that are answered at the edge or in the cloud (paradigm `jointinference`).
+"""Routing of samples to edge or cloud (paradigm `jointinference`).
 
-Read from what is said of each sample: `route` (0 edge, 1 cloud), `latency_ms`, `uploaded_bytes`, `downloaded_bytes`.
-Over the samples of all test sets together, after the last round. nan where nothing of that name is said.
+Computed from values stored for each sample: `route` (0 edge, 1 cloud), `latency_ms`, `uploaded_bytes`,
+`downloaded_bytes`, over the samples of all test sets together, after the last round. nan if a value is missing.
 """
 
 import numpy as np

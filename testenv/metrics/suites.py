@@ -63,7 +63,7 @@ def omega_all(R: Array, joint: Array) -> Array:
 
 
 def _from_the_second(values: Array) -> Array:
-    """(T,) means over rounds 2..k."""
+    """Return (T,) means over rounds 2..k."""
     return np.array([mean(values[1 : k + 1]) for k in range(len(values))])
 
 

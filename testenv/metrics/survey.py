@@ -1,8 +1,8 @@
 """The field's common measures of a score matrix: average accuracy, forgetting, transfer, intransigence.
 
-R: (T, T), R[k, j] is the score on test set j after round k (both count from 0 in code, from 1 in formulas). An entry
-that a formula reads and that is nan makes its value nan; entries that it does not read may be missing. All formulas
-are written for scores of which more is better; what becomes of others `Metric.unit` says.
+R: (T, T), R[k, j] is the score on test set j after round k (both count from 0 in code, from 1 in formulas). If an entry
+that a formula reads is nan, so is its value; entries that it does not read may be missing. All formulas are written for
+scores of which more is better; `Metric.unit` describes how others are treated.
 """
 
 import numpy as np
@@ -136,6 +136,8 @@ def intransigence(R: Array, joint: Array) -> Array:
 
 
 def _average_accuracies(R: Array) -> Array:
-    """(T,) mean of each row over the test sets of rounds so far, or over all where they do not belong to rounds."""
+    """Return (T,) means of each row over the test sets of the rounds so far, or over all if they don't belong to
+    rounds.
+    """
     rounds, tests = R.shape
     return np.array([mean(R[k, : k + 1] if rounds == tests else R[k]) for k in range(rounds)])

@@ -1,9 +1,9 @@
-"""Scores of texts, reply by reply: overlap of words and of letters, equality, coverage.
+"""Scores of texts, reply by reply: overlap of words and letters, equality, coverage.
 
-A pair is a reference reply and the reply to the same turn of the same conversation; each counts once. Where there are
-several right replies, a reply is compared with each, and the best of these scores counts. A reply that is
-missing or blank scores 0, and so does one to which no letter of the reference corresponds: failures are never left
-out. Every score comes with its parts: by turn, where there are several, and by topic, where samples have one.
+A pair is a reference reply and the reply to the same turn of the same conversation; each pair counts once. If there are
+several right replies, a reply is compared with each, and the best of these scores counts. A missing or blank reply
+scores 0, and so does a reply without any letter in common with the reference: failures are never left out. Every score
+comes with parts: by turn, if there are several, and by topic, if samples have one.
 """
 
 import re
@@ -24,18 +24,20 @@ from ianvs.testenv.metrics.letter_counts import LetterCounter, cosine
 Array = NDArray[np.float64]
 Parts = dict[str, float]
 
-# A word is a run of letters and digits; of scripts that put no blanks between words, each sign is one.
+# A word is a run of letters and digits; in scripts without blanks between words, each sign is a word.
 _WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]|[^\W\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+"
 )
 
 
 def turns_of(record: EvaluationRecord) -> Iterator[tuple[int, int, tuple[str, ...], str | None]]:
-    """(conversation, turn, both from 0, references, reply or None) of every turn of every conversation, in order.
+    """Yield (conversation, turn, references, reply or None) of every turn in order.
 
-    References are all right replies to a turn, the one that is taught first. A label that is a text counts as a
-    conversation of one turn. Raises ValueError for labels that are no texts, and
-    where the numbers of conversations or turns don't agree.
+    Conversations and turns count from 0.
+
+    References are all right replies to a turn; the one used in training comes first. A label that is a text counts as a
+    conversation of one turn. Raises ValueError for labels that are no texts, and if the numbers of conversations or
+    turns don't agree.
     """
     truth, replies = record.y_true, record.y_pred
     if truth is None or replies is None:
@@ -61,9 +63,10 @@ def turns_of(record: EvaluationRecord) -> Iterator[tuple[int, int, tuple[str, ..
 
 
 def by_pair(name: str, record: EvaluationRecord, score: Callable[[str, str], float]) -> Parts:
-    """The parts of the metric `name` that is the mean of a score of all replies; one that is missing or blank has 0.
+    """Return the parts of the metric `name`: the mean of a score over all replies; a missing or blank reply has 0.
 
-    Of several references the one counts by which a reply has most. score: of a reply by a reference, 0 or more.
+    Of several references, the one with the highest score counts. score: maps (reply, reference) to a number of 0 or
+    more.
     """
 
     def rows(record: EvaluationRecord) -> Array:
@@ -77,19 +80,21 @@ def by_pair(name: str, record: EvaluationRecord, score: Callable[[str, str], flo
 
 
 def is_answer(reply: str | None) -> TypeGuard[str]:
-    """Whether there is a reply, and it says something."""
+    """Return whether there is a reply that is not blank."""
     return reply is not None and bool(reply.strip())
 
 
 def count_of(record: EvaluationRecord) -> int:
-    """How many conversations there are."""
+    """Return the number of conversations."""
     return 0 if record.y_true is None else len(record.y_true)
 
 
 def in_rows(places: Sequence[tuple[int, int]], values: ArrayLike, count: int = 0) -> Array:
-    """(N, turns, ...) `values`, one for each (conversation, turn) of `places`; nan where there is no such turn.
+    """Return `values` as (N, turns, ...), one for each (conversation, turn) of `places`.
 
-    count: N, where the last conversations may have no turn.
+    Nan where there is no such turn.
+
+    count: N, if the last conversations may have no turn.
     """
     values = np.asarray(values, dtype=np.float64)
     at = np.array(places, dtype=np.int64).reshape(-1, 2)
@@ -101,7 +106,7 @@ def in_rows(places: Sequence[tuple[int, int]], values: ArrayLike, count: int = 0
 
 
 def in_parts(name: str, rows: Array, topics: NDArray[np.str_] | None = None) -> Parts:
-    """The mean of all pairs under `name`, then the means of "turn_1", "turn_2", ... and of "topic <name>".
+    """Return the mean of all pairs under `name`, then the means of "turn_1", "turn_2", ... and of "topic <name>".
 
     rows: (N, turns), nan where there is no such turn.
     """
@@ -122,12 +127,12 @@ def in_parts(name: str, rows: Array, topics: NDArray[np.str_] | None = None) -> 
 
 
 def words(text: str) -> list[str]:
-    """The words of a text after `normalised`; punctuation doesn't count."""
+    """Return the words of a text after `normalised`, without punctuation."""
     return _WORD.findall(normalised(text))
 
 
 def lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
-    """Length of the longest common subsequence, in O(len(first) len(second) / word size) steps.
+    """Return the length of the longest common subsequence, in O(len(first) len(second) / word size) steps.
 
     Bit i of `row` is 0 where the length grows from first[:i] to first[:i + 1] (Hyyrö 2004, "Bit-parallel LCS-length
     computation revisited").

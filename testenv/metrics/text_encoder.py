@@ -1,4 +1,4 @@
-"""Sentence encoders: where one is found without the network, and texts -> vectors."""
+"""Sentence encoders: finding one without the network, and turning texts into vectors."""
 
 import hashlib
 from collections.abc import Sequence
@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 from ianvs.base.errors import IanvsError
 from ianvs.base.package import files_of
 
-_MARK = "modules.json"  # stands in the folder of every sentence-transformers model
-_OWNER = "sentence-transformers"  # of a model that is named without an owner
+_MARK = "modules.json"  # every folder of a sentence-transformers model has this file
+_OWNER = "sentence-transformers"  # owner of models that are named without one
 
 
 @dataclass(frozen=True)
 class EncoderPlace:
-    """A model on this machine. revision: commit of a hub's model, version of a package, or digest of a folder."""
+    """The location of a model on this machine.
+
+    Revision: commit of a hub's model, version of a package, or digest of a folder.
+    """
 
     folder: Path
     kind: str  # "folder", "package", "hub"
@@ -27,7 +30,7 @@ class EncoderPlace:
 
     @cached_property
     def revision(self) -> str:
-        """Which weights these are."""
+        """The version of the weights."""
         if self.kind != "folder":
             return self.version
         digest = hashlib.sha256()
@@ -39,9 +42,9 @@ class EncoderPlace:
 
 
 def find_encoder(name: str, revision: str | None, beside: Path | None) -> EncoderPlace | None:
-    """The model that `name` means, without the network; None if it is not on this machine.
+    """Find the model that `name` stands for, without the network; None if it is not on this machine.
 
-    name: a folder (relative to `beside`, else to the working directory), an installed package that carries a model, or
+    name: a folder (relative to `beside`, else to the working directory), an installed package that contains a model, or
     a model of the Hugging Face hub that was downloaded before. revision: of the latter.
     """
     for base in filter(None, (beside, Path.cwd())):
@@ -54,7 +57,10 @@ class Encoder:
     """A loaded sentence encoder."""
 
     def __init__(self, name: str, place: EncoderPlace | None, revision: str | None, device: str = "auto") -> None:
-        """place: None lets the library fetch `name` from the Hugging Face hub. auto: a GPU, if there is one."""
+        """Load the model. place: None lets the library download `name` from the Hugging Face hub.
+
+        Auto: a GPU, if there is one.
+        """
         from sentence_transformers import SentenceTransformer
 
         on = None if device == "auto" else device
@@ -63,15 +69,15 @@ class Encoder:
                 self._model: Any = SentenceTransformer(str(place.folder), local_files_only=True, device=on)
             else:
                 self._model = SentenceTransformer(_repository(name), revision=revision, device=on)
-        except Exception as error:  # a dozen kinds, from a broken file to no network
+        except Exception as error:  # a dozen types of errors, from a broken file to a missing network
             where = f" from {place.folder}" if place is not None else ""
             raise IanvsError(f"the encoder '{name}' can't be loaded{where}: {error}", code="unreadable-file") from error
         self.device = str(self._model.device)
 
     def encode(self, texts: Sequence[str], batch_size: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """((N, D) vectors, (N,) whether a text is longer than the model reads, so that its end was cut off).
+        """Return vectors (N, D), and (N,) whether a text was cut off because it is longer than the model can read.
 
-        In order of length, so that a batch is hardly padded; the order of the result is that of `texts`.
+        Texts are encoded in order of length, so batches have little padding; the result has the order of `texts`.
         """
         lengths = self._lengths(texts)
         order = np.argsort(lengths, kind="stable")
@@ -85,7 +91,10 @@ class Encoder:
         return vectors, np.zeros(len(texts), dtype=bool) if limit is None else lengths > limit
 
     def _lengths(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """(N,) tokens of each whole text, marks of beginning and end included; 0 for a model without a tokenizer."""
+        """Return (N,) numbers of tokens of the whole texts, with begin and end tokens.
+
+        0 for a model without a tokenizer.
+        """
         tokenizer = getattr(self._model, "tokenizer", None)
         if not callable(tokenizer):
             return np.zeros(len(texts), dtype=np.int64)
@@ -110,7 +119,7 @@ def _of_hub(name: str, revision: str | None) -> EncoderPlace | None:
     if not isinstance(file, str):
         return None
     folder = Path(file).parent
-    return EncoderPlace(folder, "hub", folder.name)  # a snapshot's folder is called like its commit
+    return EncoderPlace(folder, "hub", folder.name)  # a snapshot's folder has the name of its commit
 
 
 def _repository(name: str) -> str:

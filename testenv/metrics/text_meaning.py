@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from ianvs.config.spec import MetricSpec
 
 NAME = "semantic_similarity"
-_BLOCK = 1 << 20  # characters of texts that are encoded in one call
+_BLOCK = 1 << 20  # characters that are encoded in one call
 
 
 class SemanticOptions(Options):
-    """encoder: a folder, an installed package that carries a model, or a name on the Hugging Face hub.
+    """encoder: a folder, an installed package that contains a model, or a name on the Hugging Face hub.
 
-    revision: of a model of the hub. download: whether it may be fetched. batch_size: texts that are encoded at a time.
+    revision: of a model of the hub. download: whether downloading is allowed. batch_size: texts that are encoded at
+    once.
     """
 
     encoder: str = Field(default="paraphrase-multilingual-MiniLM-L12-v2", min_length=1)
@@ -45,7 +46,7 @@ class _Similarity:
         self.options, self._beside, self._device = options, beside, device
 
     def missing(self) -> str | None:
-        """What to do where the encoder is not on this machine; None where it is, or may be fetched."""
+        """Return what to do if the encoder is not on this machine; None if it is, or may be downloaded."""
         name, revision = self.options.encoder, self.options.revision
         if self.options.download or find_encoder(name, revision, self._beside) is not None:
             return None
@@ -64,8 +65,8 @@ class _Similarity:
         return _parts(record.by_sample(NAME, self._rows), record.columns.get("topics"))
 
     def about(self) -> Mapping[str, str]:
-        """What it was computed with."""
-        place = self._place  # fetched by now
+        """Return the encoder and settings that were used."""
+        place = self._place  # downloaded by now
         revision = place.revision if place else self.options.revision or "unknown"
         return {"encoder": self.options.encoder, "revision": revision, "device": self._texts.device}
 
@@ -81,7 +82,10 @@ class _Similarity:
         return _Encoded(encoder, self.options.batch_size)
 
     def _rows(self, record: EvaluationRecord) -> NDArray[np.float64]:
-        """(N, turns, 2) cosine of each pair, and how it was answered; nan where there is no such turn."""
+        """Return (N, turns, 2): the cosine of each pair, and whether and how it was answered.
+
+        Nan where there is no such turn.
+        """
         places, both, how, at = list[tuple[int, int]](), list[tuple[int, int]](), list[int](), list[int]()
         for conversation, turn, references, reply in turns_of(record):
             places.append((conversation, turn))
@@ -93,13 +97,15 @@ class _Similarity:
         if both:
             values[at, 0] = -1.0
             vectors, cut = self._texts.vectors(np.array(both))
-            np.maximum.at(values[:, 0], at, _cosines(vectors[:, 0], vectors[:, 1]))  # of several references the nearest
+            np.maximum.at(
+                values[:, 0], at, _cosines(vectors[:, 0], vectors[:, 1])
+            )  # of several references, the nearest one
             np.maximum.at(values[:, 1], at, np.where(cut.any(axis=1), _CUT, _ANSWERED))
         return in_rows(places, values, count_of(record))
 
 
 class _Encoded:
-    """Vectors of texts by their position. Each is encoded once, wherever and how often it occurs, and not kept."""
+    """Vectors of texts by position. Each text is encoded once, however often it occurs, and its vector is not kept."""
 
     def __init__(self, encoder: Encoder, batch_size: int) -> None:
         self.device = encoder.device
@@ -120,7 +126,7 @@ class _Encoded:
         return self._positions[key]
 
     def vectors(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """((..., D) vectors, (...) whether a text was cut off) of (...) positions."""
+        """Return vectors (..., D), and (...) whether a text was cut off, for positions (...)."""
         if self._waiting:
             self._encode()
         cached = [self._encoded[position] for position in positions.ravel().tolist()]
@@ -152,7 +158,7 @@ def _parts(rows: NDArray[np.float64], topics: NDArray[np.str_] | None) -> dict[s
 
 
 def _cosines(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float64]:
-    """(N,) cosines of rows (N, D) with each other; 0 where a row is 0."""
+    """Return (N,) cosines between corresponding rows (N, D); 0 where a row is 0."""
     a, b = first.astype(np.float64), second.astype(np.float64)
     lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     products: NDArray[np.float64] = np.einsum("nd,nd->n", a, b)
@@ -161,7 +167,7 @@ def _cosines(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray
 
 
 def _configured(spec: MetricSpec) -> Metric:
-    """The metric with the options that a testenv gives. Raises ConfigError."""
+    """Return the metric with the options in a testenv. Raises ConfigError."""
     options = metric_options(SemanticOptions, NAME, spec)
     return _with(options, spec.place.file.parent if spec.place else None)
 

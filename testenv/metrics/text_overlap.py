@@ -1,7 +1,7 @@
-"""Scores of texts that other tools know, with their numbers: ROUGE, BLEU, chrF, F1 and exact match of SQuAD.
+"""Scores of texts known from other tools, with equal values: ROUGE, BLEU, chrF, F1 and exact match of SQuAD.
 
-As in `ianvs.testenv.metrics.text`: missing replies score 0, and of several right replies the best counts. BLEU and chrF
-are of all replies together, and take all right ones as references.
+As in `ianvs.testenv.metrics.text`, missing replies score 0, and of several right replies the best match counts. BLEU
+and chrF are computed over all replies together, with all right replies as references.
 """
 
 import re
@@ -25,16 +25,16 @@ _RAJPURKAR = "Rajpurkar et al. 2016, evaluate-v1.1.py"
 
 
 class RougeOptions(Options):
-    """words: "latin", runs of a to z and digits as rouge_score takes them, which leaves other letters out.
+    """words: "latin": runs of a to z and digits as in rouge_score, which leaves out other letters.
 
-    Or "unicode": runs of letters and digits of any script, each sign of scripts without blanks by itself.
+    Or "unicode": runs of letters and digits of any script; in scripts without blanks, each sign is a word.
     """
 
     words: Literal["latin", "unicode"] = "latin"
 
 
 def latin_words(text: str) -> list[str]:
-    """The words of a text as rouge_score takes them: `foo_bar` is two, and a letter with an accent ends one."""
+    """Return the words of a text as in rouge_score: `foo_bar` is two words, and a letter with an accent ends a word."""
     return _LATIN.findall(text.lower())
 
 
@@ -93,7 +93,7 @@ ROUGE_L = _rouge(
 )
 
 
-# Of all replies together.
+# Over all replies together.
 
 
 def _sacrebleu(name: str) -> str | None:
@@ -103,7 +103,7 @@ def _sacrebleu(name: str) -> str | None:
 
 
 def _of_corpus(name: str, formula: str, summary: str, source: str, score: Callable[..., Any]) -> Metric:
-    """A score of sacrebleu over all replies, by turn and by topic; a hundredth of what sacrebleu says."""
+    """Return a score of sacrebleu over all replies, by turn and by topic, divided by 100."""
 
     def score_of(replies: Sequence[tuple[Sequence[str], str]]) -> float:
         if not replies:
@@ -167,12 +167,12 @@ CHRF = _of_corpus(
 
 
 def squad_text(text: str) -> str:
-    """A text in small letters without punctuation (ASCII's), articles and blanks that mean nothing."""
+    """Return a text in lower case, without (ASCII) punctuation, articles and superfluous blanks."""
     return " ".join(_ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def squad_f1(reply: str, reference: str) -> float:
-    """F1 of the words of one reply and one reference."""
+    """Return F1 of the words of a reply and a reference."""
     answer, wanted = (squad_text(text).split() for text in (reply, reference))
     return _f1((Counter(answer) & Counter(wanted)).total(), len(answer), len(wanted))
 

@@ -1,8 +1,8 @@
-"""Scores of language models by what they make of the true replies, token by token (`teacher_forced: true`).
+"""Token-level scores of language models on the true replies (`teacher_forced: true`).
 
-Every learnt token counts once: what the assistant says, its end mark included, each given the true tokens before it.
-They show what generated text hides, where one wrong token spoils all that follow. Tokens are those of a model's own
-tokenizer: models with different tokenizers can't be compared by them. Each comes with its parts by topic.
+Every learned token counts once: all tokens of the assistant, with its end token, each predicted from the true tokens
+before it. Unlike scores of generated text, they do not depend on one wrong token early in a reply. Tokens are those of
+a model's own tokenizer, so models with different tokenizers can't be compared. Each score comes with parts by topic.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,14 +44,17 @@ def perplexity(record: EvaluationRecord) -> Mapping[str, float]:
 def _in_parts(
     name: str, record: EvaluationRecord, column: str, score: Callable[[float, float], float]
 ) -> Mapping[str, float]:
-    """score(sum of a column, sum of tokens) of all conversations, and of those of each topic; nan without tokens."""
+    """Return score(sum of a column, sum of tokens) over all conversations, and over those of each topic.
+
+    Nan without tokens.
+    """
     sums, tokens = record.extras.get(column), record.extras.get("tokens")
     if sums is None or tokens is None:
         return {name: NAN}
 
     def score_of(rows: NDArray[np.bool_]) -> float:
         count = float(tokens[rows].sum())
-        with np.errstate(over="ignore"):  # of a model that is wrong beyond what a number can hold: not finite, no score
+        with np.errstate(over="ignore"):  # the perplexity exceeds the largest float: not finite, so there is no score
             return score(float(sums[rows].sum()), count) if count else NAN
 
     topics = record.columns.get("topics", np.full(len(tokens), ""))

@@ -1,9 +1,9 @@
-"""How well a learner knows what it does not know, where an exam asks for more than was taught.
+"""How well a learner recognises samples of classes that it was not taught, if an exam asks for them.
 
-All are of the samples of all test sets together, after each round: a sample is unseen if the round that teaches it has
-still to come. The score of a sample is the extra `unseen`, the higher the more unlike all that was taught; of a learner
-that gives none and answers -1 they are 1 for these answers and 0 for others. Rounds after which a measure is not
-defined, because nothing is unseen any more, are left out of the mean.
+All measures are over the samples of all test sets together, after each round: a sample is unseen if the round that
+teaches it is still to come. The score of a sample is the extra `unseen`, higher for samples more unlike the learned
+ones; for a learner without it that answers -1, scores are 1 for these answers and 0 for others. Rounds after which a
+measure is undefined, because nothing is unseen any more, are left out of the mean.
 """
 
 import numpy as np
@@ -17,13 +17,13 @@ NAN = float("nan")
 
 
 def _scores(record: EvaluationRecord) -> tuple[Array, Array] | None:
-    """Scores of samples that are (seen, unseen); None where there are none of one of them, or no scores."""
+    """Return the scores of (seen, unseen) samples; None if there are no samples of one kind, or no scores."""
     scores = record.extras.get("unseen")
     if record.unseen is None:
         return None
     if scores is None:
         if not isinstance(record.y_pred, np.ndarray) or not (record.y_pred == -1).any():
-            return None  # a learner that never answers so
+            return None  # a learner that never answers -1
         scores = record.y_pred == -1
     scores = scores.astype(np.float64)
     seen, unseen = scores[~record.unseen], scores[record.unseen]
@@ -31,7 +31,7 @@ def _scores(record: EvaluationRecord) -> tuple[Array, Array] | None:
 
 
 def _right(record: EvaluationRecord) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
-    """Whether each sample that is (seen, unseen) is answered right: by its class, by -1."""
+    """Return whether each (seen, unseen) sample is answered right: by its class, or by -1."""
     if record.unseen is None or not isinstance(record.y_true, np.ndarray) or not isinstance(record.y_pred, np.ndarray):
         return None
     right = np.where(record.unseen, record.y_pred == -1, record.y_pred == record.y_true)
@@ -70,7 +70,7 @@ def fpr95(record: EvaluationRecord) -> float:
     if (scores := _scores(record)) is None:
         return NAN
     seen, unseen = scores
-    threshold = np.sort(seen)[-(-95 * len(seen) // 100) - 1]  # of ceil(0.95 S) seen samples, in whole numbers
+    threshold = np.sort(seen)[-(-95 * len(seen) // 100) - 1]  # ceil(0.95 S) seen samples, in integer arithmetic
     return float((unseen <= threshold).mean())
 
 
