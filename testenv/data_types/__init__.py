@@ -1,1 +1,4 @@
-"""Data types: what the labels of an exam may be. Each is a file, and an entry point of the group `ianvs.data_types`."""
+"""Data types: the kinds of labels an exam may have.
+
+Each is a file, and an entry point of the group `ianvs.data_types`.
+"""

@@ -1,4 +1,4 @@
-"""Samples with a class each."""
+"""Samples with one class each."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -33,7 +33,7 @@ class Classification(DataType):
 
 
 def _class_indices(array: NDArray[Any], classes: int, lowest: int, where: str) -> NDArray[Any]:
-    """lowest: 0, or -1 where that is an answer."""
+    """Return the class indices after a check. lowest: 0, or -1 if -1 is a valid answer."""
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim == 2:
@@ -41,7 +41,7 @@ def _class_indices(array: NDArray[Any], classes: int, lowest: int, where: str) -
             f"{where} returned scores {array.shape}: return class indices, scores.argmax(axis=1).",
             code="invalid-result",
         )
-    if array.dtype.kind == "b" and classes > 2:  # a comparison that was meant to be something else
+    if array.dtype.kind == "b" and classes > 2:  # booleans: the author probably returned a comparison by mistake
         raise PluginError(
             f"{where} returned booleans, and the exam has {classes} classes: return class indices.",
             code="invalid-result",

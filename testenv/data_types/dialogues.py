@@ -1,4 +1,4 @@
-"""Conversations. Replies are checked as a plugin gives them, and are bytes in the store, which holds no objects."""
+"""The data type of conversations. Replies are checked as returned by a plugin, and stored as bytes, not as objects."""
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,13 +42,13 @@ class Conversations(DataType):
         )
 
     def shown(self, part: Part) -> NDArray[Any]:
-        """What the user said, turn after turn, for the reports."""
+        """Return the user's turns, for reports."""
         conversations = part.samples.x[part.positions]
         heard = conversations if part.transform is None else part.transform(conversations)
         return pack_replies([conversation["user"] for conversation in heard])
 
     def columns(self, shown: NDArray[Any] | None) -> Mapping[str, Any]:
-        """questions: what users said, turn after turn."""
+        """Return the column questions: the user's turns."""
         return {} if shown is None else {"questions": Replies(shown)}
 
     def record(self, about: EvaluationRecord, truth: Any, predictions: Predictions) -> EvaluationRecord:
@@ -57,7 +57,7 @@ class Conversations(DataType):
         return replace(about, y_true=wanted, y_pred=Replies(predictions.labels), columns={**about.columns, **topics})
 
     def sample_scores(self, labels: NDArray[Any], answers: Any) -> NDArray[np.float64]:
-        """Share of a conversation's turns that are answered right, as by the metric reply_exact_match."""
+        """Return the share of each conversation's turns that are answered right, as in the metric reply_exact_match."""
 
         def score(wanted: Sequence[str], replies: Sequence[str | None]) -> float:
             both = [(right, other) for right, other in zip(wanted, replies, strict=False) if other is not None]
@@ -81,15 +81,15 @@ class Conversations(DataType):
 
 
 def normalised(text: str) -> str:
-    """Compatible forms of a letter made one (NFKC), case folded, blanks at the ends gone and those between made one."""
+    """Return a text in Unicode form NFKC, case-folded, without outer blanks and with single blanks inside."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def checked_replies(answers: Any, turns: Sequence[int], where: str) -> list[list[str | None]]:
-    """[n] the replies to conversation n, one for each of its `turns[n]` turns; None for one that is missing.
+    """Return the replies to each conversation n, one for each of its `turns[n]` turns; None for a missing one.
 
-    answers: what predict() returned: for each conversation a list of replies, which may end early, or None for one that
-    failed. where: how errors call it. Raises PluginError for anything else.
+    answers: the return value of predict(): for each conversation a list of replies, which may end early, or None for
+    one that failed. where: the source of the answers, for errors. Raises PluginError for anything else.
     """
     wanted = f"return for each of the {len(turns)} conversations a list of replies, one for each turn of the user."
     if answers is None:
@@ -117,6 +117,6 @@ def _replies(answer: object, count: int, where: str, wanted: str) -> list[str | 
             f"{where} holds {type(odd).__name__} as a reply; a reply is a text, or None if it failed.",
             code="invalid-result",
         )
-    # Halves of surrogate pairs, which a cut-off byte sequence may decode to, are no text: "?" takes their place.
+    # Lone surrogates, to which a cut-off byte sequence may decode, are not valid text: "?" replaces them.
     replies = [None if reply is None else reply.encode("utf-8", "replace").decode() for reply in answer]
     return [*replies, *[None] * (count - len(answer))]

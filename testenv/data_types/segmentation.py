@@ -1,4 +1,4 @@
-"""Segmentation: images with a segmentation mask each. Predictions are stored as counts, and as compressed masks."""
+"""The data type of segmentation: images with a mask each. Predictions are stored as counts, and as compressed masks."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -83,7 +83,7 @@ class Segmentation(DataType):
         return PictureRows(samples.y, positions)
 
     def sample_scores(self, labels: NDArray[Any], answers: Any) -> NDArray[np.float64]:
-        """Pixel accuracy of each image, without the pixels that have no class."""
+        """Return the pixel accuracy of each image, without the pixels that have no class."""
 
         def score(wanted: NDArray[np.uint8], answer: NDArray[np.uint8]) -> float:
             labelled = wanted != IGNORED
@@ -99,12 +99,12 @@ class Segmentation(DataType):
 
 
 def _label_pictures(answers: object, shape: tuple[int, ...], classes: int, where: str) -> NDArray[np.uint8] | Any:
-    """uint8 class indices, or 255 where "ignore" is predicted; a tensor stays one and where it lies."""
+    """Return uint8 class indices, or 255 where "ignore" is predicted; a tensor remains a tensor on its device."""
     wanted = f"class indices of shape {shape}, one for each pixel: 0 to {classes - 1}, or {IGNORED} for none"
     if answers is None:
         raise PluginError(f"{where} returned nothing. Return {wanted}.", code="invalid-result")
     if isinstance(answers, list | tuple) and len(answers) != shape[0]:
-        answers = one_for_each(answers, shape[0], where)  # it names the shapes of batches
+        answers = one_for_each(answers, shape[0], where)  # the error names the shapes of batches
     try:
         array = answers.detach() if hasattr(answers, "detach") else np.asarray(answers)
     except ValueError as error:

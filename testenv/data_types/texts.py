@@ -1,5 +1,8 @@
-"""Samples with a text each. Texts are objects in memory, and compressed in the store: numpy's own would all be as long
-as the longest."""
+"""The data type of texts.
+
+In memory they are objects, in the store compressed: numpy's own text arrays would make every text as long as the
+longest.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -41,7 +44,7 @@ class Texts(DataType):
         return _packed(samples.y[positions])
 
     def sample_scores(self, labels: NDArray[Any], answers: Any) -> NDArray[np.float64]:
-        """Exact match: 1 for the same text."""
+        """Return the exact match of each sample: 1 for the same text."""
         both = zip(labels.tolist(), answers, strict=True)
         return np.array([float(str(label) == str(answer)) for label, answer in both])
 
@@ -57,7 +60,7 @@ def _packed(texts: Iterable[object]) -> NDArray[np.uint8]:
 
 
 def _unpacked(stored: NDArray[Any]) -> NDArray[np.object_]:
-    """Return (N,) texts. stored: what `_packed` made, or the texts as up to ianvs 0.2."""
+    """Return texts (N,). stored: the result of `_packed`, or the texts themselves, as in ianvs up to 0.2."""
     if stored.dtype.kind == "U":
         return stored.astype(object)
     return _objects([text for [text] in Replies(stored)])

@@ -1,4 +1,4 @@
-"""Blurred-boundary continual learning: tasks with classes of their own, some samples of which come in other rounds.
+"""Blurred-boundary continual learning: tasks with their own classes, some of whose samples come in other rounds.
 
 METHODS: survey arXiv 2302.00487, scenario BBCL, recipes of F.1. Task identity is known in training and hidden in
 testing. With `batch` the samples come as an online stream, and no task is told.
@@ -20,7 +20,7 @@ from ianvs.exam.scenarios.request import ScenarioRequest, classes_in, named_roun
 from ianvs.testenv.scenarios.blurring import blurry, dirichlet, disjoint_classes, gaussian_order, i_blurry
 from ianvs.testenv.scenarios.class_incremental import ByClasses, labels_required
 from ianvs.testenv.scenarios.instance_incremental import rounds_required
-from ianvs.testenv.scenarios.streaming import stream_slips
+from ianvs.testenv.scenarios.streaming import stream_option_errors
 
 _OF_KIND: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -30,7 +30,7 @@ _OF_KIND: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "gaussian": ("sigma", "class_order", "order_seed"),
     }
 )
-"""The options that each kind has beside those that all have."""
+"""The options of each kind, besides the common ones."""
 
 _TUNING = ("N", "M", "alpha", "sigma", "first", "sizes", "round_classes", "class_order", "order_seed")
 
@@ -69,7 +69,7 @@ class BlurredBoundary(ByClasses):
                     "sigma": "the width of a class, a share of the whole stream such as 0.1",
                 }[option]
                 yield "kind", f"`kind: {self.kind}` needs `{option}`, {meaning}."
-        yield from stream_slips(self.batch, self.eval_every)
+        yield from stream_option_errors(self.batch, self.eval_every)
 
     def build(self, request: ScenarioRequest) -> Exam:
         dataset = request.dataset
@@ -122,6 +122,6 @@ class BlurredBoundary(ByClasses):
 
 
 def _classes(dataset: Dataset, part: NDArray[np.int64], home: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the classes that occur, those whose home it is first."""
+    """Return the classes that occur, first those of the home."""
     present = classes_in(dataset, dataset.train, part)
     return (*(c for c in home if c in present), *(c for c in present if c not in home))

@@ -1,4 +1,4 @@
-"""How the samples of tasks are mixed where boundaries are blurred. Pure functions of labels and a generator.
+"""Mixing the samples of tasks across blurred boundaries. Pure functions of labels and a generator.
 
 Recipes of METHODS F.1 (BBCL): blurry-M (Bang et al. 2021), i-Blurry-N-M (Koh et al. 2022), Dirichlet shares, and a
 Gaussian schedule (Shanahan et al. 2021). In all of them every sample is used once.
@@ -13,17 +13,17 @@ from ianvs.exam.scenarios.request import positions_by_class
 
 Positions = NDArray[np.int64]
 
-_NIL = 1e-6  # what a number of samples may be off by, being computed in floating point
+_NIL = 1e-6  # tolerance of numbers of samples that are computed in floating point
 _ATTEMPTS = 100
 
 
 def blurry(
     labels: NDArray[np.int64], homes: Sequence[Positions], share: float, rng: np.random.Generator
 ) -> list[Positions]:
-    """Rounds of the same sizes as `homes`, of which `share` is from other homes, evenly (see `exchange`).
+    """Return rounds of the same sizes as `homes`, of which `share` is from other homes, evenly (see `exchange`).
 
-    labels: (N,) of all samples. homes: positions of each task's own samples. What leaves a home for a round has the
-    home's mix of classes, to within a sample. The positions of a round are ascending.
+    labels: (N,) of all samples. homes: positions of each task's own samples. The samples that leave a home have its mix
+    of classes, to within a sample. The positions of a round are ascending.
     """
     counts = exchange([len(home) for home in homes], share)
     arriving: list[list[Positions]] = [[] for _ in homes]
@@ -35,11 +35,11 @@ def blurry(
 
 
 def exchange(sizes: Sequence[int], share: float) -> NDArray[np.int64]:
-    """Return (K, K): how many samples of home k go to round j, where `sizes` are those of the homes and of the rounds.
+    """Return (K, K): the number of samples of home k that go to round j. sizes: of the homes and of the rounds.
 
-    round(share * size) leave each home, and as many come in: rows and columns sum to `sizes`. With K equal sizes n,
-    n * share / (K - 1) go to each other round, rounded up or down where that is not whole. Unequal sizes trade as
-    evenly as they can (least squares). A home that is larger than all others together gives what those can take.
+    round(share * size) leave each home, and as many come in: rows and columns sum to `sizes`. With K equal sizes n, n *
+    share / (K - 1) go to each other round, rounded up or down where that is not whole. Unequal sizes exchange as evenly
+    as possible (least squares). A home that is larger than all others together gives as many as those can take.
     """
     whole = np.asarray(sizes, dtype=np.int64)
     leaving = np.floor(whole * share + 0.5).astype(np.int64)
@@ -58,10 +58,11 @@ def i_blurry(
     share: float,
     rng: np.random.Generator,
 ) -> list[Positions]:
-    """Rounds in which round(share * n) of the n samples of each class that is not `disjoint` are in other rounds.
+    """Return rounds in which round(share * n) of the n samples of each class that is not `disjoint` are in other
+    rounds.
 
-    groups: the classes whose home each round is. The other rounds get equally many of a class, to within a sample; who
-    gets one more goes round from class to class. The positions of a round are ascending.
+    groups: the classes whose home each round is. The other rounds get equally many samples of a class, to within one
+    sample; the round that gets one more changes from class to class. The positions of a round are ascending.
     """
     arriving: list[list[Positions]] = [[] for _ in groups]
     by_class = positions_by_class(labels)
@@ -83,7 +84,7 @@ def i_blurry(
 
 
 def disjoint_classes(groups: Sequence[Sequence[int]], share: float, rng: np.random.Generator) -> tuple[int, ...]:
-    """round(share * C) of the C classes, drawn such that each round gets its part of them."""
+    """Return round(share * C) of the C classes, drawn such that each round gets its share of them."""
     classes = np.array([name for group in groups for name in group], dtype=np.int64)
     homes = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     count = int(len(classes) * share + 0.5)
@@ -93,9 +94,9 @@ def disjoint_classes(groups: Sequence[Sequence[int]], share: float, rng: np.rand
 def dirichlet(
     labels: NDArray[np.int64], rounds: int, alpha: float, generator_of: Callable[[int], np.random.Generator]
 ) -> list[Positions] | None:
-    """Rounds in which the share of each class is drawn from Dir(alpha, ..., alpha), for each class on its own.
+    """Return rounds in which the shares of each class are drawn from Dir(alpha, ..., alpha), for each class separately.
 
-    Drawn again, with generator_of(1), generator_of(2), ..., while a round is empty; None if that doesn't end.
+    Drawn again, with generator_of(1), generator_of(2), ..., while a round is empty; None if that does not end.
     """
     by_class = positions_by_class(labels)
     for attempt in range(_ATTEMPTS):
@@ -104,7 +105,7 @@ def dirichlet(
         for positions in by_class.values():
             exact = rng.dirichlet(np.full(rounds, alpha)) * len(positions)
             counts = np.floor(exact).astype(np.int64)
-            # Largest remainders get what is left, so that every sample is used.
+            # The largest remainders get the rest, so every sample is used.
             counts[np.argsort(counts - exact, kind="stable")[: len(positions) - counts.sum()]] += 1
             for j, chunk in enumerate(np.split(rng.permutation(positions), np.cumsum(counts)[:-1])):
                 arriving[j].append(chunk)
@@ -119,8 +120,8 @@ def gaussian_order(
 ) -> Positions:
     """Return all positions in the order of a stream in which class c is active around its centre.
 
-    A sample of the class that is the c-th of C in `order` comes at the time N((c + 1/2) / C, sigma), where the centres
-    lie between 0 and 1; the stream is the samples by time.
+    A sample of the class that is the c-th of C in `order` comes at the time N((c + 1/2) / C, sigma), so the centres lie
+    between 0 and 1; the stream is the samples by time.
     """
     centre = np.empty(max(order) + 1)
     centre[list(order)] = (np.arange(len(order)) + 0.5) / len(order)
@@ -129,9 +130,7 @@ def gaussian_order(
 
 
 def _interleaved(labels: NDArray[np.int64], rng: np.random.Generator) -> Positions:
-    """Return a random order in which every stretch has the mix of classes of the whole, to within a sample of each
-    class.
-    """
+    """Return a random order in which every stretch has the overall mix of classes, to within a sample of each class."""
     keys = np.empty(len(labels))
     for positions in positions_by_class(labels).values():
         count = len(positions)
@@ -140,16 +139,16 @@ def _interleaved(labels: NDArray[np.int64], rng: np.random.Generator) -> Positio
 
 
 def _even_trade(leaving: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return (K, K) symmetric, 0 on the diagonal, not negative, rows sum to `leaving` > 0; the least sum of squares of
-    these.
+    """Return (K, K), symmetric, 0 on the diagonal, not negative, rows sum to `leaving` > 0, with the least sum of
+    squares.
 
-    By its optimality conditions a cell is max(0, a_k + a_j); which cells are 0 is found by trying.
+    By its optimality conditions a cell is max(0, a_k + a_j); which cells are 0 is found by trial.
     """
     count = len(leaving)
     others = ~np.eye(count, dtype=bool)
     largest = int(np.argmax(leaving))
     rest = leaving.sum() - leaving[largest]
-    if leaving[largest] >= rest:  # all that the others give and take is with the largest one
+    if leaving[largest] >= rest:  # the others exchange only with the largest one
         star = np.zeros((count, count))
         star[largest], star[:, largest] = leaving, leaving
         star[largest, largest] = 0
@@ -166,10 +165,11 @@ def _even_trade(leaving: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _whole(real: NDArray[np.float64]) -> NDArray[np.int64]:
-    """`real`, whose rows and columns have whole sums, with every cell rounded up or down such that the sums stay.
+    """Return `real`, whose rows and columns have integer sums, with every cell rounded up or down such that sums are
+    kept.
 
-    Cells that are not whole form cycles along rows and columns; along a cycle, cells are raised and lowered in turn
-    until one of them is whole.
+    Cells that are not integers form cycles along rows and columns; along a cycle, cells are alternately raised and
+    lowered until one of them is an integer.
     """
     whole = np.floor(real + _NIL)
     part = real - whole
@@ -187,7 +187,9 @@ def _whole(real: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def _cycle(cells: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Cells, each in the row or, in turn, in the column of the one before, and the last in line with the first.
+    """Return a cycle of cells, alternately in the row and in the column of the cell before.
+
+    The last is in line with the first.
 
     Every row and column with a cell has two.
     """

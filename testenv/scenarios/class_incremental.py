@@ -1,7 +1,7 @@
-"""Class-incremental learning: every round brings new classes, and the model must tell all seen ones apart.
+"""Class-incremental learning: every round brings new classes, and the model must distinguish all classes seen so far.
 
 METHODS: survey arXiv 2302.00487, scenarios CIL and TIL. Task identity is known in training; in testing it is hidden
-(CIL), or told, so that answers are chosen among the classes of the task (TIL).
+(CIL), or told, so answers are chosen among the classes of the task (TIL).
 """
 
 import re
@@ -18,7 +18,7 @@ from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, class_labels, refuse
 from ianvs.testenv.scenarios.mask_rounds import mask_rounds
 
-NAME_LIMIT = 32  # characters of a round's name, which heads a column of the score matrix
+NAME_LIMIT = 32  # characters in a round's name, the heading of a column of the score matrix
 
 
 class ByClasses(Scenario):
@@ -76,7 +76,7 @@ class ByClasses(Scenario):
         return super().listed(using)
 
     def class_rounds(self, request: ScenarioRequest, scenario: str) -> tuple[tuple[Round, ...], tuple[TestSet, ...]]:
-        """Return a round and a test set for each group of classes. scenario: what errors call it."""
+        """Return a round and a test set for each group of classes. scenario: its name in errors."""
         dataset, count = request.dataset, len(request.dataset.classes)
         if dataset.kind == "segmentation" and isinstance(self, ClassIncremental) and not self.task_given:
             return mask_rounds(self, request)
@@ -121,7 +121,9 @@ class ByClasses(Scenario):
         groups: Sequence[tuple[int, ...]],
         taught: list[NDArray[np.int64]],
     ) -> list[NDArray[np.int64]]:
-        """`taught` with the samples of a class that comes in several rounds dealt out to them in equal shares."""
+        """Return `taught` with the samples of classes that come in several rounds distributed over these in equal
+        shares.
+        """
         for index in sorted({c for classes in groups for c in classes}):
             rounds = [k for k, classes in enumerate(groups) if index in classes]
             if len(rounds) < 2:
@@ -159,8 +161,9 @@ class ByClasses(Scenario):
     def _refined(
         self, request: ScenarioRequest, held: NDArray[np.bool_], groups: Sequence[tuple[int, ...]]
     ) -> NDArray[np.bool_]:
-        """Return (N, C) which class each sample teaches. Of two, the superclass is what more samples have, or came
-        first.
+        """Return (N, C) whether a sample teaches a class.
+
+        Of two classes, the superclass is the one with more samples, or the first.
         """
         names, given = request.dataset.classes, held.copy()
         when = {index: k for k, classes in enumerate(groups) for index in classes}
@@ -192,7 +195,7 @@ class ByClasses(Scenario):
         return [tuple(order[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
 
     def ordered_classes(self, request: ScenarioRequest) -> list[int]:
-        """Return all class indices in the order in which the options let them come."""
+        """Return all class indices in the order given by the options."""
         names = request.dataset.classes
         if self.round_classes is not None:
             return list(dict.fromkeys(c for group in self.class_groups(request) for c in group))
@@ -215,7 +218,7 @@ class ByClasses(Scenario):
         return order
 
     def _listed_groups(self, request: ScenarioRequest, listed: list[list[str | int]]) -> list[tuple[int, ...]]:
-        """`round_classes` as indices. Every class is in one round at least, and in none twice."""
+        """Return `round_classes` as indices. Every class is in at least one round, and not twice in the same round."""
         names = request.dataset.classes
         groups = [tuple(_position(request, item, "round_classes") for item in items) for items in listed]
         for number, group in enumerate(groups, start=1):
@@ -256,9 +259,9 @@ class ByClasses(Scenario):
 
 
 def _position(request: ScenarioRequest, item: str | int, option: str) -> int:
-    """Return the index of a class that is named, or numbered; `option` is where."""
+    """Return the index of a class that is given by name or number in the option `option`."""
     names = request.dataset.classes
-    # A number is first taken for a name, so that classes that are called "1", "2", ... mean themselves.
+    # A number is first looked up as a name, for classes that are called "1", "2", ...
     position = names.index(str(item)) if str(item) in names else item if isinstance(item, int) else -1
     if not 0 <= position < len(names):
         refuse(request, f"there is no class '{item}'.{closest(str(item), names)}", option)
@@ -269,7 +272,7 @@ class ClassIncremental(ByClasses):
     """Rounds of disjoint classes, one test set for the classes of each round."""
 
     names: ClassVar[tuple[str, ...]] = ("class-incremental", "CIL")
-    task_given: ClassVar[bool] = False  # whether the task is, in testing
+    task_given: ClassVar[bool] = False  # whether the task is known in testing
 
     def build(self, request: ScenarioRequest) -> Exam:
         rounds, tests = self.class_rounds(request, self.names[0])
@@ -293,14 +296,14 @@ class TaskIncremental(ClassIncremental):
 
 
 def group_name(request: ScenarioRequest, classes: tuple[int, ...]) -> str:
-    """What a round of these classes is called."""
+    """Return the name of a round with these classes."""
     names = [request.dataset.classes[index] for index in classes]
     joined = "+".join(names)
     return joined if len(joined) <= NAME_LIMIT else f"{names[0]}+{len(names) - 1} more"
 
 
 def labels_required(request: ScenarioRequest, feature: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Class indices of (train, test), for `feature`, which makes no sense without them."""
+    """Return the class indices of (train, test), or raise an error if there are none; `feature` is what needs them."""
     dataset = request.dataset
     train, test = class_labels(dataset.train), class_labels(dataset.test)
     if train is None or test is None:

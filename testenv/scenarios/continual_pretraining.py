@@ -1,7 +1,7 @@
 """Continual pre-training: stages of data without labels, judged by how well a model adapts to downstream tasks.
 
 METHODS: survey arXiv 2302.00487, scenario CPT. After each stage a fresh copy of the learner is adapted to each
-downstream task, on labelled samples, and answers among the classes of that task.
+downstream task on labelled samples; its answers are among the classes of that task.
 """
 
 from collections.abc import Iterator
@@ -100,12 +100,12 @@ class ContinualPretraining(ByClasses):
 
 
 def _unlabelled(round_: Round) -> Round:
-    """No class is taught where none is told."""
+    """Return the round without classes, because no labels are given."""
     return replace(round_, classes=(), labels=np.full(len(round_.train), -1, dtype=np.int64))
 
 
 def _named_tasks(request: ScenarioRequest, listed: list[list[str | int]]) -> list[tuple[TestSet, NDArray[np.int64]]]:
-    """Return (test set, labelled training samples) of each list of class names."""
+    """Return (test set, labelled training samples) for each list of class names."""
     train, test = labels_required(request, "continual-pre-training")
     index = {name: position for position, name in enumerate(request.dataset.classes)}
     tasks: dict[str, tuple[TestSet, NDArray[np.int64]]] = {}
@@ -117,7 +117,7 @@ def _named_tasks(request: ScenarioRequest, listed: list[list[str | int]]) -> lis
         classes = tuple(dict.fromkeys(index[str(name)] for name in names))
         title = group_name(request, classes)
         if title in tasks:
-            title = f"{title} ({len(tasks) + 1})"  # a long list of classes is named by its first
+            title = f"{title} ({len(tasks) + 1})"  # a long list of classes is named after its first class
         tested, available = (np.flatnonzero(np.isin(y, classes)) for y in (test, train))
         if not len(tested) or not len(available):
             refuse(request, f"the downstream task {title} has no training or no test samples.", "downstream")

@@ -1,8 +1,8 @@
 """Common corruptions of images in five severities, after Hendrycks & Dietterich 2019 (arXiv 1903.12261).
 
-The parameters are those of ImageNet-C; for images with fewer than 64 pixels on the shorter side those of CIFAR-10-C.
-Fog is a field with the spectrum of the paper's plasma fractal. What is random in an image is drawn by (seed, task,
-content of the image), so an image looks the same whatever batch it is in.
+The parameters are those of ImageNet-C; for images with fewer than 64 pixels on the shorter side, those of CIFAR-10-C.
+Fog is a field with the spectrum of the paper's plasma fractal. Randomness in an image is drawn by (seed, task, content
+of the image), so it does not depend on the batch.
 """
 
 import io
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ianvs.base.seeding import generator
 
 SEVERITIES = (1, 2, 3, 4, 5)
-_SMALL = 64  # pixels of the shorter side, below which CIFAR's parameters hold
+_SMALL = 64  # pixels of the shorter side; CIFAR's parameters are used below it
 
 Picture = NDArray[np.float64]  # (height, width, channels) in [0, 1]
 Random = np.random.Generator
@@ -34,7 +34,10 @@ class Corruption:
     task: int
 
     def __call__(self, x: NDArray[Any]) -> NDArray[Any]:
-        """x: (N, height, width, channels), uint8 or floating point in [0, 1]; the same shape and dtype comes back."""
+        """Return the corrupted images.
+
+        X: (N, height, width, channels), uint8 or floating point in [0, 1], as is the result.
+        """
         kind = _KINDS[self.name]
         strength = (kind.small if min(x.shape[1:3]) < _SMALL else kind.large)[self.severity - 1]
         whole = x.dtype.kind in "iu"
@@ -49,23 +52,23 @@ class Corruption:
 
 
 def gaussian_noise(x: Picture, deviation: float, rng: Random) -> Picture:
-    """Normal noise, as of a sensor in low light."""
+    """Add normal noise, as of a sensor in low light."""
     return np.asarray(x + rng.normal(scale=deviation, size=x.shape))
 
 
 def shot_noise(x: Picture, photons: float, rng: Random) -> Picture:
-    """Poisson noise, as of light that is discrete; `photons` arrive at a white pixel."""
+    """Apply Poisson noise, as of discrete light; `photons` arrive at a white pixel."""
     return np.asarray(rng.poisson(x * photons) / photons)
 
 
 def impulse_noise(x: Picture, share: float, rng: Random) -> Picture:
-    """Salt and pepper: a share of the values is 0 or 1, half of it each."""
+    """Apply salt and pepper noise: a share of the values is 0 or 1, half of it each."""
     hit = rng.random(x.shape) < share
     return np.where(hit, rng.integers(0, 2, x.shape), x)
 
 
 def gaussian_blur(x: Picture, sigma: float, rng: Random) -> Picture:
-    """Return each channel convolved with a Gaussian of `sigma` pixels."""
+    """Convolve each channel with a Gaussian of `sigma` pixels."""
     from scipy.ndimage import gaussian_filter
 
     blurred: Picture = gaussian_filter(x, sigma=(sigma, sigma, 0), mode="nearest")
@@ -73,9 +76,9 @@ def gaussian_blur(x: Picture, sigma: float, rng: Random) -> Picture:
 
 
 def fog(x: Picture, strength: tuple[float, float], rng: Random) -> Picture:
-    """Return a cloud of fractal noise added, then scaled so that the brightest value stays.
+    """Add a cloud of fractal noise, then scale so that the maximum is unchanged.
 
-    strength: (how thick, by what the amplitude falls from one octave to the next: less is rougher).
+    strength: (thickness, factor by which the amplitude falls from one octave to the next: less is rougher).
     """
     thick, decay = strength
     cloud = _cloud(x.shape[:2], 1 + np.log2(decay), rng)[..., None]
@@ -84,7 +87,7 @@ def fog(x: Picture, strength: tuple[float, float], rng: Random) -> Picture:
 
 
 def brightness(x: Picture, more: float, rng: Random) -> Picture:
-    """`more` added to the value of HSV; hue and saturation stay."""
+    """Add `more` to the value of HSV; hue and saturation are unchanged."""
     value = x.max(axis=2, keepdims=True)
     brighter = np.clip(value + more, 0, 1)
     scale = np.divide(brighter, value, out=np.zeros_like(value), where=value > 0)
@@ -92,13 +95,13 @@ def brightness(x: Picture, more: float, rng: Random) -> Picture:
 
 
 def contrast(x: Picture, share: float, rng: Random) -> Picture:
-    """Return the distance to each channel's mean, of which a share is kept."""
+    """Keep a share of the distance to each channel's mean."""
     mean = x.mean(axis=(0, 1), keepdims=True)
     return np.asarray(mean + (x - mean) * share)
 
 
 def pixelate(x: Picture, scale: float, rng: Random) -> Picture:
-    """Fewer pixels, each the mean of what it stands for."""
+    """Reduce to fewer pixels, each the mean of its area."""
     from PIL import Image
 
     height, width = x.shape[:2]
@@ -112,7 +115,7 @@ def pixelate(x: Picture, scale: float, rng: Random) -> Picture:
 
 
 def jpeg_compression(x: Picture, quality: float, rng: Random) -> Picture:
-    """Written as jpeg and read again; colours together where there are three channels, else channel by channel."""
+    """Compress as jpeg: three channels together as colours, others channel by channel."""
     from PIL import Image
 
     def through(values: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -129,7 +132,7 @@ def _by_channel(change: Callable[[NDArray[Any]], NDArray[Any]], x: NDArray[Any])
 
 
 def _cloud(shape: tuple[int, ...], exponent: float, rng: Random) -> Picture:
-    """Return (height, width) in [0, 1], with amplitudes that fall with frequency ** -exponent."""
+    """Return noise (height, width) in [0, 1] whose amplitudes are proportional to frequency ** -exponent."""
     down, across = np.fft.fftfreq(shape[0])[:, None], np.fft.rfftfreq(shape[1])[None, :]
     frequency = np.hypot(down, across)
     frequency[0, 0] = np.inf  # no constant part
@@ -141,8 +144,8 @@ def _cloud(shape: tuple[int, ...], exponent: float, rng: Random) -> Picture:
 @dataclass(frozen=True)
 class _Kind:
     corrupt: Callable[[Picture, Any, Random], Picture]
-    small: tuple[Any, ...]  # by severity, of CIFAR-10-C
-    large: tuple[Any, ...]  # of ImageNet-C
+    small: tuple[Any, ...]  # by severity, from CIFAR-10-C
+    large: tuple[Any, ...]  # from ImageNet-C
 
 
 _KINDS: Mapping[str, _Kind] = MappingProxyType(

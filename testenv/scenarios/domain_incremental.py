@@ -1,8 +1,8 @@
-"""Domain-incremental learning: the same question in every round, asked of data that look different.
+"""Domain-incremental learning: the same task in every round, with data from another domain.
 
 METHODS: survey arXiv 2302.00487, scenario DIL. All classes in every round, one shared head; the task's identity may be
-used in training and is hidden in testing. Multi-domain-incremental learning is its sibling in which each domain has a
-class list of its own, and the domain is known in testing too.
+used in training and is hidden in testing. In multi-domain-incremental learning, each domain has its own class list, and
+the domain is known in testing too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,14 +20,14 @@ from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, class_labels, classes_in, natural_domains, refuse
 from ianvs.testenv.scenarios.corruptions import CORRUPTIONS, SEVERITIES, Corruption
 from ianvs.testenv.scenarios.grouped_classes import GroupedClasses
-from ianvs.testenv.scenarios.streaming import as_stream, stream_slips
+from ianvs.testenv.scenarios.streaming import as_stream, stream_option_errors
 from ianvs.testenv.scenarios.transforms import Permutation, Rotation
 
 _CLEAN = ("clean", "none")
 
 
 class _RandomAngles(Options):
-    """Angles that nobody lists. random: how many. between: degrees, from the first up to the second."""
+    """Randomly drawn angles. random: how many. between: degrees, including the first and excluding the second."""
 
     random: int = Field(ge=1)
     between: list[float] = Field([0.0, 180.0], min_length=2, max_length=2)
@@ -119,7 +119,7 @@ class DomainIncremental(Scenario):
         return ("using", len(using) - self.streaming) if using and not self.permutation else None
 
     def option_errors(self) -> Iterator[tuple[str, str]]:
-        yield from stream_slips(self.batch, self.eval_every)
+        yield from stream_option_errors(self.batch, self.eval_every)
         if not self.shuffled and self.batch is None:
             yield "shuffled", "`shuffled` is for a stream; set `batch` too, the samples in a chunk."
         yield from (("rotation", message) for message in self._random_angles()[1])
@@ -130,14 +130,14 @@ class DomainIncremental(Scenario):
             yield "corruption", "`corruption` lists one twice with the same severity; each is a domain of its own."
 
     def _random_angles(self) -> tuple[_RandomAngles | None, list[str]]:
-        """Return (the options of a random `rotation`, what is wrong with them)."""
+        """Return (the options of a random `rotation`, errors in them)."""
         if not isinstance(self.rotation, dict):
             return None, []
         options, problems = check_options(_RandomAngles, self.rotation, "rotation", None, {})
         return options, [problem.message for problem in problems]
 
     def angles(self) -> list[float]:
-        """Degrees, one for each round that is a rotation. Empty where the options are wrong."""
+        """Return the degrees of each rotated round; empty if the options are wrong."""
         if isinstance(self.rotation, list):
             return [*self.rotation]
         drawn, _ = self._random_angles()
@@ -147,8 +147,8 @@ class DomainIncremental(Scenario):
         return [float(generator(self.seed or 0, k, "rotation").uniform(low, high)) for k in count]
 
     def corruption_of(self, entry: object) -> tuple[str, int] | str:
-        """Return (name, severity) that an entry of `corruption` means, severity 0 for a clean domain; or what
-        is wrong.
+        """Return (name, severity) of an entry of `corruption`, with severity 0 for a clean domain, or an error
+        message.
         """
         fields = entry if isinstance(entry, dict) else {"name": entry}
         name, severity = fields.get("name"), fields.get("severity", self.severity)
@@ -164,7 +164,7 @@ class DomainIncremental(Scenario):
         return name, severity
 
     def ordered_classes(self, request: ScenarioRequest) -> Sequence[int]:
-        """With `class_groups`, positions in a group."""
+        """Return the order of classes; with `class_groups`, positions in a group."""
         return range(len(request.dataset.classes) // (self.class_groups or 1))
 
     def build(self, request: ScenarioRequest) -> Exam:
@@ -197,7 +197,7 @@ class DomainIncremental(Scenario):
         return replace(exam, rules=replace(exam.rules, test_sets="future")) if self.streaming else exam
 
     def _corrupted(self) -> Iterator[tuple[str, Transform | None]]:
-        """Yield (name, transformation) of each domain. Each draws its noise anew."""
+        """Yield (name, transformation) of each domain. Each domain has its own noise."""
         for task, entry in enumerate(self.corruption or (), start=1):
             meant = self.corruption_of(entry)
             assert not isinstance(meant, str)
@@ -226,7 +226,7 @@ class MultiDomainIncremental(Scenario):
 
 
 def _require_unit_pictures(request: ScenarioRequest) -> None:
-    """Corruptions know what is black and what is white."""
+    """Raise an error unless black and white have known values, as corruptions need them."""
     x = request.dataset.train.x
     if x.ndim != 4:
         refuse(request, "`corruption` needs images; these samples are none.", "corruption")

@@ -1,4 +1,4 @@
-"""The exam that a file holds, whatever recipe made it."""
+"""The exam in a manifest file, whatever scenario produced it."""
 
 from collections.abc import Iterator
 from pathlib import Path

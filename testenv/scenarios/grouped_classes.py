@@ -1,4 +1,4 @@
-"""Domains that are groups of classes: what is asked is the position of a class within its group.
+"""Domains that are groups of classes: the label is the position of a class within its group.
 
 The domain-incremental scenario of Split MNIST (van de Ven & Tolias 2019, arXiv 1904.07734, table 2): with five groups
 of two digits the question is "is it the first or the second digit of its pair?", for the digits in order y mod 2.

@@ -1,6 +1,6 @@
 """Instance-incremental learning: one task whose samples arrive in batches.
 
-METHODS: survey arXiv 2302.00487, scenario IIL. There is one task, so there is no identity to know.
+METHODS: survey arXiv 2302.00487, scenario IIL. There is only one task, so task identity does not matter.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from ianvs.base.seeding import generator
 from ianvs.exam.scenarios.exam import Exam, Rules, TestSet
 from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, classes_in, named_rounds, refuse, whole_test_set
-from ianvs.testenv.scenarios.streaming import as_stream, stream_slips
+from ianvs.testenv.scenarios.streaming import as_stream, stream_option_errors
 
 
 class InstanceIncremental(Scenario):
@@ -45,7 +45,7 @@ class InstanceIncremental(Scenario):
         return self
 
     def option_errors(self) -> Iterator[tuple[str, str]]:
-        yield from stream_slips(self.batch, self.eval_every)
+        yield from stream_option_errors(self.batch, self.eval_every)
 
     def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
         return None if self.sizes is None else ("sizes", len(self.sizes))
@@ -82,7 +82,7 @@ class InstanceIncremental(Scenario):
 
 
 def rounds_required(request: ScenarioRequest, count: int) -> int:
-    """Return how many rounds `count` samples are cut into."""
+    """Return the number of rounds into which `count` samples are cut."""
     rounds = request.rounds
     if rounds is None:
         refuse(request, f"say how many `rounds` the {count} samples arrive in.")

@@ -1,4 +1,4 @@
-"""Rounds of classes in masks: which images a round has, and what its masks tell."""
+"""Rounds of classes in masks: the images of a round, and the content of its masks."""
 
 from collections.abc import Sequence
 from typing import Any

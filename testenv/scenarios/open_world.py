@@ -1,7 +1,8 @@
-"""Open-world learning: what later rounds teach is asked from the beginning, and "unseen" is an answer to it.
+"""Open-world learning: classes of later rounds are tested from the beginning, and "unseen" is a valid answer to them.
 
-Bendale & Boult 2015 (CVPR, open world recognition): after each round a learner is asked samples of all classes, knows
-some of them, and has to tell that it doesn't know the others. Here these are classes, or domains, of rounds to come.
+Bendale & Boult 2015 (CVPR, open world recognition): after each round a learner is tested on samples of all classes,
+knows some of them, and has to tell that it does not know the others. Here these are the classes or domains of later
+rounds.
 """
 
 from collections.abc import Iterator
@@ -71,7 +72,7 @@ class OpenWorld(ByClasses):
         return Exam(request.dataset, self._with_returning(request, rounds), tests, self._rules("seen", "classes"))
 
     def _domains(self) -> tuple[DomainIncremental | None, list[str]]:
-        """Return (the options of `domains`, what is wrong with them)."""
+        """Return (the options of `domains`, errors in them)."""
         if self.domains is None:
             return None, []
         if self.domains.get("streaming"):

@@ -1,7 +1,7 @@
-"""Class-incremental rounds that run into each other: task-free and online continual learning.
+"""Class-incremental rounds as a continuous stream: task-free and online continual learning.
 
-METHODS: survey arXiv 2302.00487, scenarios TFCL and OCL. A learner is handed small chunks and is told neither a task
-nor where a round begins or ends. Task-free: as many passes over a chunk as it likes; online: each sample once.
+METHODS: survey arXiv 2302.00487, scenarios TFCL and OCL. A learner gets small chunks and is told neither a task nor the
+ends of rounds. Task-free: any number of passes over a chunk; online: each sample once.
 """
 
 from collections.abc import Iterator

@@ -1,1 +1,1 @@
-"""Detection: boxes of truths and answers, their scores, and the layouts that they are read from."""
+"""Detection: boxes in labels and answers, their scores, and readers of common layouts."""

@@ -1,4 +1,4 @@
-"""What is refused of truths and answers, with the number of the sample and a remedy."""
+"""Checks of labels and answers; errors name the sample and a remedy."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ianvs.base.errors import InvalidValue, PluginError, closest, one_line
 from ianvs.testenv.data_types.detection.box_overlaps import Boxes, box_areas
 
-MAX_DETECTIONS = 100  # of an image and class, as COCO's evaluation
+MAX_DETECTIONS = 100  # per image and class, as in COCO's evaluation
 FLAGS = ("iscrowd", "difficult")
 _OPTIONAL = (*FLAGS, "area")
 _COLUMNS = 6  # x1 y1 x2 y2 score label
@@ -20,20 +20,21 @@ Lists = dict[str, list[Any]]
 
 
 def checked_labels(y: Sequence[Any], num_classes: int | None) -> list[Lists]:
-    """Return the truths of images, each a mapping of `boxes` (n, 4) and `labels` (n,), maybe `iscrowd`, `difficult`,
-    `area`.
+    """Return the labels of images after checks, as lists.
 
-    num_classes: None: as many as the highest label needs. Raises ValueError, which names the sample.
+    y: a mapping of `boxes` (n, 4) and `labels` (n,), maybe `iscrowd`, `difficult`, `area`, for each image. num_classes:
+    None: as many as the highest label needs. Raises ValueError, which names the sample.
     """
     offsets, columns = _checked(y, ("boxes", "labels"), _OPTIONAL, num_classes)
     return [{key: values.tolist() for key, values in boxes.items()} for boxes in by_picture(offsets, columns)]
 
 
 def checked_answers(answers: Any, count: int, num_classes: int, where: str, most: int = MAX_DETECTIONS) -> list[Boxes]:
-    """Answers to `count` images, each a mapping of `boxes`, `labels` and `scores`, or (m, 6) x1 y1 x2 y2 score label.
+    """Return the answers to `count` images after checks.
 
-    Of each image and class the `most` with the highest scores are kept, of equal ones the first. where: who gave
-    them. Raises PluginError.
+    Each is a mapping of `boxes`, `labels` and `scores`, or (m, 6) x1 y1 x2 y2 score label. For each image and class the
+    `most` answers with the highest scores are kept; of equal scores, the first ones. where: the source of the answers,
+    for errors. Raises PluginError.
     """
     if isinstance(answers, (Mapping, str)) or not hasattr(answers, "__len__"):
         message = f"{where} returned {type(answers).__name__}; expected a list with boxes, labels and scores of each"
@@ -59,8 +60,9 @@ def checked_answers(answers: Any, count: int, num_classes: int, where: str, most
 def _checked(
     items: Sequence[Any], required: Sequence[str], optional: Sequence[str], num_classes: int | None
 ) -> tuple[NDArray[np.int64], Boxes]:
-    """Return (offsets (N+1,), the columns of all). A key that some of the items lack is 0 there, or the area of the
-    box.
+    """Return (offsets (N+1,), the columns of all items).
+
+    A key that some of the items lack is 0 there, or, for `area`, the area of the box.
     """
     rows: list[Boxes] = []
     for i, item in enumerate(items):
@@ -86,13 +88,13 @@ def _column(row: Boxes, key: str) -> NDArray[Any]:
 
 
 def by_picture(offsets: NDArray[np.int64], columns: Boxes) -> list[Boxes]:
-    """Views of the rows of each image. offsets: (N+1,) where they begin."""
+    """Return the rows of each image, as views. offsets: (N+1,) beginnings of the images' rows."""
     ends = pairwise(offsets.tolist())
     return [{key: values[start:end] for key, values in columns.items()} for start, end in ends]
 
 
 def _arrays(item: Any, required: Sequence[str], optional: Sequence[str]) -> Boxes:
-    """Of one image; `boxes` (n, 4), others (n,). Raises ValueError."""
+    """Return the arrays of one image: `boxes` (n, 4), others (n,). Raises ValueError."""
     expected = f"expected {', '.join(required)}" + (f", and maybe {', '.join(optional)}" if optional else "")
     if not isinstance(item, Mapping):
         if "scores" not in required:
@@ -142,7 +144,7 @@ def _numbers(values: Any, name: str) -> NDArray[np.float64]:
 
 
 def _wrong_value(packed: Boxes, num_classes: int | None) -> tuple[int, str] | None:
-    """Return (row, what is wrong with it) of the first slip."""
+    """Return (row, description) of the first invalid value; None if there is none."""
     boxes, labels = packed["boxes"], packed["labels"]
     for key in ("boxes", "scores", "area"):
         values = packed.get(key, np.empty(0))

@@ -1,4 +1,4 @@
-"""What readers of box files share."""
+"""Functions shared by the readers of box files."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,33 +15,35 @@ SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff")
 Size = tuple[float, float]  # width, height, in pixels
 
 _ORIENTATION = 0x0112  # EXIF's tag: 1 is upright, 5 to 8 swap width and height
-_STORED_AS_IS = ("JPEG", "MPO", "PNG", "WEBP")  # formats whose images Pillow does not turn by itself
+_STORED_AS_IS = ("JPEG", "MPO", "PNG", "WEBP")  # formats whose images Pillow does not rotate automatically
 
 
 class PictureHead(NamedTuple):
-    """What the head of an image file says. size: (width, height) of the pixels as they are stored."""
+    """Facts from the header of an image file. size: (width, height) of the stored pixels."""
 
     size: Size
     orientation: int
 
 
 class BoxFiles(NamedTuple):
-    """Pictures by their paths, a label of each as `checked_labels` takes them, and names of the classes."""
+    """Images by path, a label for each in the form of `checked_labels`, and names of the classes."""
 
     pictures: list[Path]
     labels: Sequence[Mapping[str, Any]]
     classes: tuple[str, ...]
-    sizes: Sequence[Size | None] = ()  # (width, height) that the files of boxes say of each image; (): nothing
-    place: Callable[[int, int | None], Location] = lambda picture, box: Location(Path())  # of a box; None: of its image
+    sizes: Sequence[Size | None] = ()  # (width, height) of each image according to the box files; (): unknown
+    place: Callable[[int, int | None], Location] = lambda picture, box: Location(
+        Path()
+    )  # location of a box; None: that of its image
 
 
 def refusal(file: Path, line: int, message: str, code: ErrorCode = "invalid-record") -> SourceError:
-    """Return an error at a line, from 1; 0 means the file as a whole."""
+    """Return an error at a line (from 1); 0 means the file as a whole."""
     return SourceError.single(message, Location.of_line(file, line), code)
 
 
 def text_of(file: Path) -> str:
-    """Raises DataError for a file that is not there or not UTF-8."""
+    """Return the text of a file. Raises DataError if it is missing or not UTF-8."""
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -52,11 +54,11 @@ def text_of(file: Path) -> str:
 
 
 def picture_head(path: Path) -> PictureHead:
-    """Raises DataError for what is no image."""
+    """Return the header facts of an image. Raises DataError if it is not an image."""
     from PIL import Image
 
     try:
-        with Image.open(path) as image:  # reads the head of the file alone
+        with Image.open(path) as image:  # reads only the header of the file
             tagged = image.format in _STORED_AS_IS and "exif" in image.info
             return PictureHead(image.size, _orientation(image) if tagged else 1)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
@@ -68,13 +70,13 @@ def picture_head(path: Path) -> PictureHead:
 def _orientation(image: Any) -> int:
     try:
         tag = image.getexif().get(_ORIENTATION, 1)
-    except Exception:  # whatever a broken block of tags raises: it says nothing
+    except Exception:  # a broken block of tags may raise any error; it is ignored
         return 1
     return tag if tag in range(1, 9) else 1
 
 
 def written_size(width: Any, height: Any) -> Size | None:
-    """Return (width, height); None where one is left out, or 0 as some exporters have it."""
+    """Return (width, height); None if one is missing, or 0 as some exporters write."""
     try:
         size = float(width), float(height)
     except (TypeError, ValueError):
@@ -83,7 +85,7 @@ def written_size(width: Any, height: Any) -> Size | None:
 
 
 def pictures_in(folder: Path) -> dict[str, Path]:
-    """{name without its ending: path}, sorted. Raises DataError where two differ only by their endings."""
+    """Return {name without suffix: path}, sorted. Raises DataError if two names differ only in their suffixes."""
     if not folder.is_dir():
         raise DataError(f"{shown_path(folder)} is no folder; expected one with images.", code="missing-file")
     by_stem: dict[str, Path] = {}
@@ -99,7 +101,7 @@ def pictures_in(folder: Path) -> dict[str, Path]:
 
 
 def class_names(names: Sequence[Any], file: Path, line: int) -> tuple[str, ...]:
-    """Raises DataError for no names, or a name that comes twice."""
+    """Return the names after checks. Raises DataError if there are none, or if a name occurs twice."""
     words = tuple(map(str, names))
     if twice := next((word for i, word in enumerate(words) if word in words[:i]), None):
         raise refusal(file, line, f"two classes are called '{twice}'. Rename one of them.", "duplicate-entry")

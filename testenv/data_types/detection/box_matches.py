@@ -1,4 +1,4 @@
-"""Which answers are right, class by class: what is costly of a score, and stays when images are left out."""
+"""Which answers are right, class by class: the costly part of a score, which can be reused when images are left out."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ MISS, HIT, IGNORED = 0, 1, 2
 
 
 class ClassMatches(NamedTuple):
-    """Of one class: D answers from the highest score down, and G truths, judged in A x T ways.
+    """Matches of one class: D answers by falling score, and G true boxes, judged in A areas x T thresholds.
 
-    pictures: (D,) of the answers. places: (D,) of each among the answers to its image, from 0. judged: (A, T, D)
-    MISS, HIT or IGNORED. truth_pictures: (G,). counted: (A, G) whether a truth has to be found.
+    pictures: (D,) image of each answer. places: (D,) rank of each answer among those to its image, from 0. judged: (A,
+    T, D) MISS, HIT or IGNORED. truth_pictures: (G,). counted: (A, G) whether a true box has to be found.
     """
 
     pictures: NDArray[np.int64]
@@ -25,7 +25,7 @@ class ClassMatches(NamedTuple):
 
 
 class BoxMatches:
-    """Of `pictures` images, all of them or those at `positions`, a ClassMatches for each class."""
+    """A ClassMatches for each class over `pictures` images, all of them or those at `positions`."""
 
     def __init__(self, of_class: list[ClassMatches], pictures: int, positions: NDArray[np.int64] | None = None) -> None:
         self._of_class, self._pictures = of_class, pictures
@@ -35,11 +35,11 @@ class BoxMatches:
         return len(self._positions)
 
     def __getitem__(self, rows: Any) -> BoxMatches:
-        """Without some of the images. rows: a mask over those that are there, or positions."""
+        """Return the matches without some of the images. rows: a mask over the current images, or positions."""
         return BoxMatches(self._of_class, self._pictures, self._positions[rows])
 
     def of_class(self, index: int, area: int, thresholds: slice) -> ClassMatches:
-        """What is known of a class, of one range of area, (1, T, D) and (1, G)."""
+        """Return the matches of a class in one range of area: (1, T, D) and (1, G)."""
         matches = self._of_class[index]
         judged, counted = matches.judged[area : area + 1, thresholds], matches.counted[area : area + 1]
         if len(self._positions) == self._pictures:
@@ -57,5 +57,5 @@ class BoxMatches:
 
     @property
     def classes(self) -> range:
-        """Their positions in the class list."""
+        """The positions of the classes in the class list."""
         return range(len(self._of_class))

@@ -1,4 +1,4 @@
-"""Boxes of many images as flat columns, and which answers overlap which truths, for one class at a time."""
+"""Boxes of many images as flat columns, and the overlaps of answers and true boxes, for one class at a time."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -10,16 +10,19 @@ from numpy.typing import NDArray
 from ianvs.exam.metrics.ragged import Ragged
 
 Boxes = dict[str, NDArray[Any]]
-"""M boxes: the columns of TRUTH or ANSWER, and `pictures` (M,) int64, ascending: whose they are."""
+"""M boxes: the columns of TRUTH or ANSWER, and `pictures` (M,) int64, ascending: the image of each box."""
 
 _BOXES, _LABELS, _FLAGS, _NUMBERS = np.empty((0, 4)), np.empty(0, np.int64), np.empty(0, np.uint8), np.empty(0)
 TRUTH: Boxes = {"boxes": _BOXES, "labels": _LABELS, "iscrowd": _FLAGS, "difficult": _FLAGS, "area": _NUMBERS}
 ANSWER: Boxes = {"boxes": _BOXES, "labels": _LABELS, "scores": _NUMBERS}
-_BLOCK = 1 << 20  # pairs that are compared at once: some 100 MB
+_BLOCK = 1 << 20  # pairs that are compared at once: about 100 MB
 
 
 class Pairs(NamedTuple):
-    """(P,) each: row of the answer, row of the truth, their IoU. Sorted by answer, then IoU, then truth."""
+    """Columns (P,): row of the answer, row of the true box, and their IoU.
+
+    Sorted by answer, then IoU, then true box.
+    """
 
     answers: NDArray[np.int64]
     truths: NDArray[np.int64]
@@ -46,10 +49,10 @@ def by_class(boxes: Boxes, classes: Sequence[int]) -> Iterator[Boxes]:
 def overlaps(
     answers: Boxes, truths: Boxes, minimum: float, crowd: NDArray[np.bool_] | None = None, extra: float = 0.0
 ) -> Pairs:
-    """Return all pairs of boxes of an image whose IoU is at least `minimum`, which is above 0.
+    """Return all pairs of boxes in an image whose IoU is at least `minimum`, which is above 0.
 
-    crowd: (G,) truths for which the area of the answer stands in place of the union. extra: pixels that a box has
-    beyond x2 - x1 and y2 - y1; 1 where coordinates are of pixels that are inside.
+    crowd: (G,) true boxes for which the area of the answer replaces the union. extra: pixels added to x2 - x1 and y2 -
+    y1; 1 if coordinates are of pixels inside the box.
     """
     first = np.searchsorted(truths["pictures"], answers["pictures"], side="left")
     counts = np.searchsorted(truths["pictures"], answers["pictures"], side="right") - first
@@ -76,6 +79,6 @@ def overlaps(
 
 
 def box_areas(boxes: NDArray[np.float64], extra: float = 0.0) -> NDArray[np.float64]:
-    """Return (M,) in square pixels."""
+    """Return areas (M,) in square pixels."""
     areas: NDArray[np.float64] = (boxes[:, 2] - boxes[:, 0] + extra) * (boxes[:, 3] - boxes[:, 1] + extra)
     return areas

@@ -1,4 +1,4 @@
-"""Whether boxes lie where their images are: sizes that files of boxes write down, EXIF orientations, the edges."""
+"""Checks of boxes against their images: sizes in the box files, EXIF orientations, the edges."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from ianvs.exam.data.listing import SourceError, summary
 from ianvs.testenv.data_types.detection.box_files import BoxFiles, PictureHead, Size, picture_head
 
 _SWAPPED = range(5, 9)  # EXIF orientations that swap width and height
-_TURNED = range(2, 5)  # those that mirror or turn by 180 degrees, so that a written size says nothing
+_TURNED = range(2, 5)  # orientations that mirror or rotate by 180 degrees, which a written size does not reveal
 _TURN = (
     "`from PIL import Image, ImageOps; ImageOps.exif_transpose(Image.open(f)).save(f, quality=95)` turns a file f "
     "itself, once for all."
@@ -20,19 +20,19 @@ _IGNORE = "`written_sizes: ignore` in the dataset takes boxes as they are, in pi
 
 
 def check_box_files(files: BoxFiles, *, ignore_sizes: bool) -> tuple[ValidationError, ...]:
-    """Hold boxes against the heads of their image files.
+    """Check boxes against the headers of their image files.
 
-    A box that is partly outside is left as it is, as pycocotools does.
+    A box that is partly outside is left as it is, as in pycocotools.
 
     Args:
-        files: What a reader found.
-        ignore_sizes: Whether written sizes and EXIF orientations are left alone.
+        files: The result of a reader.
+        ignore_sizes: Whether written sizes and EXIF orientations are ignored.
 
     Returns:
         Warnings, each at the first entry that it is about.
 
     Raises:
-        SourceError: A size that is written down is not that of the image, so boxes are of another one.
+        SourceError: A written size differs from that of the image, so the boxes were drawn on another image.
     """
     heads = [picture_head(path) for path in files.pictures]
     refused, turned = [], []
@@ -79,12 +79,12 @@ def box_warnings(
     sizes: NDArray[Any],
     place: Callable[[int, int], Location | None],
 ) -> list[ValidationError]:
-    """Warn of boxes that no answer can match: wholly outside of their image, or without area.
+    """Warn of boxes that no answer can match: those entirely outside their image, or without area.
 
     Args:
         labels: N labels with `boxes` (n, 4), x1 y1 x2 y2 in pixels.
         sizes: (N, 2) height and width of the images.
-        place: Of a box, by the positions of its image and of the box in it.
+        place: Returns the location of a box, given the positions of its image and of the box in it.
 
     Returns:
         No warning, or one, at the first box that it is about.
@@ -123,7 +123,7 @@ def _first_share(labels: Sequence[Mapping[str, Any]] | NDArray[Any]) -> tuple[in
 
 
 def _unmatchable(labels: Sequence[Mapping[str, Any]] | NDArray[Any], sizes: NDArray[Any]) -> Iterator[tuple[int, int]]:
-    """Yield (image, box) of each."""
+    """Yield (image, box) of each box that no answer can match."""
     for row, (label, (height, width)) in enumerate(zip(labels, sizes, strict=True)):
         x1, y1, x2, y2 = np.asarray(label["boxes"], dtype=np.float64).reshape(-1, 4).T
         outside = (np.minimum(x2, width) <= np.maximum(x1, 0)) | (np.minimum(y2, height) <= np.maximum(y1, 0))

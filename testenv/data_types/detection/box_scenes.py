@@ -1,4 +1,4 @@
-"""Pictures with boxes: those that are true, and those that were answered."""
+"""Images with true boxes and answered boxes drawn on them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,18 +6,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_SIDE, _DASH, _GAP = 180, 5, 3  # pixels, the longer side of an image, a dash and what is between two
-_MOST = 10  # answers that are drawn, those with the highest scores
-_OF_BEST = 0.3  # of the highest score in the image, below which none is: detectors answer many boxes of no weight
+_SIDE, _DASH, _GAP = 180, 5, 3  # pixels: the longer side of an image, a dash and a gap between dashes
+_MOST = 10  # number of answers that are drawn, by falling score
+_OF_BEST = 0.3  # share of the image's highest score; lower answers are not drawn, as detectors return many of them
 
 
 def with_boxes(
     picture: NDArray[np.uint8], boxes: Mapping[str, NDArray[Any]], palette: NDArray[np.uint8]
 ) -> NDArray[np.uint8]:
-    """Return (H, W, 3) the image enlarged, with its boxes in the colours of their classes.
+    """Return the image (H, W, 3) enlarged, with its boxes in the colours of their classes.
 
-    boxes: `boxes` (n, 4) x1 y1 x2 y2 in pixels, `labels` (n,), and of answers `scores` (n,), which are written beside
-    them, those of weight. Truths are solid, answers dashed.
+    boxes: `boxes` (n, 4) x1 y1 x2 y2 in pixels, `labels` (n,), and for answers `scores` (n,), which are written beside
+    the boxes. True boxes are solid, answers dashed.
     """
     from PIL import Image, ImageDraw, ImageFont
 
@@ -41,7 +41,7 @@ def with_boxes(
                 pen.line((min(x1 + start, x2), y, min(x1 + start + _DASH, x2), y), fill, 2)
             for x in (x1, x2):
                 pen.line((x, min(y1 + start, y2), x, min(y1 + start + _DASH, y2)), fill, 2)
-        # Above the box, or below one at the edge: not on what it holds.
+        # Above the box, or below it if it is at the edge, so the text does not cover its content.
         beside = (min(x1, width - 20), y1 - 12 if y1 >= 12 else y2 + 1)
         pen.text(beside, f"{float(scores[row]):.2f}", "white", font, stroke_width=1, stroke_fill="black")
     return np.asarray(drawn)

@@ -1,4 +1,4 @@
-"""The sources `coco`, `yolo` and `voc`: images with boxes in the layouts that they are shared in."""
+"""The sources `coco`, `yolo` and `voc`: images with boxes in common layouts."""
 
 import os
 from abc import abstractmethod
@@ -23,7 +23,7 @@ from ianvs.testenv.data_types.detection.coco_json import read_coco
 from ianvs.testenv.data_types.detection.voc_xml import read_voc, read_voc_index
 from ianvs.testenv.data_types.detection.yolo_txt import read_yolo
 
-VERSION = 1  # part of every fingerprint: raise it when the same files give other samples
+VERSION = 1  # part of every fingerprint: increase it when the same files give other samples
 
 
 class BoxSource(Source):
@@ -52,11 +52,11 @@ class BoxSource(Source):
             return [ValidationError.from_exception(error, spec.places.get("name", spec.place), "unreadable-data")]
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        """Of images, boxes and settings."""
+        """Return the fingerprint of images, boxes and settings."""
         return self._fingerprint(self._parts(spec), spec, cache_dir)
 
     def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
-        """Memory maps of the images, or what stays encoded of them."""
+        """Return the dataset, with memory maps of the decoded images, or the encoded images."""
         parts = self._parts(spec)
         return load_listed(parts, spec, self._fingerprint(parts, spec, cache_dir), cache_dir, progress)
 
@@ -148,13 +148,13 @@ class Voc(BoxSource):
         return self._listings(train, test, root)
 
 
-@lru_cache(maxsize=2)  # a training and a test part: checking, fingerprinting and loading read what does not change
+@lru_cache(maxsize=2)  # a training and a test part; checking, fingerprinting and loading read the same unchanged files
 def _coco_part(root: Path, annotations: str, pictures: str, state: object, ignore_sizes: bool) -> Listing:
     return _listing(read_coco(root / annotations, root / pictures), root, ignore_sizes)
 
 
 def _state(file: Path) -> object:
-    """What changes when the file does."""
+    """Return a value that changes when the file does."""
     return file.is_file() and (file.stat().st_mtime_ns, file.stat().st_size, file.stat().st_ino)
 
 

@@ -1,7 +1,8 @@
-"""Average precision and recall as COCO has them (Lin et al. 2014; pycocotools 2.0.11, which the tests compare with).
+"""Average precision and recall as in COCO (Lin et al. 2014; pycocotools 2.0.11, which the tests compare with).
 
-Class by class, over all images at once. An answer's turn is its place among the answers of its image that overlap
-any truth enough; all answers with one turn, of all images, thresholds and ranges of area, are matched together.
+Computed class by class, over all images at once. An answer's turn is its rank among the answers of its image that
+overlap any true box enough; all answers with the same turn, of all images, thresholds and ranges of area, are matched
+together.
 """
 
 from collections.abc import Sequence
@@ -15,20 +16,23 @@ from ianvs.testenv.data_types.detection.box_overlaps import Boxes, Pairs, box_ar
 Array = NDArray[np.float64]
 THRESHOLDS = np.linspace(0.5, 0.95, 10)
 AREAS = ("all", "small", "medium", "large")
-MOST = 100  # answers of an image and class
+MOST = 100  # answers per image and class
 _RECALLS = np.linspace(0, 1, 101)
-_BOUNDS = np.array([[0, 1e10], [0, 32**2], [32**2, 96**2], [96**2, 1e10]])  # both inside
+_BOUNDS = np.array([[0, 1e10], [0, 32**2], [32**2, 96**2], [96**2, 1e10]])  # both ends included
 
 
 def coco_matches(truths: Boxes, answers: Boxes, classes: Sequence[int], pictures: int) -> BoxMatches:
-    """Of answers to so many images, by range of area (4) and IoU threshold (10). Of each image and class the first
-    100 answers count. `area` of a truth is what it is sized by (COCO's is that of a mask)."""
+    """Match answers in `pictures` images, by range of area (4) and IoU threshold (10).
+
+    For each image and class, the first 100 answers count. `area` of a true box determines its range (COCO's is that of
+    a mask).
+    """
     pairs = zip(by_class(truths, classes), by_class(answers, classes), strict=True)
     return BoxMatches([_of_class(truth, answer) for truth, answer in pairs], pictures)
 
 
 def coco_precision(matches: BoxMatches, area: int = 0, thresholds: slice = slice(None)) -> Array:
-    """Return (C,) average precision by class, the mean over thresholds; nan for a class without a truth that counts."""
+    """Return average precision by class (C,), the mean over thresholds; nan for a class without a counted true box."""
     precisions = np.full(len(matches.classes), np.nan)
     for index in matches.classes:
         matched = matches.of_class(index, area, thresholds)
@@ -38,7 +42,9 @@ def coco_precision(matches: BoxMatches, area: int = 0, thresholds: slice = slice
 
 
 def coco_recall(matches: BoxMatches, limit: int = MOST) -> Array:
-    """Return (C,) the largest recall by class, the mean over thresholds, of the first `limit` answers of each image."""
+    """Return the largest recall by class (C,), the mean over thresholds, for the first `limit` answers of each
+    image.
+    """
     recalls = np.full(len(matches.classes), np.nan)
     for index in matches.classes:
         matched = matches.of_class(index, 0, slice(None))
@@ -61,7 +67,7 @@ def _of_class(truth: Boxes, answer: Boxes) -> ClassMatches:
 
 
 def _outside(areas: Array) -> NDArray[np.bool_]:
-    """Return (4, M) whether each lies outside each range."""
+    """Return (4, M) whether each area lies outside each range."""
     outside: NDArray[np.bool_] = (areas < _BOUNDS[:, :1]) | (areas > _BOUNDS[:, 1:])
     return outside
 
@@ -69,10 +75,10 @@ def _outside(areas: Array) -> NDArray[np.bool_]:
 def _matched(
     pairs: Pairs, pictures: NDArray[np.int64], crowd: NDArray[np.bool_], ignored: NDArray[np.bool_]
 ) -> NDArray[np.uint8]:
-    """Return (4, 10, D) MISS for an answer that takes no truth, HIT, or IGNORED where it takes one of `ignored` (4, G).
+    """Return (4, 10, D): MISS for an answer without a match, HIT, or IGNORED if its match is one of `ignored` (4, G).
 
-    In turn, each takes the truth with the largest IoU among those that are free, a crowd being always free; of equal
-    ones the last; one that is ignored only if no other is left.
+    In turn, each answer takes the true box with the largest IoU among the free ones; a crowd is always free. Of equal
+    IoUs the last box is taken; an ignored box only if no other is left.
     """
     matched = np.zeros((len(ignored), len(THRESHOLDS), len(pictures)), dtype=np.uint8)
     taken = np.zeros((*matched.shape[:2], len(crowd)), dtype=bool)
@@ -85,7 +91,7 @@ def _matched(
             continue
         answers, truths = pairs.answers[rows], pairs.truths[rows]
         free = (pairs.ious[rows] >= THRESHOLDS[:, None]) & (~taken[:, :, truths] | crowd[truths])
-        # The pairs of an answer are sorted by what they are worth, but for those that are ignored.
+        # The pairs of an answer are sorted by preference, apart from the ignored ones.
         worth = np.arange(len(rows)) + len(rows) * ~ignored[:, None, truths]
         begins = np.flatnonzero(np.diff(answers, prepend=-1))
         best = np.maximum.reduceat(np.where(free, worth, -1), begins, axis=2)
@@ -97,9 +103,7 @@ def _matched(
 
 
 def _average_precision(hits: NDArray[np.bool_], misses: NDArray[np.bool_], counted: int) -> Array:
-    """Return (T,) mean of the non-increasing precision at 101 recalls, of (T, D) answers from the highest
-    score down.
-    """
+    """Return (T,) mean of the non-increasing precision at 101 recalls, for (T, D) answers by falling score."""
     if not hits.shape[1]:
         return np.zeros(len(hits))
     right, wrong = np.cumsum(hits, axis=1), np.cumsum(misses, axis=1)

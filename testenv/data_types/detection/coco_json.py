@@ -1,7 +1,7 @@
 """Reader of COCO's json: images, annotations and categories (cocodataset.org/#format-data).
 
-Entries are decoded one by one and only their numbers are kept, so that polygons of masks take no memory, and an error
-can tell where its entry begins.
+Entries are decoded one by one and only their numbers are kept, so polygons of masks take no memory, and an error can
+give the position of its entry.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _BLANKS = re.compile(r"[ \t\n\r]*")
 
 
 def read_coco(annotations: Path, pictures: Path) -> BoxFiles:
-    """annotations: the json file. pictures: the folder from which its `file_name` count.
+    """Read a json file of annotations. pictures: the folder to which its `file_name` entries are relative.
 
-    Classes are in the order of their ids. Labels have iscrowd, and `area` of the file: COCO's are areas of masks.
-    Images without annotations stay. Raises DataError.
+    Classes are in the order of their ids. Labels have iscrowd, and `area` from the file: COCO's are areas of masks.
+    Images without annotations are kept. Raises DataError.
     """
     return _Reader(annotations).read(pictures)
 
@@ -43,7 +43,7 @@ class _Reader:
         raise SourceError.single(message, Location.in_text(self.file, self.text, position), "invalid-record")
 
     def read(self, pictures: Path) -> BoxFiles:
-        ids: dict[str, dict[int, int]] = {section: {} for section in _SECTIONS}  # and how many came before
+        ids: dict[str, dict[int, int]] = {section: {} for section in _SECTIONS}  # and the number of earlier ones
         paths, sizes, image_starts, names, crowds = [], [], array("q"), [], []
         starts, image_ids, category_ids, boxes, areas = array("q"), array("q"), array("q"), array("d"), array("d")
         for section, start, entry in self.entries():
@@ -97,7 +97,7 @@ class _Reader:
         return BoxFiles(paths, [*targets], class_names([names[i] for i in order], self.file, 0), sizes, place)
 
     def rows_of(self, key: str, ids: array[int], rows: dict[int, int], starts: array[int]) -> NDArray[np.int64]:
-        """Of each annotation the position of its image or category."""
+        """Return for each annotation the position of its image or category."""
         at = np.array([rows.get(each, -1) for each in ids], dtype=np.int64)
         if (lost := at < 0).any():
             row = int(np.argmax(lost))
@@ -105,7 +105,7 @@ class _Reader:
         return at
 
     def entries(self) -> Iterator[tuple[str, int, Any]]:
-        """Yield (section, where it begins, entry) of the three lists, whatever stands beside them."""
+        """Yield (section, beginning, entry) of the three lists, whatever other keys there are."""
         at = self.skip(self.expect(self.skip(0), "{", "an object with images, annotations and categories"))
         while True:
             key, at = self.decoded(at)

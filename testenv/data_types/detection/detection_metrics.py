@@ -1,4 +1,4 @@
-"""Scores of boxes as metrics: over the classes that a record is about, those left out that have no truth."""
+"""Scores of boxes as metrics, over the classes of a record, without those that have no true box."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -25,7 +25,7 @@ _LIU = "Liu et al. 2023 (CL-DETR, CVPR, arXiv 2304.03110)"
 
 
 class VocOptions(Options):
-    """iou, points, pixels: as `voc_matches` and `voc_precision` have them."""
+    """iou, points, pixels: as in `voc_matches` and `voc_precision`."""
 
     iou: float = Field(0.5, gt=0, le=1)
     points: voc.Points = "all_points"
@@ -51,7 +51,9 @@ def _tested(record: EvaluationRecord) -> list[int]:
 
 
 def _matches(record: EvaluationRecord, compute: Callable[..., BoxMatches], **options: Any) -> BoxMatches:
-    """Once for all metrics that match alike, also where images are left out."""
+    """Return the matches of a record, computed once for all metrics with the same matching, also when images are
+    left out.
+    """
 
     def matched(whole: EvaluationRecord) -> Any:
         truth, answers = whole.y_true, whole.y_pred
@@ -81,8 +83,11 @@ def pcb_by_class(record: EvaluationRecord) -> NDArray[np.float64]:
 
 
 def arrived_by_class(record: EvaluationRecord, which: str, iou: int | None = None) -> NDArray[np.float64]:
-    """Of the classes taught by then ("seen"; all where none arrive), those before the last round ("old"), or the others
-    ("new")."""
+    """Return the score of each class in a group of classes.
+
+    which: "seen": the classes taught by then (all if no classes arrive), "old": those before the last round, "new": the
+    others.
+    """
     classes, old = _tested(record), set(record.seen_before or ())
     seen = set(classes if which == "seen" and record.seen is None else record.seen or ())
     wanted = {"seen": seen, "old": old, "new": seen - old}[which]
@@ -103,7 +108,7 @@ def _metric(
     name: str, summary: str, formula: str, source: str, by_class: ByClass, options: type[Options] | None = None,
     **more: Any,
 ) -> Metric:  # fmt: skip
-    """Return the mean over classes; of AP by class each of them."""
+    """Return a metric that is the mean over classes; for AP by class, that of each class."""
     parts = name == "per_class_AP"
     function = partial(_parts if parts else _mean, by_class=by_class)
     function.__doc__ = summary
@@ -176,4 +181,4 @@ DETECTION = (
         f"{_F1} at IoU > .3, with inclusive pixels", "KubeEdge Ianvs, examples/pcb-aoi, f1_score.py", pcb_by_class,
     ),
 )  # fmt: skip
-"""In the order in which they are listed."""
+"""All metrics of detection, in the order of the listing."""

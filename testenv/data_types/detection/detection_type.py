@@ -1,4 +1,4 @@
-"""Pictures with boxes."""
+"""The data type of images with boxes."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -20,7 +20,7 @@ from ianvs.testenv.data_types.detection.box_overlaps import ANSWER, TRUTH, Boxes
 from ianvs.testenv.data_types.detection.box_places import box_warnings
 from ianvs.testenv.data_types.detection.box_scenes import with_boxes
 
-SHOWN = 3  # images of each test set that reports draw
+SHOWN = 3  # images of each test set in reports
 
 
 class Detection(DataType):
@@ -74,7 +74,7 @@ class Detection(DataType):
         return column(moved)
 
     def warnings(self, labels: NDArray[Any], sizes: NDArray[np.int64]) -> Iterable[tuple[int, str]]:
-        # The message names the sample: what a function returned has no lines.
+        # The message names the sample: values returned by a function have no line numbers.
         return [(0, warning.message) for warning in box_warnings(labels, sizes, lambda picture, box: None)]
 
     def perfect(self, labels: NDArray[Any]) -> Any:
@@ -123,7 +123,7 @@ def _flat(labels: NDArray[Any]) -> tuple[NDArray[np.int64], Boxes]:
 
 
 def _arrays(label: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    """As TRUTH and ANSWER have them, of what is there."""
+    """Return the existing entries as arrays with the types of TRUTH and ANSWER."""
     fields = TRUTH | ANSWER
     return {
         key: np.asarray(values, fields[key].dtype).reshape(-1, *fields[key].shape[1:]) for key, values in label.items()

@@ -1,8 +1,8 @@
-"""Average precision as PASCAL VOC has it (Everingham et al. 2010; VOCdevkit), and F1 at one IoU.
+"""Average precision as in PASCAL VOC (Everingham et al. 2010; VOCdevkit), and F1 at one IoU.
 
-Each answer, from the highest score down, goes to the truth that it overlaps most, taken or not: the second answer to a
-truth is wrong. COCO's matching gives it the next best truth. For average precision truths that are `difficult`, and
-answers to them, don't count; for F1 they are as others.
+Each answer, by falling score, is assigned to the true box with the largest overlap, even if that is taken: the second
+answer to a true box is wrong. COCO's matching would assign it to the next best one. For average precision, true boxes
+that are `difficult` and answers to them don't count; for F1 they count like others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,16 +22,19 @@ Pixels = Literal["real", "inclusive"]
 def voc_matches(
     truths: Boxes, answers: Boxes, classes: Sequence[int], pictures: int, iou: float = 0.5, pixels: Pixels = "real"
 ) -> BoxMatches:
-    """For `voc_precision`. iou: the least that counts. pixels: `inclusive` where coordinates are of pixels that are
-    inside, as in the VOC devkit: widths and heights are one more."""
+    """Return the matches for `voc_precision`.
+
+    iou: the minimum that counts. pixels: `inclusive` if coordinates are of pixels inside the box, as in the VOC devkit:
+    widths and heights are then one larger.
+    """
     judged = [_judged(*pair, iou, pixels, pair[0]["difficult"] == 0) for pair in _pairs(truths, answers, classes)]
     return BoxMatches(judged, pictures)
 
 
 def voc_precision(matches: BoxMatches, points: Points = "all_points") -> Array:
-    """Return (C,) average precision by class, nan for a class without truths that count.
+    """Return average precision by class (C,), nan for a class without counted true boxes.
 
-    points: the area under the non-increasing precision (from VOC 2010 on), or its mean at recalls 0, .1, ..., 1.
+    points: the area under the non-increasing precision (since VOC 2010), or its mean at recalls 0, .1, ..., 1.
     """
     scores = np.full(len(matches.classes), np.nan)
     for index in matches.classes:
@@ -59,15 +62,15 @@ def f1_matches(
     score: float = 0.5,
     pixels: Pixels = "real",
 ) -> BoxMatches:
-    """For `f1_scores`, over all images, of the answers with at least this score."""
+    """Return the matches for `f1_scores`, over all images, for the answers with at least this score."""
     sure = {key: values[answers["scores"] >= score] for key, values in answers.items()}
     return BoxMatches([_judged(*pair, iou, pixels) for pair in _pairs(truths, sure, classes)], pictures)
 
 
 def pcb_matches(truths: Boxes, answers: Boxes, classes: Sequence[int], pictures: int) -> BoxMatches:
-    """As `f1_scores` takes it for what KubeEdge Ianvs's pcb-aoi example calls F1.
+    """Return the matches for `f1_scores` with which it equals the F1 of KubeEdge Ianvs's pcb-aoi example.
 
-    IoU above .3 with inclusive pixels, whatever the score. Truths of images in which a class was not answered are
+    IoU above .3 with inclusive pixels, whatever the score. True boxes in images without an answer of their class are
     not counted as missed, so a model that answers one image in ten can have 1.0: use `f1_at_iou` to compare.
     """
     above = float(np.nextafter(0.3, 1.0))
@@ -77,7 +80,10 @@ def pcb_matches(truths: Boxes, answers: Boxes, classes: Sequence[int], pictures:
 
 
 def f1_scores(matches: BoxMatches) -> Array:
-    """Return (C,) 2 hits / (answers + truths) by class, the harmonic mean of precision and recall; 0 without a hit."""
+    """Return 2 hits / (answers + true boxes) by class (C,), the harmonic mean of precision and recall.
+
+    0 without a hit.
+    """
     scores = np.zeros(len(matches.classes))
     for index in matches.classes:
         matched = matches.of_class(index, 0, slice(None))
@@ -93,11 +99,11 @@ def _pairs(truths: Boxes, answers: Boxes, classes: Sequence[int]) -> Iterator[tu
 def _judged(
     truth: Boxes, answer: Boxes, iou: float, pixels: Pixels, counts: NDArray[np.bool_] | None = None
 ) -> ClassMatches:
-    """counts: (G,) truths that do; an answer to another one is ignored."""
+    """Return the matches of a class. counts: (G,) counted true boxes; an answer to another one is ignored."""
     counts = np.ones(len(truth["labels"]), dtype=bool) if counts is None else counts
     pairs = overlaps(answer, truth, iou, extra=1.0 if pixels == "inclusive" else 0.0)
     target = np.full(len(answer["labels"]), -1)
-    # Of equal overlaps the first truth counts: pairs are sorted so that within an answer it comes first among them.
+    # Of equal overlaps the first true box counts: pairs are sorted so that it comes first within an answer.
     best = np.full(len(answer["labels"]), -1.0)
     np.maximum.at(best, pairs.answers, pairs.ious)
     largest = pairs.ious == best[pairs.answers]
@@ -108,6 +114,8 @@ def _judged(
     judged = np.full(len(target), MISS, dtype=np.uint8)
     taken, first = np.unique(target, return_index=True)
     judged[first[taken >= 0]] = HIT
-    judged[~np.append(counts, True)[target]] = IGNORED  # of an answer that overlaps nothing, -1, it is the last
+    judged[~np.append(counts, True)[target]] = (
+        IGNORED  # for an answer that overlaps nothing, index -1 reads the last entry
+    )
     pictures = answer["pictures"][order]
     return ClassMatches(pictures, np.zeros_like(pictures), judged[None, None], truth["pictures"], counts[None])

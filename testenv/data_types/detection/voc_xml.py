@@ -20,17 +20,17 @@ from ianvs.testenv.data_types.detection.box_files import (
 )
 
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
-_OBJECT = ("annotation", "object")  # objects have parts, with names and boxes of their own
+_OBJECT = ("annotation", "object")  # objects may have parts, with their own names and boxes
 _SIZE = ("annotation", "size")
-_Object = tuple[int, dict[str, str]]  # line where it begins, what it says
+_Object = tuple[int, dict[str, str]]  # line of its beginning, its content
 
 
 def read_voc(root: Path, split: str, classes: Sequence[str] | None = None) -> BoxFiles:
-    """Annotations/NAME.xml and JPEGImages/NAME.* for each name in ImageSets/Main/<split>.txt.
+    """Read Annotations/NAME.xml and JPEGImages/NAME.* for each name in ImageSets/Main/<split>.txt.
 
-    classes: names in the order of their indices; None: those that occur, sorted. Give the test part those of training.
-    Coordinates in the files are of pixels that are inside, from 1; boxes here are from xmin - 1, ymin - 1 to xmax,
-    ymax. Raises DataError.
+    classes: names in the order of their indices; None: those that occur, sorted. For the test part, pass the classes of
+    the training part. Coordinates in the files are of pixels inside the box, from 1; boxes here go from xmin - 1, ymin
+    - 1 to xmax, ymax. Raises DataError.
     """
     listed = root / "ImageSets" / "Main" / f"{split}.txt"
     pictures, files = pictures_in(root / "JPEGImages"), []
@@ -43,7 +43,7 @@ def read_voc(root: Path, split: str, classes: Sequence[str] | None = None) -> Bo
 
 
 def read_voc_index(index: Path, classes: Sequence[str] | None = None) -> BoxFiles:
-    """Return lines "picture xml", relative to the folder of the index; else as `read_voc`."""
+    """Read an index with lines "picture xml", relative to the folder of the index; otherwise as `read_voc`."""
     files = []
     for number, words in _rows(index):
         paths = [index.parent / word for word in words]
@@ -99,7 +99,7 @@ def _label(file: Path, objects: Sequence[_Object], indices: dict[str, int]) -> d
 
 
 def _annotation(file: Path) -> tuple[list[_Object], Size | None]:
-    """Return (what each object says, by the names of its elements, bndbox taken apart; the size of the image)."""
+    """Return (each object by the names of its elements, with bndbox split up; the size of the image)."""
     objects: list[_Object] = []
     size: dict[str, str] = {}
     path: list[str] = []

@@ -20,8 +20,8 @@ from ianvs.testenv.data_types.detection.box_files import (
     text_of,
 )
 
-_EMPTY_PATH_VALUES = ("", "None", "null", "~")  # values of `path` that mean none
-_FIELDS_PER_LINE = 5  # class cx cy w h, all but the first relative to the image
+_EMPTY_PATH_VALUES = ("", "None", "null", "~")  # values of `path` that mean no path
+_FIELDS_PER_LINE = 5  # class cx cy w h; all but the first are relative to the image
 
 
 def read_yolo(file: Path, part: str) -> BoxFiles:
@@ -104,7 +104,7 @@ def _required(document: Document, data: dict[str, Any], key: str) -> Any:
 
 
 def _pictures(document: Document, data: dict[str, Any], part: str) -> Iterator[Path]:
-    """Yield images in the given order, those of a folder sorted by name."""
+    """Yield images in the given order; those of a folder are sorted by name."""
     base, entries = (
         document.file.parent / (root if (root := str(data.get("path"))) not in _EMPTY_PATH_VALUES else "."),
         _required(document, data, part),

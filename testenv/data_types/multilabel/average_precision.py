@@ -1,7 +1,7 @@
-"""Average precision: how well scores order the samples that have a label before those that don't.
+"""Average precision: how well scores rank the samples with a label before those without it.
 
-truth: (N, C) 0 or 1. scores: (N, C), higher is likelier; a sample with -inf is never answered with the class, so a
-class that nothing was answered with has an AP of 0. Scores are neither nan nor +inf.
+truth: (N, C) 0 or 1. scores: (N, C), higher is more likely; a sample with -inf is never answered with the class, so a
+class without any answer has an AP of 0. Scores are neither nan nor +inf.
 """
 
 from typing import Any, Literal
@@ -44,7 +44,7 @@ def micro_average_precision(truth: Truth, scores: Scores, rule: Rule = "groups")
 
 
 def _best_first(scores: Scores) -> NDArray[np.int64]:
-    """Return positions of what is answered at all, by falling score; of equal scores, the earlier one first."""
+    """Return the positions of the answered samples, by falling score; of equal scores, the earlier one first."""
     answered = np.flatnonzero(scores > -np.inf)
     return answered[np.argsort(-scores[answered], kind="stable")]
 
@@ -65,8 +65,10 @@ def _of_eleven_points(truth: NDArray[np.bool_], scores: Scores) -> float:
         return float("nan")
     right = np.cumsum(truth[_best_first(scores)])
     precision = right / np.arange(1, len(right) + 1)
-    best = np.append(np.maximum.accumulate(precision[::-1])[::-1], 0.0)  # 0 at recalls that are never reached
-    return float(best[np.searchsorted(10 * right, np.arange(11) * positives)].mean())  # in whole numbers: exact
+    best = np.append(
+        np.maximum.accumulate(precision[::-1])[::-1], 0.0
+    )  # the precision is 0 at recalls that are never reached
+    return float(best[np.searchsorted(10 * right, np.arange(11) * positives)].mean())  # exact, as these are integers
 
 
 def _as_krt(truth: NDArray[np.bool_], scores: Scores) -> float:

@@ -1,6 +1,6 @@
-"""Metrics of several labels: from truths and scores (N, C), over the classes that a record is about.
+"""Metrics of several labels, from labels and scores (N, C), over the classes of a record.
 
-TP_c, FP_c and FN_c are counted for each class c. A ratio is 0 where TP is 0; every score is nan without a sample or a
+TP_c, FP_c and FN_c are counted for each class c. A ratio is 0 if TP is 0; every score is nan without a sample or a
 class.
 """
 
@@ -22,7 +22,7 @@ from ianvs.testenv.data_types.multilabel import average_precision as ranking
 Counts = NDArray[np.int64]
 Values = NDArray[np.float64]
 Formula = Callable[..., Any]
-"""Of TP, answered labels and true labels, and out of how many: of each class, of each sample, or of all pairs."""
+"""A function of TP, answered labels, true labels and their maximum number: by class, by sample, or over all pairs."""
 
 
 class RankingOptions(Options):
@@ -50,7 +50,7 @@ class DecisionOptions(Options):
 
 
 def _of_classes(record: EvaluationRecord, classes: tuple[int, ...] | None) -> tuple[NDArray[np.uint8], Values]:
-    """Return (N, K) truths and scores of `classes`; None: of all."""
+    """Return labels and scores (N, K) of `classes`; None: of all classes."""
     truth, scores = record.y_true, record.y_pred
     if not (isinstance(truth, np.ndarray) and isinstance(scores, np.ndarray)) or (
         truth.dtype != np.uint8 or truth.ndim != 2 or truth.shape != scores.shape
@@ -90,7 +90,11 @@ def _of_named(record: EvaluationRecord, *, rule: ranking.Rule = "groups", classe
 def _decided(
     record: EvaluationRecord, *, formula: Formula, axis: int | None, limited: bool = False, threshold: Any = 0.5
 ) -> float:
-    """axis: 0 of each class, 1 of each sample, None of all pairs. limited: truths are, to classes taught by then."""
+    """Return a score of decisions.
+
+    axis: 0: by class, 1: by sample, None: over all pairs. limited: whether labels are limited to the classes taught by
+    then.
+    """
     truth, scores = _of_classes(record, record.labels)
     if limited and record.seen is not None:
         classes = np.arange(len(record.classes)) if record.labels is None else record.labels

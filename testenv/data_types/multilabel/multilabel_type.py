@@ -1,4 +1,4 @@
-"""Samples with several labels each, or none: truths (N, C) of 0 and 1, answers (N, C) scores, higher being likelier."""
+"""The data type of samples with several labels each, or none: labels (N, C) of 0 and 1, answers (N, C) scores."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -45,7 +45,7 @@ class Multilabel(DataType):
         sets = [_set_of(label, n) for n, label in enumerate(given)]
         width = len(sets[0] if classes is None else classes) if sets else 0
         if width and all(len(labels) == width and all(map(_is_bit, labels)) for labels in sets):
-            if width > 2:  # no list of so many different indices
+            if width > 2:  # a list can't have so many different indices
                 return _of_rows(np.array(sets), classes)
             raise InvalidValue(
                 f"the labels are lists of {width} numbers 0 or 1, which could be rows for {width} classes or class "
@@ -70,14 +70,14 @@ class Multilabel(DataType):
         return lambda answers, where: checked_scores(answers, count, classes, where)
 
     def perfect(self, labels: NDArray[Any]) -> NDArray[np.float32]:
-        return (0.25 + 0.5 * labels).astype(np.float32)  # no class indices: scores of these are refused
+        return (0.25 + 0.5 * labels).astype(np.float32)  # not class indices, so scores over them are refused
 
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return (N, ceil(C / 8)): eight classes a byte."""
+        """Return labels (N, ceil(C / 8)): eight classes in a byte."""
         return np.packbits(samples.y[positions], axis=1)
 
     def record(self, about: EvaluationRecord, truth: Any, predictions: Predictions) -> EvaluationRecord:
-        """Classes that were not taught by then count as never answered."""
+        """Return the record; classes that were not taught by then count as never answered."""
         scores = predictions.labels
         if about.seen is not None:
             scores = np.where(np.isin(np.arange(len(about.classes)), about.seen), scores, -np.inf)
@@ -89,7 +89,7 @@ class Multilabel(DataType):
 
 
 def checked_scores(answers: object, samples: int, classes: int, where: str) -> NDArray[np.floating[Any]]:
-    """Return (N, C) scores, in float32 or float64 as they were given; 0 or 1 are scores, too.
+    """Return scores (N, C), in float32 or float64 as given; 0 and 1 are valid scores.
 
     Raises PluginError for another shape, and for nan and +inf.
     """
@@ -119,7 +119,7 @@ def _of_rows(labels: NDArray[Any], classes: Sequence[str] | None) -> tuple[Multi
     if labels.shape[1] != len(names):
         message = f"the labels have {labels.shape[1]} columns for {len(names)} classes ({one_line(names)})"
         raise InvalidValue(f"{message}; expected a column for each class, in the order of `classes`.", "invalid-record")
-    if np.isin(labels, (-1, 1)).all():  # as CelebA writes it
+    if np.isin(labels, (-1, 1)).all():  # as in CelebA
         labels = labels > 0
     wrong = np.argwhere((labels != 0) & (labels != 1))
     if len(wrong):
@@ -143,7 +143,7 @@ def _is_bit(label: Any) -> bool:
 
 
 def _names_in(sets: Sequence[Sequence[Any]]) -> tuple[str, ...]:
-    """Sorted names; of class indices all up to the highest."""
+    """Return the names, sorted; for class indices, all from 0 to the highest."""
     distinct = {label for labels in sets for label in labels}
     if any(isinstance(label, str) for label in distinct):
         names = {str(label) for label in distinct}
@@ -154,7 +154,7 @@ def _names_in(sets: Sequence[Sequence[Any]]) -> tuple[str, ...]:
 
 
 def _index(label: Any, position: dict[str, int], n: int) -> int:
-    """Class index of a name, or of an index, which a file may hold as text."""
+    """Return the class index of a name, or of an index, which may be text in a file."""
     if isinstance(label, str) and label in position:
         return position[label]
     index = int(label) if isinstance(label, str) and is_class_index(label) else label

@@ -1,1 +1,1 @@
-"""Numbers in place of classes: truths and answers are floats, (N,) or (N, D)."""
+"""Numbers instead of classes: labels and answers are floats, (N,) or (N, D)."""

@@ -1,7 +1,7 @@
-"""How far answers in numbers are off, over N samples with D numbers each.
+"""Errors of numeric answers, over N samples with D numbers each.
 
-Each of the D is scored on its own, and their mean counts (scikit-learn's `uniform_average`). Without a sample every
-score is nan.
+Each of the D numbers is scored separately, and the mean of the scores is reported (scikit-learn's `uniform_average`).
+Without a sample every score is nan.
 """
 
 import numpy as np
@@ -45,7 +45,7 @@ def coefficient_of_determination(record: EvaluationRecord) -> float:
 
 
 def _off(record: EvaluationRecord) -> Numbers:
-    """Return (N, D) answers minus truths. Raises ValueError unless both are numbers of one shape."""
+    """Return answers minus labels, (N, D). Raises ValueError unless both are numbers of one shape."""
     truth, answers = record.y_true, record.y_pred
     if not (isinstance(truth, np.ndarray) and isinstance(answers, np.ndarray) and truth.dtype.kind == "f"):
         raise InvalidValue("this metric is for numbers to be estimated (`data_type: regression`)", "unfit-metric")
@@ -56,11 +56,11 @@ def _off(record: EvaluationRecord) -> Numbers:
 
 
 def _columns(values: object) -> Numbers:
-    """Return (N, D)"""
+    """Return the values as (N, D)."""
     held = np.asarray(values, np.float64)
     return held[:, None] if held.ndim == 1 else held
 
 
 def _by_column(values: Numbers) -> Numbers:
-    """Return (D,) means over samples."""
+    """Return means over samples, (D,)."""
     return values.mean(axis=0) if len(values) else np.full(values.shape[1], np.nan)

@@ -1,4 +1,4 @@
-"""Numbers to be estimated: truths and answers are floats (N,) or (N, D)."""
+"""The data type of numbers to be estimated: labels and answers are floats (N,) or (N, D)."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -73,13 +73,13 @@ def _checked(answers: object, shape: tuple[int, ...], where: str) -> Numbers:
 
 
 def _first_not_finite(numbers: Numbers) -> tuple[int, float] | None:
-    """Return (sample, value)"""
+    """Return (sample, value) of the first number that is not finite; None if there is none."""
     wrong = np.argwhere(~np.isfinite(numbers))
     return (int(wrong[0, 0]), float(numbers[tuple(wrong[0])])) if len(wrong) else None
 
 
 def _first_odd(given: Any) -> str:
-    """What is wrong with labels that are no array of numbers."""
+    """Return the reason why labels are not an array of numbers."""
     shapes = set()
     for n, label in enumerate(given if hasattr(given, "__iter__") else [given]):
         try:
