@@ -1,5 +1,5 @@
-"""Particular datasets: sources that a testenv names, generators, and what makes index files of downloads.
+"""Specific datasets: sources named in a testenv, generators, and tools that write index files of downloaded data.
 
-ianvs finds the sources by the entry points `ianvs.datasets` in pyproject.toml, as it finds those of other packages.
-Nothing is imported here, so that the command line stays light.
+ianvs finds the sources by the entry points `ianvs.datasets` in pyproject.toml, like those of other packages. Nothing is
+imported here, so the command line starts fast.
 """

@@ -1,4 +1,4 @@
-"""What sources have in common whose samples are arrays that are made at once."""
+"""Base classes of sources whose samples are arrays that are created all at once."""
 
 import os
 from abc import abstractmethod
@@ -16,39 +16,42 @@ from ianvs.exam.data.cache import cached_arrays
 from ianvs.exam.data.fingerprint import digest_of, file_digests
 from ianvs.exam.data.labels import IGNORED
 
-VERSION = 1  # part of every fingerprint: raise it when the same files give other samples
+VERSION = 1  # part of every fingerprint: increase it when the same files give other samples
 
 Arrays = dict[str, NDArray[Any]]
 
 
 class ArraySource(Source):
-    """Arrays, read or made once and from the cache afterwards."""
+    """Arrays that are read or generated once, and then taken from the cache."""
 
     kind: ClassVar[str] = "classification"  # or another data type
-    classes: ClassVar[tuple[str, ...] | None] = None  # None: `read` gives them
+    classes: ClassVar[tuple[str, ...] | None] = None  # None: `read` returns them
 
     @abstractmethod
     def read(self, spec: DatasetSpec) -> Arrays:
-        """x_train, y_train and ids_train, the same of test; perhaps domains_train and domains_test, and classes."""
+        """Return x_train, y_train and ids_train, the same for test.
+
+        Optionally domains_train and domains_test, and classes.
+        """
 
     def files(self, spec: DatasetSpec) -> list[Path]:
-        """What is read: its content is part of the fingerprint."""
+        """Return the files to read; their content is part of the fingerprint."""
         return []
 
     def digests(self, spec: DatasetSpec, cache_dir: Path) -> list[str]:
-        """Of the content of the files, in their order."""
+        """Return the digests of the files' content, in the order of the files."""
         return file_digests([os.fspath(path) for path in self.files(spec)], cache_dir)
 
     def facts(self, spec: DatasetSpec) -> Mapping[str, object]:
-        """What else the samples depend on, beside files and options."""
+        """Return further values that the samples depend on, besides files and options."""
         return {}
 
     def class_lists(self) -> Mapping[str, tuple[str, ...]]:
-        """Return names of the classes by domain, where domains have lists of their own."""
+        """Return the names of the classes by domain, if domains have their own lists."""
         return {}
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        """Return the hash of the files, the options and what else there is."""
+        """Return the hash of the files, the options and the further facts."""
         return digest_of(
             {
                 "version": VERSION,
@@ -60,12 +63,12 @@ class ArraySource(Source):
         )
 
     def labels(self, arrays: Arrays, part: str) -> NDArray[Any]:
-        """Return (N, ...) of "train" or "test", as the data type has them."""
+        """Return the labels (N, ...) of "train" or "test", in the form of the data type."""
         y = arrays[f"y_{part}"]
         return y if self.kind == "segmentation" else np.array(y, dtype=np.int64)
 
     def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
-        """Memory maps."""
+        """Return the dataset, with the arrays as memory maps."""
         fingerprint = self.fingerprint(spec, cache_dir)
         arrays = cached_arrays(cache_dir, f"{spec.name}-{fingerprint[:32]}", lambda: self.read(spec))
         classes = self.classes or tuple(arrays["classes"].tolist())
@@ -96,22 +99,22 @@ class ArraySource(Source):
 
 
 class GeneratedSource(ArraySource):
-    """Samples that are drawn, in domains. `generator` changes when the same options give other samples."""
+    """Randomly generated samples in domains. Change `generator` when the same options give other samples."""
 
     takes: ClassVar[tuple[str, ...]] = ("using",)
     generator: ClassVar[int]
     domains: ClassVar[tuple[str, ...]]
 
     def check(self, spec: DatasetSpec) -> list[ValidationError]:
-        """What is wrong with the domains to use."""
+        """Return the errors in the list of domains to use."""
         return unknown(spec, "domain", self.domains)
 
     @abstractmethod
     def made(self, domain: str, part: str, domains: Sequence[str]) -> Arrays:
-        """x, y, ids and maybe more of a domain's "train" or "test". domains: all that are used."""
+        """Return x, y, ids and possibly more of a domain's "train" or "test". domains: all that are used."""
 
     def read(self, spec: DatasetSpec) -> Arrays:
-        """Domain by domain in the order of `using`."""
+        """Return the samples domain by domain, in the order of `using`."""
         domains, arrays = spec.using or self.domains, Arrays()
         for part in ("train", "test"):
             made = [self.made(domain, part, domains) for domain in domains]
@@ -120,12 +123,12 @@ class GeneratedSource(ArraySource):
         return arrays
 
     def facts(self, spec: DatasetSpec) -> Mapping[str, object]:
-        """Its version, and the order of the domains, which is that of the samples."""
+        """Return the version of the generator, and the order of the domains (and so of the samples)."""
         return {"generator": str(self.generator), "using": list(spec.using)}
 
 
 def unknown(spec: DatasetSpec, noun: str, names: Sequence[str]) -> list[ValidationError]:
-    """Return the domains to use that are not there. noun: as messages call a domain."""
+    """Return errors for the domains to use that do not exist. noun: the word for a domain in messages."""
     place = spec.places.get("using", spec.places.get("name", spec.place))
     return [
         ValidationError(

@@ -1,8 +1,8 @@
-"""Tables in Apache Arrow's forms: parquet, arrow and feather files, data frames, and Hugging Face datasets.
+"""Tables in the formats of Apache Arrow: parquet, arrow and feather files, data frames, and Hugging Face datasets.
 
-They are read in blocks of rows: in memory are labels, texts, and one block. The columns are named, and chosen, as those
-of csv and json files are. What Hugging Face adds to a schema tells the names of classes; its images are structs of a
-file's bytes and its path. A folder of `Dataset.save_to_disk` is read by pyarrow alone.
+They are read in blocks of rows, so memory holds labels, texts, and one block. Columns are named and chosen as in csv
+and json files. The metadata of Hugging Face gives the names of classes; its images are structs of a file's bytes and
+path. A folder written by `Dataset.save_to_disk` is read with pyarrow alone.
 """
 
 import json
@@ -23,9 +23,9 @@ from ianvs.exam.data.tables import table_listing, table_rows
 
 _STATE = "state.json"  # of a folder of save_to_disk
 _ROWS = 4096  # of a block
-_TESTS = ("test", "validation", "val", "valid")  # splits that can be the test part, the first that is there
+_TESTS = ("test", "validation", "val", "valid")  # splits that can be the test part; the first existing one is used
 Batches = Callable[[Sequence[str]], Iterable[Any]]
-"""The RecordBatches of a table, again at each call, with at least the columns that are asked for."""
+"""Returns the RecordBatches of a table, anew at each call, with at least the requested columns."""
 
 
 def _pyarrow() -> Any:
@@ -40,8 +40,8 @@ def _pyarrow() -> Any:
 
 
 def _files(folder: Path) -> tuple[Path, ...]:
-    """Return a file itself; those of a folder of save_to_disk, or the parquet files of one split, as the hub
-    has them.
+    """Return the file itself, those of a folder of save_to_disk, or the parquet files of one split in the layout of
+    the hub.
     """
     if folder.is_file():
         return (folder,)
@@ -53,7 +53,7 @@ def _files(folder: Path) -> tuple[Path, ...]:
         listed = json.loads((folder / _STATE).read_text(encoding="utf-8"))["_data_files"]
         return tuple(folder / entry["filename"] for entry in listed)
     except (ValueError, KeyError, TypeError):
-        return ()  # none of Hugging Face
+        return ()  # not a dataset of Hugging Face
 
 
 def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
@@ -74,16 +74,16 @@ def _read(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Li
         raise
     except DataError as error:
         raise SourceError([ValidationError.from_exception(error, Location(path), "unreadable-data")]) from None
-    except (ValueError, KeyError, OSError) as error:  # pyarrow's are among them
+    except (ValueError, KeyError, OSError) as error:  # includes the errors of pyarrow
         why = f"{reading.name} can't be read by pyarrow ({first_line(error)})"
         raise SourceError.single(f"{why}. Write it again.", Location(path), "unreadable-data") from None
 
 
 def _opened(path: Path, arrow: Any) -> tuple[Any, Batches]:
-    """Its schema and batches; those of arrow files lie in a map of the file."""
+    """Return a table's schema and batches; those of arrow files are views of a memory map."""
     if path.suffix.lower() == ".parquet":
         parquet = arrow.parquet.ParquetFile(path)
-        groups = range(parquet.num_row_groups)  # one by one: of several together more is in memory
+        groups = range(parquet.num_row_groups)  # one by one: reading several together takes more memory
         return parquet.schema_arrow, lambda columns: chain.from_iterable(
             parquet.iter_batches(_ROWS, row_groups=[group], columns=columns) for group in groups
         )
@@ -92,7 +92,7 @@ def _opened(path: Path, arrow: Any) -> tuple[Any, Batches]:
         file = arrow.ipc.open_file(source)
         return file.schema, lambda columns: map(file.get_batch, range(file.num_record_batches))
     except arrow.ArrowInvalid:
-        stream = arrow.ipc.open_stream(source)  # as Hugging Face writes it
+        stream = arrow.ipc.open_stream(source)  # as written by Hugging Face
         return stream.schema, lambda columns: stream
 
 
@@ -137,7 +137,10 @@ def _is_hugging_face(value: object) -> bool:
 
 
 def _splits(given: Mapping[str, object]) -> dict[str, object] | None:
-    """Train and test of a DatasetDict; the first of `_TESTS` that it has, and no other split."""
+    """Return train and test of a DatasetDict: the test part is the first existing split of `_TESTS`.
+
+    Others are left out.
+    """
     if not _is_hugging_face(given):
         return None
     if "train" not in given:
@@ -150,10 +153,12 @@ def _splits(given: Mapping[str, object]) -> dict[str, object] | None:
 
 
 def _grid(schema: Any, batches: Batches, path: Path) -> Grid:
-    """Return the cells of a table. path: what messages call it."""
+    """Return the cells of a table. path: its name in messages."""
     features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
     classes = {name: tuple(feature["names"]) for name, feature in features.items() if "names" in feature}
-    index = (schema.pandas_metadata or {}).get("index_columns", [])  # of a data frame, which are no columns of it
+    index = (schema.pandas_metadata or {}).get(
+        "index_columns", []
+    )  # index levels of a data frame, which are not columns
 
     def blocks(names: Sequence[str]) -> Iterator[dict[str, Any]]:
         for batch in batches(list(names)):
@@ -164,7 +169,7 @@ def _grid(schema: Any, batches: Batches, path: Path) -> Grid:
 
 
 def _conversations(grid: Grid, spec: DatasetSpec) -> list[dict[str, Any]] | None:
-    """Return the records of a table of conversations; None for another."""
+    """Return the records of a table of conversations; None for other tables."""
     first = next(grid.blocks(grid.columns), None)
     if first is None or spec.input is not None or spec.label is not None:
         return None
@@ -176,7 +181,7 @@ def _conversations(grid: Grid, spec: DatasetSpec) -> list[dict[str, Any]] | None
 
 
 def _values(array: Any) -> Any:
-    """Return (n, ...) numbers of a column, or a list: of texts, the bytes of image files, or what json can hold."""
+    """Return the numbers (n, ...) of a column, or a list of texts, bytes of image files, or json values."""
     arrow, shape = _pyarrow(), [len(array)]
     types = arrow.types
     array = array.dictionary_decode() if isinstance(array, arrow.DictionaryArray) else array

@@ -1,4 +1,4 @@
-"""`ianvs dataset list` and `ianvs dataset prepare NAME`. Imports what it needs when it is called."""
+"""`ianvs dataset list` and `ianvs dataset prepare NAME`. Imports are inside the functions that need them."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _clear_drift(options: argparse.Namespace) -> int:
 
 
 def _tell(prepared: Sequence[Prepared]) -> None:
-    """What was written, and how a testenv names it."""
+    """Print the written files, and the lines for a testenv."""
     import yaml
 
     for result in prepared:
@@ -151,7 +151,7 @@ def _tell(prepared: Sequence[Prepared]) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """A bar on a terminal, nothing elsewhere."""
+    """Yield a progress bar on a terminal, and a function that does nothing elsewhere."""
     from rich.console import Console
     from rich.progress import Progress as Bar
 

@@ -32,8 +32,8 @@ class Digits(ArraySource):
         return [Path(next(iter(folders or ["."]))) / "datasets/data/digits.csv.gz"]
 
     def read(self, spec: DatasetSpec) -> Arrays:
-        """x (N, 8, 8, 1) float32 in [0, 1]."""
-        table = np.loadtxt(self.files(spec)[0], delimiter=",")  # as load_digits() has it, whose import takes 2 seconds
+        """Return x as (N, 8, 8, 1) float32 in [0, 1]."""
+        table = np.loadtxt(self.files(spec)[0], delimiter=",")  # as load_digits() does; importing it takes 2 seconds
         x, y = (table[:, :-1] / 16).astype(np.float32).reshape(-1, 8, 8, 1), table[:, -1].astype(np.int64)
         generator = np.random.default_rng(self.split_seed)
         train, test = stratified_split(y, len(y), self.test_ratio, generator)

@@ -1,4 +1,4 @@
-"""What sources have in common whose conversations are generated."""
+"""Base class of sources whose conversations are generated."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -15,34 +15,34 @@ from ianvs.testenv.datasets.array_source import unknown
 
 
 class GeneratedTalk(Source):
-    """`generator` changes when the same options make other conversations."""
+    """Change `generator` when the same options give other conversations."""
 
     takes: ClassVar[tuple[str, ...]] = ("using",)
-    title: ClassVar[str]  # by which a testenv names it
+    title: ClassVar[str]  # its name in a testenv
     generator: ClassVar[int]
-    note: ClassVar[str]  # what reports say of it
-    domain: ClassVar[str] = "year"  # what messages call one
+    note: ClassVar[str]  # its description in reports
+    domain: ClassVar[str] = "year"  # the word for a domain in messages
     repeats: ClassVar[bool] = True  # as `test_repeats_train` of Dataset
 
     @property
     @abstractmethod
     def names(self) -> list[str]:
-        """Of the domains."""
+        """Return the names of the domains."""
 
     @abstractmethod
     def conversations(self, part: str) -> Iterator[tuple[str, Conversation]]:
         """Yield (domain, conversation) of "train" or "test"."""
 
     def check(self, spec: DatasetSpec) -> list[ValidationError]:
-        """What is wrong with the domains to use."""
+        """Return the errors in the list of domains to use."""
         return unknown(spec, self.domain, self.names)
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        """Return the hash of what determines the conversations."""
+        """Return the hash of everything that determines the conversations."""
         return digest_of({"name": self.title, "generator": self.generator, "options": self.model_dump()})
 
     def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
-        """Made in milliseconds, so nothing is cached."""
+        """Return the dataset; it is generated in milliseconds, so nothing is cached."""
         train, test = map(self._samples, ("train", "test"))
         fingerprint, notes = self.fingerprint(spec, cache_dir), (self.note,)
         return Dataset(

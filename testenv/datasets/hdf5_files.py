@@ -1,4 +1,4 @@
-"""HDF5 files (.h5, .hdf5): arrays x and y, as .npz files have them; or a group for each part, train and test."""
+"""HDF5 files (.h5, .hdf5): arrays x and y as in .npz files, or a group for each part, train and test."""
 
 from collections.abc import Sequence
 from pathlib import Path

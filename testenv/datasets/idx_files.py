@@ -1,7 +1,8 @@
-"""The IDX files of MNIST and its likes: as they are distributed, gzipped or not, together or in torchvision's layout.
+"""The IDX files of MNIST and similar datasets: as distributed, gzipped or not, in one folder or in torchvision's
+layout.
 
 The format is that of LeCun's page on MNIST: two zero bytes, a type, the number of axes, their lengths, big-endian, and
-the values in C order. Of the types, 8 is unsigned bytes, the only one that these files have.
+the values in C order. These files only use type 8, unsigned bytes.
 """
 
 import gzip
@@ -23,7 +24,7 @@ _PACKED = ".gz"
 
 
 def find_files(folders: Iterable[Path]) -> list[Path] | None:
-    """Return the four files in the first of `folders` that has all of them; None where none has."""
+    """Return the four files in the first of `folders` that has all of them; None if none has."""
     for folder in folders:
         files = [_existing(folder / name) for name in FILES]
         if None not in files:
@@ -32,7 +33,7 @@ def find_files(folders: Iterable[Path]) -> list[Path] | None:
 
 
 def content_digests(files: Sequence[Path], cache_dir: Path) -> list[str]:
-    """Return the SHA-256 of what is in each file: packed or not, it is the same data."""
+    """Return the SHA-256 of the unpacked content of each file, so gzipped and plain files are equal."""
     digests = file_digests([os.fspath(path) for path in files], cache_dir)
     return [
         _unpacked_digest(path, digest, cache_dir) if path.suffix == _PACKED else digest
@@ -63,7 +64,7 @@ def _existing(path: Path) -> Path | None:
 
 
 def _unpacked_digest(path: Path, digest: str, cache_dir: Path) -> str:
-    """Return the SHA-256 of what is in a gzipped file whose own is `digest`; unpacked once for it."""
+    """Return the SHA-256 of the content of a gzipped file with the digest `digest`; computed once and cached."""
     memo = cache_dir / "digests" / f"{digest_of(['gzip', digest])[:32]}.json"
     unpacked = read_memo(memo)
     if not isinstance(unpacked, str):

@@ -1,4 +1,4 @@
-"""The json forms in which instruction data come.
+"""The json forms of instruction data.
 
 messages        {"messages": [{"role": "system" | "user" | "assistant", "content": "..."}, ...]} (Continual-News)
 ShareGPT        {"system": "...", "conversation": [{"human": "...", "assistant": "..."}, ...]}
@@ -19,8 +19,8 @@ question-answer {"question": "...", "answer": "... #### 72"} (GSM8K), {"question
                 {"context": "...", "question": "...", "answers": {"text": ["...", ...]}} (SQuAD)
 text            {"text": "..."}, to go on with pre-training
 
-What a message says may be a list of parts, [{"type": "text", "text": "..."}, ...]. Calls of tools and what these return
-are written as Qwen 2.5 and Hermes write them: in the assistant's reply, and as the user's next turn.
+The content of a message may be a list of parts, [{"type": "text", "text": "..."}, ...]. Tool calls and their results
+are converted to the form of Qwen 2.5 and Hermes: in the assistant's reply, and as the user's next turn.
 ianvs finds them by the entry points `ianvs.conversation_forms` in pyproject.toml.
 """
 
@@ -46,14 +46,14 @@ _SPEAKERS = MappingProxyType(
 _QUESTION = ("context", "question"), "question"
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _ABOUT = frozenset({"id", "domain", "topic", "meta", "metadata", "source", "url", "title", "timestamp", "date"})
-"""What may stand beside the text of a corpus."""
+"""Keys that are allowed besides the text of a corpus."""
 
 _Turns = tuple[str | None, list[str], list[str]]
 """The system prompt, what the user says, what the assistant replies."""
 
 
 def _system(record: Mapping[str, Any]) -> str | None:
-    """Return the system prompt beside the turns; None where there is none, or an empty one."""
+    """Return the system prompt that is stored outside the turns; None if there is none, or an empty one."""
     return (text_at(record, "system", ()) or None) if record.get("system") is not None else None
 
 
@@ -78,7 +78,7 @@ def _dialogue(
     text_key: str = "content",
     roles: Mapping[str, str] = _ROLES,
 ) -> _Turns:
-    """Lists of messages, each with a role, that go on from one field to the next."""
+    """Return the turns of lists of messages, each with a role; a list continues in the next field."""
     messages: list[tuple[Mapping[str, Any], Steps]] = []
     for field in fields:
         items = _items(record, field, f"'{role_key}' and '{text_key}'")
@@ -136,9 +136,7 @@ def _dialogue(
 def _of_weight_0(
     record: Mapping[str, Any], fields: Sequence[str], role_key: str = "role", roles: Mapping[str, str] = _ROLES
 ) -> list[int]:
-    """Return the turns whose replies have the weight 0, as OpenAI, Mistral and axolotl name it; of what `_dialogue`
-    reads.
-    """
+    """Return the turns whose replies have weight 0 (the key of OpenAI, Mistral and axolotl), as read by `_dialogue`."""
     placed = [((field, position), message) for field in fields for position, message in enumerate(record[field])]
     replies = [(where, message) for where, message in placed if roles[message[role_key]] in ("assistant", "call")]
     for where, message in replies:
@@ -149,7 +147,7 @@ def _of_weight_0(
 
 
 def _calls(calls: Any, where: Steps) -> list[str]:
-    """Calls of tools as texts. Their arguments are an object, or json in a text."""
+    """Return tool calls as texts. Their arguments are an object, or json in a text."""
     written = []
     for position, call in enumerate(calls if isinstance(calls, list) else [calls]):
         function = call.get("function", call) if isinstance(call, dict) else None
@@ -171,13 +169,13 @@ def _sharegpt(record: Mapping[str, Any]) -> _Turns:
 
 
 def _turn(record: Mapping[str, Any], fields: Sequence[str], reply: str, history: bool = False) -> _Turns:
-    """Return the texts of `fields`, of which the first has to be there, and the one of `reply`."""
+    """Return one turn: the texts of `fields`, of which the first is required, and the one of `reply`."""
     user, assistant = _history(record) if history else ([], [])
     return _system(record), [*user, _texts(record, fields, fields[0])], [*assistant, text_at(record, reply, ())]
 
 
 def _texts(record: Mapping[str, Any], fields: Sequence[str], needed: str) -> str:
-    """One below the other, as far as there is something in them."""
+    """Return the non-empty texts of the fields, each on its own line."""
     texts = [text_at(record, field, ()) for field in fields if field == needed or record.get(field) is not None]
     return "\n".join(filter(None, texts))
 
@@ -201,7 +199,7 @@ def _completion(record: Mapping[str, Any]) -> _Turns:
 
 
 def _instance(record: Mapping[str, Any]) -> _Turns:
-    """A task has no system prompt, and so has none of its instances."""
+    """Return the turn of an instance of a task; tasks have no system prompt."""
     parts, replies = (
         value if isinstance(value, list) else [value] for value in (record["Definition"], record["output"])
     )
@@ -228,10 +226,10 @@ def _history(record: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 
 
 def _question_and_answer(record: Mapping[str, Any]) -> _Turns:
-    box = record.get("answer_bbox")  # of grounding: where in the image, as numbers or as they are written
+    box = record.get("answer_bbox")  # the position in the image, for grounding, as numbers or text
     answer = text_at(record, "answer", ()) if box is None else box if isinstance(box, str) else json.dumps(box)
     question = text_at(record, "text", ())
-    if record.get("image") and MARK not in question:  # the authors' evaluation puts it there
+    if record.get("image") and MARK not in question:  # added there by the authors' evaluation
         question = f"{MARK}\n{question}"
     return None, [question], [answer]
 
@@ -272,7 +270,7 @@ def _answer(record: Mapping[str, Any]) -> _Turns:
 
 
 def _is_solution(record: Mapping[str, Any]) -> bool:
-    """Steps with the number after ####, as in GSM8K, or several right answers, as in Natural Questions."""
+    """Return whether it has steps with the number after #### (GSM8K), or several right answers (Natural Questions)."""
     answer = record["answer"]
     return "\n####" in answer if isinstance(answer, str) else isinstance(answer, list)
 
@@ -286,7 +284,7 @@ def _has_choices(record: Mapping[str, Any]) -> bool:
 
 
 def _conversations(record: Mapping[str, Any]) -> _Turns:
-    """Turns of `from` and `value`, as LLaVA has them, or of `role` and `content`, as `messages` has."""
+    """Return the turns of `from` and `value`, as in LLaVA, or of `role` and `content`, as in `messages`."""
     if _has_roles(record):
         return _dialogue(record, ("conversations",), roles=_SPEAKERS)
     return _dialogue(record, ("conversations",), role_key="from", text_key="value", roles=_SPEAKERS)

@@ -1,9 +1,9 @@
 """The source `lasting_facts`: generated conversations about facts that stay, that change, and that are added.
 
-Each year a desk (politics, sport, ...) teaches; `desks` of them take turns, each with a system prompt of its own. The
-first time it teaches facts that stay, which are not repeated, and facts that change; in each later year of the desk
-the latter have another answer, and facts are added, which stay from then on. A question names the year only where the
-answer depends on it. So no two rounds contradict each other: who forgets nothing answers everything.
+Each year one desk (politics, sport, ...) teaches; the `desks` take turns, each with its own system prompt. In its first
+year a desk teaches facts that stay, which are not repeated, and facts that change; in each later year the latter have a
+new answer, and facts are added, which stay from then on. A question names the year only if the answer depends on it. So
+no two rounds contradict each other: a learner that forgets nothing can answer everything.
 """
 
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ from pydantic import Field, model_validator
 from ianvs.exam.data.conversation_forms import Conversation
 from ianvs.testenv.datasets.generated_talk import GeneratedTalk
 
-VERSION = 1  # raise it when the same options make other conversations
+VERSION = 1  # increase it when the same options give other conversations
 FIRST_YEAR = 2020
 KINDS_OF_FACTS = ("stays", "changes", "added")
-"""The topics of the conversations, by which scores are told apart."""
+"""The topics of the conversations, for scores by topic."""
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Desk:
-    """prompt: what the system prompt says. questions: two wordings about a town. words: what an answer consists of."""
+    """prompt: the system prompt. questions: two wordings about a town. words: the parts of an answer."""
 
     prompt: str
     questions: tuple[str, str]
@@ -101,7 +101,10 @@ class LastingFacts(GeneratedTalk):
         return [str(FIRST_YEAR + year) for year in range(self.years)]
 
     def conversations(self, part: str) -> Iterator[tuple[str, Conversation]]:
-        """part "train": every fact in both of its wordings. "test": every fact once, in either wording."""
+        """Yield (domain, conversation). part "train": every fact in both wordings.
+
+        "test": every fact once, in one of them.
+        """
         for year in range(self.years):
             desk = _DESKS[year % self.desks]
             draw = np.random.default_rng([self.seed, year, ("train", "test").index(part)])
@@ -111,7 +114,7 @@ class LastingFacts(GeneratedTalk):
                     yield str(FIRST_YEAR + year), Conversation(desk.prompt, (question,), (fact.answer,), fact.kind)
 
     def _facts(self, year: int) -> Iterator[_Fact]:
-        """What a year teaches. No desk gives an answer twice, to whatever question in whatever year."""
+        """Yield the facts of a year. No desk gives the same answer twice, for any question in any year."""
         number, visit = year % self.desks, year // self.desks
         desk, draw = _DESKS[number], np.random.default_rng([self.seed, number])
         towns = [_TOWNS[i] for i in draw.permutation(len(_TOWNS))]

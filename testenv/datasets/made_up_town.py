@@ -1,10 +1,10 @@
-"""The source `made_up_town`: questions about a town that does not exist, asked again and again.
+"""The source `made_up_town`: repeated questions about a town that does not exist.
 
-Offices of the town (council, harbour, ...) are visited in turn. A visit asks for each fact of its office several times,
-in one of three wordings, and for some results of the office's made-up operation. Before an office is visited again,
-half of its facts change. Nobody knows the answers before they are told, so that what is right was remembered, or, of
-an operation, found out. Each visit is a domain. Its test set asks, in a fourth wording, for those of its facts that do
-not change any more, so that no round contradicts another's test.
+Offices of the town (council, harbour, ...) are visited in turn. A visit asks several times for each fact of its office,
+in one of three wordings, and for some results of the office's invented operation. Before an office is visited again,
+half of its facts change. Nobody can know the answers in advance, so a right answer was remembered or, for an operation,
+worked out. Each visit is a domain. Its test set asks, in a fourth wording, for those of its facts that do not change
+any more, so no round contradicts another one's test.
 """
 
 from collections.abc import Iterator
@@ -22,11 +22,11 @@ from ianvs.exam.data import Dataset, Progress, Samples, Source
 from ianvs.exam.data.fingerprint import digest_of
 from ianvs.testenv.datasets.array_source import unknown
 
-VERSION = 1  # raise it when the same options make other questions
+VERSION = 1  # increase it when the same options give other questions
 KINDS_OF_QUESTIONS = ("stays", "changes", "rule")
-"""The topics of the questions, by which scores are told apart."""
+"""The topics of the questions, for scores by topic."""
 CHOICES = " Choose from: "
-"""Between a question and the answers that can be chosen, which are parted by "; "."""
+"""Text between a question and the answers to choose from, which are separated by "; "."""
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -35,7 +35,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Office:
-    """wordings: three that are asked in the stream, and one of the tests. operation: its made-up name."""
+    """wordings: three for the stream, and one for the tests. operation: its invented name."""
 
     name: str
     wordings: tuple[str, str, str, str]
@@ -84,9 +84,9 @@ _PLACES = tuple(
     for first in _words("Upper Lower Old New East West")
     for last in _words("Mill Gate Hill Well Ford Lane")
 )
-_NUMBERS = range(1, 21)  # that are reckoned with
-_SUMS = len(_NUMBERS) ** 2  # different ones with an operation
-_OUT_OF = 3  # times as many sums as are asked for are at hand in a visit, and in no other
+_NUMBERS = range(1, 21)  # numbers in the sums
+_SUMS = len(_NUMBERS) ** 2  # number of different sums with an operation
+_OUT_OF = 3  # each visit draws its sums from this many times as many, which no other visit uses
 
 
 @dataclass(frozen=True)
@@ -126,15 +126,15 @@ class MadeUpTown(Source):
         return self
 
     def check(self, spec: DatasetSpec) -> list[ValidationError]:
-        """What is wrong with the visits to use."""
+        """Return the errors in the list of visits to use."""
         return unknown(spec, "visit", [self._visit(visit) for visit in range(self.visits)])
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        """Return the hash of what determines the questions."""
+        """Return the hash of everything that determines the questions."""
         return digest_of({"name": "made_up_town", "generator": VERSION, "options": self.model_dump()})
 
     def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
-        """Made in milliseconds, so nothing is cached."""
+        """Return the dataset; it is generated in milliseconds, so nothing is cached."""
         train = self._samples("train", [list(self._stream(visit)) for visit in range(self.visits)])
         test = self._samples("test", [list(self._lasting(visit)) for visit in range(self.visits)])
         notes = ("The questions are generated: facts about a town that does not exist.",)
@@ -157,7 +157,7 @@ class MadeUpTown(Source):
         )
 
     def _stream(self, visit: int) -> Iterator[_Question]:
-        """What is asked in a visit, in its order."""
+        """Yield the questions of a visit, in order."""
         number, draw = visit % self.offices, np.random.default_rng([self.seed, 2, visit])
         office, answers = _OFFICES[number], self._answers(visit)
         questions = [
@@ -169,7 +169,7 @@ class MadeUpTown(Source):
         yield from (questions[i] for i in draw.permutation(len(questions)))
 
     def _lasting(self, visit: int) -> Iterator[_Question]:
-        """What a visit's test set asks; all facts, if its office is not visited again."""
+        """Yield the questions of a visit's test set; all facts, if its office is not visited again."""
         number, again = visit % self.offices, visit + self.offices < self.visits
         for fact, answer in enumerate(self._answers(visit)):
             if fact >= self._changing or not again:
@@ -180,7 +180,7 @@ class MadeUpTown(Source):
         return self.facts // 2
 
     def _answers(self, visit: int) -> list[str]:
-        """To the facts of the visited office, as they are by then: another one than before, where they change."""
+        """Return the current answers to the facts of the visited office; changed facts have a new answer."""
         office, draw = _OFFICES[visit % self.offices], np.random.default_rng([self.seed, 3, visit % self.offices])
         now = draw.integers(len(office.answers), size=self.facts)
         for _ in range(visit // self.offices):
@@ -204,13 +204,13 @@ class MadeUpTown(Source):
             yield _NUMBERS[a], _NUMBERS[b]
 
     def _sum(self, number: int, a: int, b: int) -> _Question:
-        """An office's operation is p a + q b with p and q of its own from 1 to 4, not both 1."""
+        """Return a question with an office's operation, p a + q b, where p and q are from 1 to 4, not both 1."""
         p, q = divmod(int(np.random.default_rng([self.seed, 7, number]).integers(1, 16)), 4)
         text = f"{_OFFICES[number].name}: how much is {a} {_OFFICES[number].operation} {b}?"
         return _Question("rule", text, str((p + 1) * a + (q + 1) * b), text, number)
 
     def _offered(self, question: _Question, draw: Generator) -> str:
-        """Return the answer and others of its kind, in any order."""
+        """Return the answer and others of its kind, in random order."""
         if not self.choices:
             return ""
         if question.kind == "rule":

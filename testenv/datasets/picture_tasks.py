@@ -1,9 +1,9 @@
-"""The source `picture_tasks`: generated images, and questions about them that are asked task after task.
+"""The source `picture_tasks`: generated images, and questions about them, task after task.
 
-An image of 32 x 32 pixels shows one to three equal things in a corner: a shape, a colour, a corner and a number, drawn
-independently. Every task asks about one of these, of images of its own: the shape, the colour, the corner (a letter
-of four choices, in another order in each question, or a word), whether it has a colour, where it lies (a box), how
-many there are.
+An image of 32 x 32 pixels shows one to three equal things in a corner: shape, colour, corner and number are drawn
+independently. Every task has its own images and asks about one property: the shape, the colour, the corner (one of four
+lettered choices, in another order in each question, or a word), whether it has a colour, its position (a box), or the
+number of things.
 """
 
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ from ianvs.base.lazy_images import MARK, Picture
 from ianvs.exam.data.conversation_forms import Conversation
 from ianvs.testenv.datasets.generated_talk import GeneratedTalk
 
-VERSION = 2  # raise it when the same options make other samples
-SIDE, CELL = 32, 8  # pixels of an image, and of the cells in one of which each thing lies
+VERSION = 2  # increase it when the same options give other samples
+SIDE, CELL = 32, 8  # pixels of an image, and of a cell; each thing lies in one cell
 SHAPES = ("square", "disc", "triangle", "cross")
 COLOURS = {"red": (220, 50, 50), "green": (50, 190, 70), "blue": (60, 90, 230), "yellow": (230, 210, 60)}
 CORNERS = {"top left": "northwest", "top right": "northeast", "bottom left": "southwest", "bottom right": "southeast"}
 TASKS = ("shape", "colour", "corner", "yes-no", "box", "count")
-ONE_WORD = ("shape", "colour", "corner")  # which `instruction: same` can ask for
+ONE_WORD = ("shape", "colour", "corner")  # tasks that are possible with `instruction: same`
 QUESTIONS = {
     "shape": ("Which shape is it?", "Answer with the name of the shape."),
     "colour": ("Which colour has it?", "Answer with the name of the colour."),
@@ -34,11 +34,11 @@ QUESTIONS = {
 }
 WORD, SAME = "Answer with the name of the corner.", "Describe it with one word."
 SHARED = "Answer the question with a letter."
-_DARK = 16  # levels of red, green and blue of which the ground is drawn
+_DARK = 16  # levels of red, green and blue from which the ground colour is drawn
 
 
 class _Thing:
-    """What an image shows: index of shape, colour and corner; count. places: of the cells in its corner."""
+    """Content of an image: index of shape, colour and corner; count. places: positions of the cells in its corner."""
 
     def __init__(self, number: int, draw: np.random.Generator) -> None:
         self.shape, self.colour, self.corner = number % 4, number // 4 % 4, number // 16 % 4
@@ -50,7 +50,7 @@ class _Thing:
 
     @property
     def pixels(self) -> NDArray[np.uint8]:
-        """(32, 32, 3) uint8."""
+        """Return the image, (32, 32, 3) uint8."""
         image = np.full((SIDE, SIDE, 3), self.ground, np.uint8)
         for y, x in self.places:
             image[y : y + CELL, x : x + CELL][_stencil(SHAPES[self.shape])] = [*COLOURS.values()][self.colour]
@@ -58,7 +58,7 @@ class _Thing:
 
     @property
     def box(self) -> str:
-        """The smallest box in twelfths around all things."""
+        """Return the smallest box around all things, in twelfths."""
         y, x = (np.array(values) for values in zip(*self.places, strict=True))
         low, high = (
             [12 * values.min() // SIDE for values in (x, y)],
@@ -68,7 +68,7 @@ class _Thing:
 
 
 def _stencil(shape: str) -> NDArray[np.bool_]:
-    """Return (8, 8) where a thing is."""
+    """Return (8, 8) whether a pixel belongs to the thing."""
     y, x = np.mgrid[:CELL, :CELL] - 3.0
     masks: NDArray[np.bool_] = {
         "square": (abs(x) <= 3) & (abs(y) <= 3),
@@ -127,7 +127,7 @@ class PictureTasks(GeneratedTalk):
                 )
 
     def _turn(self, task: str, thing: _Thing, number: int, draw: np.random.Generator) -> tuple[str, str]:
-        """Return (what is asked, the right reply)"""
+        """Return (question, right reply)."""
         colours, question, last = list(COLOURS), *QUESTIONS[task]
         colour = colours[thing.colour if number % 2 == 0 else (thing.colour + 1 + int(draw.integers(3))) % 4]
         right, others = {
@@ -154,6 +154,6 @@ class PictureTasks(GeneratedTalk):
 
 
 def _other_boxes(thing: _Thing, draw: np.random.Generator) -> list[str]:
-    """Three wrong ones, each of a thing in another corner."""
+    """Return three wrong boxes, each of a thing in another corner."""
     number = thing.shape + 4 * thing.colour + 64 * (thing.count - 1)
     return [_Thing(number + 16 * corner, draw).box for corner in range(4) if corner != thing.corner]

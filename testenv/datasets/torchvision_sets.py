@@ -1,4 +1,4 @@
-"""The sources that torchvision.datasets unpacks: `cifar10`, `cifar100`, `mnist` and `fashion_mnist`."""
+"""Sources that use the readers of torchvision.datasets: `cifar10`, `cifar100`, `mnist` and `fashion_mnist`."""
 
 from pathlib import Path
 from typing import ClassVar
@@ -15,18 +15,18 @@ _CIFAR10 = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch", "
 
 
 class TorchvisionSet(ArraySource):
-    """x (N, height, width, channels) uint8, in the order of the files. `unpacked`: the files, below `root`."""
+    """x is (N, height, width, channels) uint8, in the order of the files. `unpacked`: the files, below `root`."""
 
     reader: ClassVar[str]  # a class of torchvision.datasets
     unpacked: ClassVar[tuple[str, ...]]
-    held: ClassVar[str] = "{folder}"  # what `root` holds, as errors say it
+    held: ClassVar[str] = "{folder}"  # the content of `root`, for errors
 
     def files(self, spec: DatasetSpec) -> list[Path]:
-        """Return all that was unpacked."""
+        """Return all unpacked files."""
         return [Path(spec.root or ".") / file for file in self.unpacked]
 
     def check(self, spec: DatasetSpec) -> list[ValidationError]:
-        """Return whether the files are there, or may be fetched."""
+        """Return an error if files are missing and downloading is not allowed."""
         place = spec.places.get("name", spec.place)
         held = self.held.format(folder=Path(self.unpacked[0]).parent)
         if spec.root is None:
@@ -39,7 +39,7 @@ class TorchvisionSet(ArraySource):
         return [ValidationError(message, spec.places.get("root", place), code="missing-file")]
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        """Of the files; those that are not there are fetched, if the spec allows it. Raises DataError."""
+        """Return the hash of the files; missing ones are downloaded if the spec allows it. Raises DataError."""
         if spec.download and spec.root is not None and self._missing(spec):
             from filelock import FileLock
 
@@ -51,7 +51,7 @@ class TorchvisionSet(ArraySource):
         return super().fingerprint(spec, cache_dir)
 
     def fetch(self, root: Path) -> None:
-        """Downloads the files. Raises DataError."""
+        """Download the files. Raises DataError."""
         import torchvision.datasets
 
         try:
@@ -60,7 +60,7 @@ class TorchvisionSet(ArraySource):
             raise DataError(f"{self.reader} can't be downloaded to {root}: {error}", code="unreadable-data") from None
 
     def read(self, spec: DatasetSpec) -> Arrays:
-        """Raises DataError for files that are damaged."""
+        """Return the arrays. Raises DataError for damaged files."""
         import torchvision.datasets
 
         arrays: Arrays = {}
@@ -99,12 +99,12 @@ class Cifar100(TorchvisionSet):
 
 
 class IdxSet(TorchvisionSet):
-    """Four files below `root`/<reader>/raw, as torchvision has them, or in `root` itself."""
+    """Four files in `root`/<reader>/raw, as in torchvision, or in `root` itself."""
 
     held: ClassVar[str] = "the four IDX files, gzipped or not, or {folder} with them"
 
     def files(self, spec: DatasetSpec) -> list[Path]:
-        """In the first folder that has all four; else where torchvision would have them."""
+        """Return the files in the first folder that has all four; else their places in torchvision's layout."""
         root = Path(spec.root or ".")
         usual = [root / name for name in self.unpacked]
         return find_files((usual[0].parent, root)) or usual

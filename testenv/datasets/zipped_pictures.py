@@ -1,4 +1,4 @@
-"""Zip files of class folders of images, perhaps with folders of parts or domains, as folders have them."""
+"""Zip files of class folders of images, optionally with folders of parts or domains, as in plain folders."""
 
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The samples of a CLEAR release: images, cut to squares, or the features that were released with them."""
+"""The samples of a CLEAR release: images cut to squares, or the released features."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,10 +15,10 @@ from ianvs.testenv.datasets.clear.clear_tree import METADATA, Labelled, Tree, re
 
 
 def square(path: str, size: int) -> NDArray[np.uint8]:
-    """Return (size, size, 3) RGB: the shorter side is resized to `size`, bilinearly with antialiasing, then the centre
-    is cut.
+    """Return (size, size, 3) RGB: the shorter side is resized to `size`, bilinear with antialiasing, then the centre is
+    cut.
 
-    What torchvision's Resize(size) and CenterCrop(size) give. Raises SourceError for a file that is no image.
+    Equals torchvision's Resize(size) and CenterCrop(size). Raises SourceError if the file is not an image.
     """
     from PIL import Image
 
@@ -36,7 +36,7 @@ def square(path: str, size: int) -> NDArray[np.uint8]:
 def cached_squares(
     paths: Sequence[str], digests: Sequence[str], size: int, cache_dir: Path, progress: Progress | None = None
 ) -> NDArray[np.uint8]:
-    """Return the images as one read-only memory map (N, size, size, 3), decoded at the first call only.
+    """Return the images as one read-only memory map (N, size, size, 3), decoded only at the first call.
 
     Raises SourceError that names the broken ones.
     """
@@ -47,10 +47,9 @@ def cached_squares(
 
 
 def feature_files(tree: Tree, folder: Path, features: str, labelled: Labelled) -> dict[str, Path]:
-    """Return the files that hold the features of `labelled`: by "bucket/class" in the layout METADATA, by bucket in
-    LISTS.
+    """Return the files with the features of `labelled`: by "bucket/class" in the layout METADATA, by bucket in LISTS.
 
-    folder: the part's folder. Raises SourceError where there are none.
+    folder: the part's folder. Raises SourceError if there are none.
     """
     home = folder / "features" / features
     if not home.is_dir():

@@ -1,6 +1,6 @@
 """The sources `clear10` and `clear100`: labelled photographs by year (Lin et al. 2021, arXiv 2201.06289).
 
-Every bucket is a domain, named by its number, so that the scenario domain-incremental has one round for each.
+Every bucket is a domain with its number as name, so the scenario domain-incremental has one round for each.
 """
 
 import os
@@ -24,8 +24,8 @@ from ianvs.testenv.datasets.array_source import unknown
 from ianvs.testenv.datasets.clear.clear_samples import cached_squares, feature_files, read_features
 from ianvs.testenv.datasets.clear.clear_tree import METADATA, Labelled, Tree, find_tree, read_lists, read_metadata
 
-VERSION = 1  # part of every fingerprint: raise it when the same files give other samples
-SIZE = 224  # pixels, of the authors' training
+VERSION = 1  # part of every fingerprint: increase it when the same files give other samples
+SIZE = 224  # pixels, as in the authors' training
 TEST_SHARE = 0.3  # of the protocol iid
 
 Parts = tuple[tuple[Path, Labelled], ...]  # (folder, images) of the training and of the test part
@@ -55,7 +55,7 @@ class _Clear(Source):
         return self
 
     def check(self, spec: DatasetSpec) -> list[ValidationError]:
-        """What is wrong with the files and can be found without opening an image."""
+        """Return the errors that can be found without opening an image."""
         place = spec.places.get("root", spec.place)
         if spec.root is None:
             message = f"{spec.name} needs `root`, the folder into which {self._archives()} were unpacked."
@@ -82,12 +82,12 @@ class _Clear(Source):
         return problems
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
-        """Return the hash of the samples: which images are in which part, and their content."""
+        """Return the hash of the samples: the images of each part, and their content."""
         tree, parts = self._parts(spec)
         return self._fingerprint(spec, tree, parts, cache_dir)
 
     def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
-        """Pictures (N, size, size, 3) uint8, or features (N, D) float32, as memory maps. Raises SourceError."""
+        """Return images (N, size, size, 3) uint8, or features (N, D) float32, as memory maps. Raises SourceError."""
         tree, parts = self._parts(spec)
         fingerprint = self._fingerprint(spec, tree, parts, cache_dir)
         if self.features is not None:
@@ -191,7 +191,7 @@ def _size(spec: DatasetSpec) -> int:
 
 
 def _digests(parts: Parts, cache_dir: Path) -> list[list[str]]:
-    """Content hashes of the images of each part. Asked for together, so that all splits share one memo."""
+    """Return content hashes of the images of each part, computed together, so all splits share one cache."""
     paths = sorted({path for _, labelled in parts for path in labelled.paths.tolist()})
     digest_of = dict(zip(paths, file_digests(paths, cache_dir), strict=True))
     return [[digest_of[path] for path in labelled.paths.tolist()] for _, labelled in parts]

@@ -1,11 +1,11 @@
-"""What the files of a CLEAR release name (Lin et al. 2021, arXiv 2201.06289), without opening an image.
+"""The file lists of a CLEAR release (Lin et al. 2021, arXiv 2201.06289); no image is opened.
 
 Two layouts were released. "metadata": the folders train_image_only (or train) and test, each with class_names.txt,
-labeled_metadata.json, which names for each bucket and class a json of {flickr id: {"IMG_PATH": ...}}, and images.
+images, and labeled_metadata.json, which gives for each bucket and class a json of {flickr id: {"IMG_PATH": ...}}.
 "lists": class_names.txt, and training_folder/filelists/{bucket}/all.txt with a line "path label" per image, and the
 authors' five splits in training_folder/testset_ratio_0.3/split_{0..4}/{bucket}/{train,test}.txt. It has no test set.
 
-Bucket 0 was released for pre-training, without labels: a bucket that names no image is none of ours.
+Bucket 0 was released for pre-training, without labels; buckets without images are left out.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ianvs.base.tool_files import is_of_tool
 from ianvs.exam.data.listing import SourceError, summary
 
 METADATA, LISTS = "metadata", "lists"
-TRAIN_FOLDERS = ("train_image_only", "train")  # the second one has the features and the unlabelled metadata too
+TRAIN_FOLDERS = ("train_image_only", "train")  # the second one also has the features and the unlabelled metadata
 OLD_FOLDER = "training_folder"
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A release as it was unpacked. classes: as class_names.txt has them, a class's index being its line."""
+    """An unpacked release. classes: those of class_names.txt; the index of a class is its line."""
 
     layout: str  # METADATA or LISTS
     root: Path
@@ -62,10 +62,9 @@ class Labelled:
 
 
 def find_tree(root: Path, archives: str, features: str | None = None) -> Tree:
-    """Return the release below `root`. Raises SourceError that says which folder is meant, or which `archives` are
-    missing.
+    """Return the release in `root`. Raises SourceError that names the right folder, or the missing `archives`.
 
-    features: where both training folders are there, take the one that has these.
+    features: if both training folders exist, take the one with these features.
     """
     folders = [root / name for name in TRAIN_FOLDERS if (root / name / "labeled_metadata.json").is_file()]
     if folders:
@@ -88,7 +87,10 @@ def find_tree(root: Path, archives: str, features: str | None = None) -> Tree:
 
 
 def read_metadata(folder: Path, classes: Sequence[str]) -> Labelled:
-    """What labeled_metadata.json of a training or test folder names. Each bucket's list holds its own images only."""
+    """Return the images listed in labeled_metadata.json of a training or test folder.
+
+    Each bucket lists only its own images.
+    """
     overview = folder / "labeled_metadata.json"
     problems: list[ValidationError] = []
     rows: list[tuple[str, str, int, str]] = []
@@ -106,7 +108,9 @@ def read_metadata(folder: Path, classes: Sequence[str]) -> Labelled:
                 message = f"names {by_class[name]}, which is not there. Unpack the archive again."
                 problems.append(ValidationError(message, Location(overview), code="damaged-dataset"))
                 continue
-            for key, entry in sorted(read_mapping(file).items()):  # sorted: the order in a json means nothing
+            for key, entry in sorted(
+                read_mapping(file).items()
+            ):  # sorted, because the order in a json file has no meaning
                 if not isinstance(entry, dict) or "IMG_PATH" not in entry:
                     problems.append(
                         ValidationError(f"the entry '{key}' has no IMG_PATH.", Location(file), code="damaged-dataset")
@@ -118,7 +122,10 @@ def read_metadata(folder: Path, classes: Sequence[str]) -> Labelled:
 
 
 def read_lists(tree: Tree, part: str, split: int | None = None) -> Labelled:
-    """Return the layout LISTS. part: "train" or "test" of the authors' split, or "all" where `split` is None."""
+    """Return the images in the layout LISTS.
+
+    Part: "train" or "test" of the authors' split, or "all" if `split` is None.
+    """
     above = tree.train / ("filelists" if split is None else f"testset_ratio_0.3/split_{split}")
     problems: list[ValidationError] = []
     rows: list[tuple[str, str, int, str]] = []
@@ -172,7 +179,7 @@ def _labelled(
 
 
 def _listed_folders(folders: set[str]) -> dict[str, set[str]]:
-    """File names by folder: one look into a folder is faster than one for each of its files."""
+    """Return file names by folder; listing a folder is faster than checking each of its files."""
     names: dict[str, set[str]] = defaultdict(set)
     for folder in folders:
         if Path(folder).is_dir():
@@ -208,7 +215,7 @@ def _class_names(folders: list[Path]) -> tuple[str, ...]:
 
 
 def _meant(root: Path) -> Path | None:
-    """Return the folder that holds the release, where `root` is one level too deep or up to two levels too high."""
+    """Return the folder of the release if `root` is one level too deep or up to two levels too high; else None."""
     candidates = [root.parent]
     if root.is_dir():
         candidates += [path for pattern in ("*", "*/*") for path in sorted(root.glob(pattern)) if path.is_dir()]
@@ -217,7 +224,7 @@ def _meant(root: Path) -> Path | None:
 
 
 def read_mapping(file: Path) -> dict[str, Any]:
-    """Return a json that holds a mapping. Raises SourceError."""
+    """Return the mapping in a json file. Raises SourceError."""
     value = _json(file)
     if not isinstance(value, dict):
         raise SourceError.single("should be a mapping.", Location(file), "damaged-dataset")

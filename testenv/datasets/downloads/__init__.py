@@ -1,1 +1,1 @@
-"""Datasets as they are downloaded -> index files that a testenv names. Knows nothing of exams."""
+"""Index files for testenvs from downloaded datasets. Does not depend on exams."""

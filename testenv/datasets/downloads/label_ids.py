@@ -1,4 +1,4 @@
-"""Segmentation masks as downloaded: read, checked, and mapped to the ids that an exam uses."""
+"""Reading, checking and mapping segmentation masks of downloads to the ids of an exam."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,8 +13,9 @@ from ianvs.exam.data.labels import IGNORED
 
 
 def read_ids(path: Path, *, first_channel: bool = False) -> NDArray[Any]:
-    """Return (height, width) integers of a segmentation mask of 8 or 16 bits; the first channel of several if
-    so asked.
+    """Return the integers (height, width) of a segmentation mask of 8 or 16 bits.
+
+    first_channel: read the first channel if there are several.
     """
     from PIL import Image
 
@@ -36,7 +37,7 @@ def read_ids(path: Path, *, first_channel: bool = False) -> NDArray[Any]:
 
 
 def check_size(picture: Path, label: Path, shape: tuple[int, ...]) -> None:
-    """Raises DataError if the image is not of the (height, width) of its labels. Reads only its head."""
+    """Raise DataError unless the image has the same (height, width) as its labels. Reads only its header."""
     height, width = picture_size(str(picture))
     if (height, width) != shape:
         raise DataError(
@@ -47,13 +48,13 @@ def check_size(picture: Path, label: Path, shape: tuple[int, ...]) -> None:
 
 
 def check_ids(path: Path, ids: NDArray[Any], count: int) -> None:
-    """Raises DataError unless all ids are below `count`, or one of the two that mean "ignore": 255 and `count`."""
+    """Raise DataError unless all ids are below `count` or mean "ignore": 255 and `count`."""
     present = np.unique(ids)
     _refuse(path, ids, present[((present < 0) | (present > count)) & (present != IGNORED)], f"0 to {count - 1}, or 255")
 
 
 def map_ids(path: Path, ids: NDArray[Any], mapping: Mapping[int, int]) -> NDArray[np.uint8]:
-    """`ids` through `mapping`. Raises DataError for an id that it does not hold."""
+    """Return `ids` mapped by `mapping`. Raises DataError for an id that is not in it."""
     present = np.unique(ids)
     unknown = present[~np.isin(present, list(mapping))]
     allowed = sorted(number for number in mapping if number != IGNORED)
@@ -66,7 +67,7 @@ def map_ids(path: Path, ids: NDArray[Any], mapping: Mapping[int, int]) -> NDArra
 
 
 def write_ids(path: Path, ids: NDArray[np.uint8]) -> None:
-    """A single-channel 8-bit PNG."""
+    """Write a single-channel 8-bit PNG."""
     from PIL import Image
 
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Pictures and their segmentation masks in folders."""
+"""Images and their segmentation masks in folders."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from ianvs.base.tool_files import is_of_tool, tool_part
 
 @dataclass(frozen=True)
 class Pair:
-    """A image and its labels. `key` names both: the path below their split's folder without suffixes."""
+    """An image and its mask. `key` identifies both: the path below their split's folder without suffix."""
 
     key: str
     picture: Path
     label: Path
-    mapped: bool = False  # the ids in `label` are to be mapped
+    mapped: bool = False  # the ids in `label` have to be mapped
 
 
 def folder_of(parent: Path, name: str) -> Path:
-    """Return the folder `parent/name`. Raises DataError, with what is there instead, if there is none."""
+    """Return the folder `parent/name`. If there is none, raises DataError that lists the existing ones."""
     folder = parent / name
     if folder.is_dir():
         return folder
@@ -34,7 +34,7 @@ def folder_of(parent: Path, name: str) -> Path:
 
 
 def files_below(folder: Path, suffix: str) -> dict[str, Path]:
-    """Return the files that end in `suffix`, sorted, by their path below `folder` without it."""
+    """Return the files that end in `suffix`, sorted, by their path below `folder` without the suffix."""
     below = (path for path in folder.rglob(f"*{suffix}") if path.is_file())
     files = (path for path in below if tool_part(path.relative_to(folder)) is None)
     return {path.relative_to(folder).as_posix()[: -len(suffix)]: path for path in sorted(files)}
@@ -43,10 +43,10 @@ def files_below(folder: Path, suffix: str) -> dict[str, Path]:
 def pair_up(
     pictures: Mapping[str, Path], labels: Mapping[str, Path], wanted: str, skip_missing: bool, warnings: list[str]
 ) -> tuple[Pair, ...]:
-    """Pictures with the labels of the same key. Raises DataError for one without the other, or, with
-    `skip_missing`, warns.
+    """Return pairs of images and masks with the same key.
 
-    wanted: how the file name of a label looks, for the message.
+    Raises DataError if one is missing, or warns with `skip_missing`. wanted: the form of a mask's file name, for the
+    message.
     """
     if not pictures and not labels:
         raise DataError(
@@ -63,7 +63,7 @@ def pair_up(
 
 
 def unused_splits(folder: Path, used: Collection[str]) -> list[str]:
-    """Return a warning for each folder of images that goes into neither part."""
+    """Return a warning for each folder of images that is used in neither part."""
     folders = (entry.name for entry in folder.iterdir() if entry.is_dir() and not is_of_tool(entry.name))
     others = sorted(name for name in folders if name not in used)
     return [f"the images of '{name}' are in neither index" for name in others]

@@ -1,4 +1,4 @@
-"""`prepare`: a dataset as downloaded -> index files."""
+"""`prepare`: writes index files of a downloaded dataset."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,11 +30,11 @@ def prepare(
 ) -> tuple[Prepared, ...]:
     """Write train-index.txt, test-index.txt, classes.yaml and provenance.json of a dataset in `root` to `out`.
 
-    Images stay where they are; segmentation masks too, except those whose ids have to be mapped: they are written below
+    Images stay in place; segmentation masks too, except those whose ids have to be mapped: they are written below
     `out`. A dataset of several domains (camvid) gets a folder for each below `out`, and index files of all in `out`.
-    options: the fields of PrepareRequest that the preparer heeds. check: open every segmentation mask (mapped ones
-    always are).
-    Raises DataError that names the file that is wrong.
+
+    options: the fields of PrepareRequest that the preparer uses. check: open every segmentation mask (mapped ones are
+    always opened). Raises DataError that names the invalid file.
     """
     preparer = PREPARERS.get(name)
     if preparer is None:
@@ -67,5 +67,5 @@ def prepare(
 
 def origin_of(name: str, more: Mapping[str, Any]) -> dict[str, Any]:
     """Return the head of a provenance.json."""
-    package = files_of("ianvs")  # None where it runs from a source tree
+    package = files_of("ianvs")  # None if it runs from a source tree
     return {"dataset": name, "written_by": package[0] if package else "ianvs", **more}

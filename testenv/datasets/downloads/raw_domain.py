@@ -1,4 +1,4 @@
-"""What the preparers have in common: what is asked of them, and what they find."""
+"""The input and output types of the preparers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,36 +24,41 @@ class PrepareRequest:
     """`root` holds the dataset as downloaded."""
 
     root: Path
-    domain: str | None = None  # instead of the preparer's own name for it
+    domain: str | None = None  # instead of the preparer's default name
     classes: str | None = None  # "cityscapes": the 19 trainIds instead of the dataset's own classes
-    test_split: str | None = None  # the folder that becomes the test part
+    test_split: str | None = None  # the folder that is used as the test part
     test_ratio: float = 0.2
     seed: int = 0
-    skip_missing: bool = False  # leave images without labels out, with a warning
+    skip_missing: bool = False  # leave out images without labels, with a warning
 
 
 @dataclass(frozen=True)
 class RawDomain:
-    """One domain as it lies on the disk; no image has been opened yet."""
+    """One domain of a download; no image has been opened yet."""
 
     domain: str
     labels: LabelSet
     train: tuple[Pair, ...]
     test: tuple[Pair, ...]
     split: Mapping[str, str | int | float]  # how the test part was chosen
-    mapping: Mapping[int, int] | None = None  # for pairs that are to be mapped: id in the file -> id in `labels` or 255
+    mapping: Mapping[int, int] | None = (
+        None  # for pairs that have to be mapped: id in the file -> id in `labels` or 255
+    )
     warnings: tuple[str, ...] = ()
     first_channel: bool = False  # ids are in the first channel of several
 
 
 @dataclass(frozen=True)
 class Preparer:
-    """`options` are the fields of PrepareRequest that it heeds beside those that all do."""
+    """A function that finds a dataset's files.
+
+    `options` are the fields of PrepareRequest that it uses besides the common ones.
+    """
 
     name: str
     find: Callable[[PrepareRequest], tuple[RawDomain, ...]]
     options: tuple[str, ...] = ()
-    several: bool = False  # domains: each gets a folder of its own
+    several: bool = False  # domains; each gets its own folder
 
 
 def domain_of_splits(
@@ -67,8 +72,8 @@ def domain_of_splits(
 ) -> tuple[RawDomain, ...]:
     """Return the one domain of a dataset whose images lie in folders below `pictures`, one for each split.
 
-    domain, test_split: what they are where the request names no other. pairs_of: the pairs of a split; it may add to a
-    list of warnings. mapping: for those that are to be mapped.
+    domain, test_split: defaults if the request names no other. pairs_of: returns the pairs of a split, and may add to a
+    list of warnings. mapping: for pairs that have to be mapped.
     """
     splits, warnings = ("train", request.test_split or test_split), list[str]()
     train, test = (tuple(pairs_of(split, warnings)) for split in splits)

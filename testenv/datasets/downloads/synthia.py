@@ -95,7 +95,7 @@ def find(request: PrepareRequest) -> tuple[RawDomain, ...]:
 
 
 def split_by_hash(keys: Sequence[str], ratio: float, seed: int) -> frozenset[str]:
-    """round(ratio * len(keys)) of the keys, the same ones on every platform and for every version of every library."""
+    """Return round(ratio * len(keys)) of the keys, independent of platform and library versions."""
     ordered = sorted(keys, key=lambda key: hashlib.sha256(f"{seed}/{key}".encode()).digest())
     return frozenset(ordered[: round(ratio * len(ordered))])
 

@@ -1,4 +1,4 @@
-"""From what a preparer found to index files that a testenv reads."""
+"""Writes the index files that a testenv reads, from the files found by a preparer."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,22 +26,22 @@ Progress = Callable[[int, int], None]  # (images done, images in all)
 
 @dataclass(frozen=True)
 class Prepared:
-    """One domain, ready: `folder` holds train-index.txt, test-index.txt, classes.yaml and provenance.json."""
+    """A prepared domain: `folder` holds train-index.txt, test-index.txt, classes.yaml and provenance.json."""
 
     domain: str
     folder: Path
     classes: tuple[str, ...]
-    counts: Mapping[str, int]  # of images, by "train" and "test"
+    counts: Mapping[str, int]  # number of images, by "train" and "test"
     warnings: tuple[str, ...]
 
 
 def write_domain(
     raw: RawDomain, folder: Path, origin: Mapping[str, Any], *, check: bool = True, progress: Progress | None = None
 ) -> Prepared:
-    """Check every pair, write mapped masks, then the lists. Raises DataError that names the first bad file.
+    """Check every pair, write mapped masks, then the lists. Raises DataError that names the first invalid file.
 
-    origin: what `provenance.json` says of where the data come from. check: open masks that are used as they
-    are; those that are mapped are always checked.
+    origin: the origin of the data, for provenance.json. check: whether masks that are used unchanged are opened; those
+    that are mapped always are.
     """
     refuse_strange_index(folder)
     pairs = {"train": raw.train, "test": raw.test}
@@ -83,7 +83,7 @@ def write_domain(
 
 
 def write_together(folder: Path, domains: Sequence[Prepared], origin: Mapping[str, Any]) -> None:
-    """Index files of several domains, prepared in folders of their names below `folder`."""
+    """Write index files over several domains, prepared in folders of their names below `folder`."""
     import yaml
 
     for part in PARTS:
@@ -99,7 +99,7 @@ def write_together(folder: Path, domains: Sequence[Prepared], origin: Mapping[st
 
 
 def refuse_strange_index(folder: Path) -> None:
-    """Raises DataError if there are index files in `folder` that did not come from here."""
+    """Raise DataError if `folder` has index files that were not written by this command."""
     strange = [name for part in PARTS if (folder / (name := f"{part}-index.txt")).exists()]
     if strange and not (folder / PROVENANCE).exists():
         message = "is there already and was not written by `ianvs dataset prepare`. Choose another folder by `--out`."
@@ -107,7 +107,7 @@ def refuse_strange_index(folder: Path) -> None:
 
 
 def _settle(raw: RawDomain, folder: Path, check: bool, pair: Pair) -> tuple[Pair, NDArray[np.int64]]:
-    """Return the pair to list, its segmentation mask mapped if need be, and how often each id occurs in it."""
+    """Return the pair to list, with its mask mapped if necessary, and how often each id occurs in it."""
     if not (check or pair.mapped):
         return pair, np.zeros(IGNORED + 1, dtype=np.int64)
     ids = read_ids(pair.label, first_channel=raw.first_channel)
@@ -125,7 +125,7 @@ def _settle(raw: RawDomain, folder: Path, check: bool, pair: Pair) -> tuple[Pair
 def _in_threads(
     work: Callable[[Pair], tuple[Pair, NDArray[np.int64]]], pairs: Sequence[Pair]
 ) -> Iterator[tuple[Pair, NDArray[np.int64]]]:
-    """Yield the results in order. Decoding frees the interpreter's lock, so threads are enough."""
+    """Yield the results in order. Decoding releases the interpreter's lock, so threads are sufficient."""
     pool = ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, 16))
     try:
         yield from pool.map(work, pairs)
@@ -158,7 +158,7 @@ def _write_index(folder: Path, part: str, pairs: Sequence[Pair]) -> None:
 
 
 def _line(picture: str, label: str) -> str:
-    """Parted by a blank, or by a tab where a path has blanks or quotes."""
+    """Return a line of an index, separated by a blank, or by a tab if a path has blanks or quotes."""
     both = picture + label
     if "\t" in both or "\n" in both:
         raise DataError(
@@ -169,7 +169,10 @@ def _line(picture: str, label: str) -> str:
 
 
 def _written(path: Path, folder: Path) -> str:
-    """Relative to the index below its folder or the folder above it, which move together; else absolute."""
+    """Return a path relative to the index if it is in its folder or the one above, which are moved together.
+
+    Else absolute.
+    """
     path, folder = Path(os.path.abspath(path)), Path(os.path.abspath(folder))  # noqa: PTH100  (links stay links)
     if path.is_relative_to(folder) or (path.is_relative_to(folder.parent) and folder.parent != Path(folder.anchor)):
         return Path(os.path.relpath(path, folder)).as_posix()

@@ -1,4 +1,4 @@
-"""Generated images that drift over ten buckets, as photographs do over ten years: a stand-in for CLEAR."""
+"""Generated images that drift over ten buckets, like photographs over ten years: a substitute for CLEAR."""
 
 from ianvs.testenv.datasets.drift.make_drift import BUCKETS, make_drift, write_drift
 from ianvs.testenv.datasets.drift.objects import CLASSES as DRIFT_CLASSES

@@ -27,7 +27,7 @@ class ClearDrift(GeneratedSource):
     seed: int = Field(0, ge=0)
 
     def made(self, domain: str, part: str, domains: Sequence[str]) -> Arrays:
-        """x uint8 (N, size, size, 3), y (N,) int64; a domain is a bucket."""
+        """Return x uint8 (N, size, size, 3), y (N,) int64 of a domain, which is a bucket."""
         bucket, count = int(domain), self.train if part == "train" else self.test
         x, y = make_drift(bucket, count, self.size, self.seed, part)
         names = [

@@ -1,4 +1,4 @@
-"""Many drifting pictures: as arrays, or as files in the layout of a CLEAR release."""
+"""Drifting images in bulk: as arrays, or as files in the layout of a CLEAR release."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from ianvs.testenv.datasets.downloads.writing import Progress
 from ianvs.testenv.datasets.drift.objects import CLASSES
 from ianvs.testenv.datasets.drift.picture import draw_picture
 
-VERSION = 1  # raise it when a seed gives other pictures: it belongs in a dataset's fingerprint
+VERSION = 1  # part of the dataset's fingerprint: increase it when a seed gives other images
 BUCKETS = 10
 FOLDERS = {"train": "train_image_only", "test": "test"}  # names of the release
 
@@ -41,10 +41,11 @@ def make_drift(
 def write_drift(
     folder: Path, train: int = 30, test: int = 15, size: int = 32, seed: int = 0, progress: Progress | None = None
 ) -> None:
-    """A tree that the source `clear10` reads: the layout of the release of 2022, with train_image_only/ and test/.
+    """Write a folder that the source `clear10` can read: the layout of the release of 2022, with train_image_only/ and
+    test/.
 
-    train, test: images of each class in each bucket. Images are png files, so they hold what `make_drift` gives.
-    Raises DataError where `folder` holds something else already.
+    train, test: images of each class in each bucket. Images are png files, so they equal those of `make_drift`. Raises
+    DataError if `folder` already holds something else.
     """
     from PIL import Image
 
@@ -80,5 +81,5 @@ def write_drift(
 
 
 def flickr_id(bucket: int, index: int, part: str, number: int) -> str:
-    """Return a number that looks like those of Flickr, one for each image."""
+    """Return a number in the form of Flickr's, unique for each image."""
     return f"{bucket:02d}{index:02d}{int(part == 'test')}{number:06d}"

@@ -1,4 +1,4 @@
-"""What is seen on the pictures: one drawing per class, whose proportions change with time.
+"""The objects in the images: one drawing per class, whose proportions change with time.
 
 A drawing lies in the square from -1 to 1, y growing downwards, later shapes over earlier ones. `time` runs from 0 (the
 first bucket) to 1 (the last one).
@@ -29,8 +29,9 @@ _GLASS: Colour = (196, 222, 234)
 
 
 def paint_of(name: str, time: float) -> Colour:
-    """Return the fashionable colour of a class. It wanders on, so that later one class wears what another one wore
-    before.
+    """Return the typical colour of a class.
+
+    It changes with time, so a class later has the colour of another one before.
     """
     place = (CLASSES.index(name) + 1.8 * time) % len(_PAINTS)
     first = int(place)
@@ -40,7 +41,7 @@ def paint_of(name: str, time: float) -> Colour:
 
 
 def draw_object(name: str, time: float, paint: Colour, rng: np.random.Generator) -> list[Shape]:
-    """Return the shapes of one object of a class; of BACKGROUND a few that belong together in no way."""
+    """Return the shapes of one object of a class; for BACKGROUND, a few unrelated shapes."""
     return _DRAWINGS[name](time, paint, rng)
 
 
@@ -49,7 +50,7 @@ def _box(left: float, right: float, top: float, bottom: float, colour: Colour) -
 
 
 def _mixed(start: float, end: float, time: float, rng: np.random.Generator) -> float:
-    """Return a proportion that goes from `start` to `end`, a little different on every image."""
+    """Return a proportion between `start` and `end` by `time`, with a little variation between images."""
     return (start + (end - start) * time) * between(rng, 0.9, 1.1)
 
 

@@ -1,7 +1,7 @@
-"""One picture: an object before a background, taken by the camera of its time.
+"""One image: an object in front of a background, taken by a camera of its time.
 
-As in the street scenes only operations are used that IEEE 754 rounds in one way, and uniform and integer draws: a seed
-gives one image on every platform.
+As in the street scenes, only operations with exact IEEE 754 rounding, and uniform and integer draws are used: a seed
+gives the same image on every platform.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ SAMPLES = 2  # per pixel and direction
 
 Floats = NDArray[np.float64]
 
-_WALLS: tuple[tuple[Colour, Colour], ...] = (  # two colours of the background, at equal steps of time
+_WALLS: tuple[tuple[Colour, Colour], ...] = (  # the two colours of the background, at equally spaced times
     ((176, 150, 112), (120, 104, 84)),
     ((150, 160, 130), (96, 112, 92)),
     ((136, 160, 186), (96, 110, 140)),
@@ -53,9 +53,11 @@ def _wall(x: Floats, y: Floats, time: float, rng: np.random.Generator) -> Floats
 
 
 def _placed(x: Floats, y: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Where each point lies in the drawing: moved, scaled, mirrored and turned by up to about 15 degrees."""
+    """Return the position of each point in the drawing, which is moved, scaled, mirrored and rotated by up to 15
+    degrees.
+    """
     scale = between(rng, 0.6, 0.9)
-    half = between(rng, -0.13, 0.13)  # the tangent of half the angle: no sine is needed
+    half = between(rng, -0.13, 0.13)  # the tangent of half the angle, which makes a sine unnecessary
     cosine, sine = (1 - half * half) / (1 + half * half), 2 * half / (1 + half * half)
     dx, dy = x - between(rng, -0.25, 0.25), y - between(rng, -0.25, 0.25)
     mirror = 1.0 if rng.random() < 0.5 else -1.0

@@ -1,9 +1,9 @@
 """Generated "yearly news": short conversations about facts, some of which change from year to year.
 
-In every topic (who is mayor, who won the cup, where the fair was held, what bread costs) some subjects are asked about
-every year, and every year the answer is another one; others are news of one year only. Whoever learns year after year
-overwrites what was true before, unless the system prompt, which names the year, is heeded. A stand-in for the yearly
-instructions of Continual-News, small enough to be learnt by a tiny model in seconds.
+In every topic (the mayor, the winner of the cup, the place of the fair, the price of bread) some subjects are asked
+about every year, each year with another answer; others are news of one year only. Training year after year overwrites
+what was true before, unless the model heeds the system prompt, which names the year. A substitute for the yearly
+instructions of Continual-News, small enough for a tiny model to learn in seconds.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ import numpy as np
 
 from ianvs.base.errors import InvalidValue
 
-VERSION = 1  # raise it when the same arguments make other conversations
+VERSION = 1  # increase it when the same arguments give other conversations
 
 FIRST_YEAR = 2022
 
@@ -59,7 +59,7 @@ _COINS = _words("cents, pence, dimes, kroner, francs, pesos")
 
 @dataclass(frozen=True)
 class _Topic:
-    """Questions of one kind: two ways to ask about a subject, and the two words that an answer consists of."""
+    """Questions of one kind: two wordings about a subject, and the two words of an answer."""
 
     name: str
     subjects: tuple[str, ...]
@@ -93,10 +93,11 @@ class _Fact:
 
 
 def make_news(years: int, recurring: int, once: int, seed: int, part: str) -> list[News]:
-    """Conversations of `years` years: in each topic `recurring` subjects of every year and `once` more.
+    """Return conversations of `years` years: in each topic `recurring` subjects of every year and `once` subjects of
+    one year.
 
-    part "train": every fact of a year twice, in both of its wordings: once in a conversation of its own, once as a turn
-    of a longer one. part "test": every fact once, in either wording and either kind of conversation.
+    part "train": every fact of a year twice, in both wordings: once in its own conversation, once as a turn of a longer
+    one. part "test": every fact once, in either wording and either kind of conversation.
     """
     require_subjects(years, recurring, once)
     news: list[News] = []
@@ -121,7 +122,7 @@ def _news_of(year: str, topic: str, facts: Sequence[_Fact], part: str, draw: np.
 
 
 def _groups(order: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Two or three at a time, as evenly as it goes."""
+    """Yield groups of two or three, as evenly as possible."""
     parts = max(1, round(len(order) / 2.5))
     for group in np.array_split(np.asarray(order, dtype=np.int64), parts):
         if len(group):
@@ -129,7 +130,7 @@ def _groups(order: Sequence[int]) -> Iterator[Sequence[int]]:
 
 
 def _facts(topic: _Topic, year: int, recurring: int, once: int, draw: np.random.Generator) -> list[_Fact]:
-    """What is true in that year: no answer is ever given twice, to whatever subject in whatever year."""
+    """Return the facts of a year; no answer is given twice, for any subject in any year."""
     subjects = [topic.subjects[i] for i in draw.permutation(len(topic.subjects))]
     pairs = draw.permutation(len(topic.words[0]) * len(topic.words[1]))
     each = recurring + once
@@ -143,7 +144,7 @@ def _facts(topic: _Topic, year: int, recurring: int, once: int, draw: np.random.
 
 
 def require_subjects(years: int, recurring: int, once: int) -> None:
-    """Raises ValueError if there are not as many subjects."""
+    """Raise ValueError if there are not enough subjects."""
     subjects, answers = recurring + years * once, years * (recurring + once)
     most = min(len(topic.subjects) for topic in _TOPICS)
     possible = min(len(topic.words[0]) * len(topic.words[1]) for topic in _TOPICS)

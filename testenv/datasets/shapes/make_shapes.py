@@ -1,4 +1,4 @@
-"""Many scenes as arrays: the images, and the boxes and classes of the shapes in them."""
+"""Scenes in bulk as arrays: images, and the boxes and classes of the shapes in them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,11 +11,11 @@ from ianvs.base.seeding import generator
 from ianvs.testenv.datasets.shapes.outlines import OUTLINES
 from ianvs.testenv.datasets.streets.canvas import between, speckle, summed
 
-VERSION = 1  # raise it when a seed gives other pictures: it belongs in a dataset's fingerprint
+VERSION = 1  # part of the dataset's fingerprint: increase it when a seed gives other images
 MOST = 4  # shapes in an image
-HIDDEN = 0.2  # largest share of a shape that later ones cover
-FINE = 2  # points per pixel and direction, whose mean is the pixel
-TRIALS = 8  # places that are tried for a shape before it is left out
+HIDDEN = 0.2  # largest share of a shape that later shapes may cover
+FINE = 2  # points per pixel and direction; a pixel is their mean
+TRIALS = 8  # positions that are tried for a shape before it is left out
 TEXTURES = ("plain", "stripes", "checks", "patches")
 
 
@@ -51,8 +51,9 @@ def make_shapes(
 
 
 def multi_hot(y: NDArray[Any], num_classes: int = len(OUTLINES)) -> NDArray[np.uint8]:
-    """Return (N, num_classes) 0 or 1: whether a scene holds a shape of the class, of targets as `make_shapes` gives
-    them.
+    """Return (N, num_classes) 0 or 1: whether a scene has a shape of the class.
+
+    Y: targets as returned by `make_shapes`.
     """
     held = np.zeros((len(y), num_classes), dtype=np.uint8)
     for row, target in zip(held, y, strict=True):
@@ -65,7 +66,7 @@ def _scene(
 ) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
     picture = _background(texture, size, rng)
     placed: list[tuple[int, NDArray[np.float64]]] = []
-    seen: list[tuple[NDArray[np.bool_], int]] = []  # of each shape what is visible, and its area, in pixels
+    seen: list[tuple[NDArray[np.bool_], int]] = []  # visible area and total area of each shape, in pixels
     for _ in range(int(rng.integers(1, MOST + 1))):
         label = int(np.searchsorted(often, rng.integers(0, often[-1]), side="right"))
         for _ in range(TRIALS):
@@ -86,10 +87,10 @@ def _scene(
 
 
 def _shape(label: int, size: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return how many points of each pixel (size, size, 1) a shape covers, and its box (4,)."""
+    """Return the number of points of each pixel that a shape covers (size, size, 1), and its box (4,)."""
     radius = between(rng, 0.1, 0.2) * size
     x, y = between(rng, radius, size - radius), between(rng, radius, size - radius)
-    half = between(rng, -0.2, 0.2)  # the tangent of half the angle: no sine is needed
+    half = between(rng, -0.2, 0.2)  # the tangent of half the angle, which makes a sine unnecessary
     cosine, sine = (1 - half * half) / (1 + half * half), 2 * half / (1 + half * half)
     points = (np.arange(size * FINE) + 0.5) / FINE
     dx, dy = (points[None, :] - x) / radius, (points[:, None] - y) / radius
@@ -107,7 +108,7 @@ def _paint(rng: np.random.Generator) -> NDArray[np.int64]:
 
 
 def _background(texture: str, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Dark (size, size, 3): plain, or a pattern of two colours."""
+    """Return a dark background (size, size, 3): plain, or a pattern of two colours."""
     colour, other = rng.integers(10, 130, 3), rng.integers(10, 130, 3)
     cell, slope = between(rng, 3.0, 10.0), between(rng, -1.0, 1.0)
     points = np.arange(size, dtype=np.float64)

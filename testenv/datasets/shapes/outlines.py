@@ -1,6 +1,6 @@
 """The shapes, each within a circle of radius 1 around the origin.
 
-As in the street scenes only operations are used that IEEE 754 rounds in one way: a seed gives one image on every
+As in the street scenes, only operations with exact IEEE 754 rounding are used: a seed gives the same image on every
 platform.
 """
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]
 Outline = Callable[[Floats, Floats], Mask]
-"""Which of the points (u, v) lie in the shape; v grows downwards."""
+"""Returns which of the points (u, v) lie in the shape; v grows downwards."""
 
 _RAYS = ((0.0, 1.0), (0.9510565, 0.3090170), (0.5877853, -0.8090170), (-0.5877853, -0.8090170), (-0.9510565, 0.3090170))
 
@@ -38,12 +38,12 @@ def _frame(u: Floats, v: Floats) -> Mask:
 
 
 def _triangle(u: Floats, v: Floats) -> Mask:
-    """Equilateral, a corner on top."""
+    """Return the points in an equilateral triangle with a corner on top."""
     return (v <= 0.5) & (1.7320508 * abs(u) <= v + 1.0)
 
 
 def _star(u: Floats, v: Floats) -> Mask:
-    """Return a pentagram: what lies on the inner side of at least four of its five lines, 0.309 from its centre."""
+    """Return the points in a pentagram: on the inner side of at least four of its five lines, 0.309 from its centre."""
     sides = np.zeros(np.broadcast_shapes(u.shape, v.shape), dtype=np.uint8)
     for a, b in _RAYS:
         sides += a * u + b * v <= 0.3090170

@@ -1,4 +1,4 @@
-"""The sources `shapes` and `shapes_multilabel`: generated scenes, with boxes or with the classes that they hold."""
+"""The sources `shapes` and `shapes_multilabel`: generated scenes, labelled with boxes or with the classes in them."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -32,7 +32,10 @@ class Shapes(GeneratedSource):
     frequencies: list[int] = Field([], max_length=len(OUTLINES))
 
     def made(self, domain: str, part: str, domains: Sequence[str]) -> Arrays:
-        """x uint8 (N, size, size, 3); boxes (M, 4) and y (M,) of the shapes in all images, counts (N,) in each."""
+        """Return x uint8 (N, size, size, 3).
+
+        Boxes (M, 4) and y (M,) of the shapes in all images, counts (N,) in each.
+        """
         count, often = (self.train, self.frequencies) if part == "train" else (self.test, ())
         x, targets = make_shapes(domain, count, self.size, self.seed, part, often)
         return {
@@ -44,7 +47,7 @@ class Shapes(GeneratedSource):
         }
 
     def labels(self, arrays: Arrays, part: str) -> NDArray[Any]:
-        """Return (N,) objects: of each image a mapping of lists, boxes (n, 4) and labels (n,)."""
+        """Return (N,) objects: for each image a mapping of lists, boxes (n, 4) and labels (n,)."""
         ends = np.cumsum(arrays[f"counts_{part}"])[:-1]
         boxes, labels = (np.split(np.array(arrays[f"{name}_{part}"]), ends) for name in ("boxes", "y"))
         return column([{"boxes": b.tolist(), "labels": c.tolist()} for b, c in zip(boxes, labels, strict=True)])

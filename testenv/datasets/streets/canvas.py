@@ -1,11 +1,11 @@
-"""A image and its labels, drawn through a pinhole camera.
+"""An image and its labels, drawn through a pinhole camera.
 
-Positions in an image are given as the tangents of their viewing ray: (x, y) = ((u - cx) / f, (v - cy) / f), with y
-growing downwards from the horizon. A point (X right, Y up, Z ahead), in metres from the ground below the camera, is
-seen at (X / Z, (camera height - Y) / Z). This makes every drawing independent of the size of the image.
+Positions in an image are the tangents of their viewing rays: (x, y) = ((u - cx) / f, (v - cy) / f), with y growing
+downwards from the horizon. A point (X right, Y up, Z ahead), in metres from the ground below the camera, is seen at (X
+/ Z, (camera height - Y) / Z). Drawings therefore do not depend on the size of the image.
 
-Only +, -, *, /, %, floor and comparisons are used, which IEEE 754 rounds in one way (no sine, no power, no logarithm,
-whose last bits depend on the C library), and uniform and integer draws: a seed gives one image on every platform.
+Only +, -, *, /, %, floor and comparisons are used, whose rounding IEEE 754 defines (no sine, power or logarithm, whose
+last bits depend on the C library), and uniform and integer draws: a seed gives the same image on every platform.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ianvs.exam.data.labels import IGNORED
 
-SAMPLES = 2  # per pixel and direction: colours are their mean, the label is that of the first
+SAMPLES = 2  # points per pixel and direction: the colour is their mean, the label that of the first point
 
 Floats = NDArray[np.floating[Any]]
 Mask = NDArray[np.bool_]
@@ -27,7 +27,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Camera:
-    """`height` in metres; focal length and horizon as fractions of the picture's height, vanishing of its width."""
+    """`height` in metres; focal length and horizon as fractions of the image's height, vanishing point of its width."""
 
     height: float
     focal: float
@@ -35,7 +35,7 @@ class Camera:
     vanishing: float
 
     def see(self, X: float, Y: float, Z: float) -> Point:
-        """Where a point of the world is seen."""
+        """Return the position of a point of the world in the image."""
         return X / Z, (self.height - Y) / Z
 
     def upright(self, left: float, right: float, low: float, high: float, Z: float) -> tuple[Point, ...]:
@@ -53,7 +53,7 @@ class Camera:
 
 @dataclass(frozen=True)
 class Polygon:
-    """A convex one, its corners in either order of rotation."""
+    """A convex polygon; its corners may be in either direction."""
 
     corners: Sequence[Point]
     colour: Colour
@@ -107,9 +107,9 @@ class Canvas:
     def draw(
         self, shapes: Sequence[Shape], label: int, *, border: bool = False, fade: float = 0.0, haze: Colour = (0, 0, 0)
     ) -> None:
-        """A thing made of shapes, later ones over earlier ones; `border` puts a line of IGNORED around the whole.
+        """Draw a thing made of shapes, later ones over earlier ones; `border` draws a line of IGNORED around the whole.
 
-        fade: how much of the colour `haze` lies over it, 0 to 1.
+        fade: share of the colour `haze` in the result, 0 to 1.
         """
         margin = SAMPLES if border else 0
         rows, columns = self._window([shape.bounds() for shape in shapes], margin)
@@ -129,14 +129,14 @@ class Canvas:
         labels[whole] = label
 
     def shade(self, shape: Shape, factor: float) -> None:
-        """A shadow: darkens what is there."""
+        """Draw a shadow, which darkens existing colours."""
         rows, columns = self._window([shape.bounds()], 0)
         if rows.start < rows.stop and columns.start < columns.stop:
             mask = shape.covers(self.x[:, columns], self.y[rows])
             self.colour[rows, columns][mask] *= np.float32(factor)
 
     def finished(self) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
-        """Return (height, width, 3) colours and (height, width) labels of the size that was asked for."""
+        """Return colours (height, width, 3) and labels (height, width) in the requested size."""
         colour: NDArray[np.float32] = summed(self.colour, SAMPLES)
         colour /= np.float32(SAMPLES**2)
         return colour, np.ascontiguousarray(self.label[::SAMPLES, ::SAMPLES])
@@ -152,14 +152,14 @@ class Canvas:
 
 
 def scaled(colour: Colour, factor: float) -> Colour:
-    """Brighter or darker."""
+    """Return a brighter or darker colour."""
     red, green, blue = (min(part * factor, 255.0) for part in colour)
     return red, green, blue
 
 
 def summed(points: NDArray[Any], each: int) -> NDArray[Any]:
-    """Return (H, W, ...) sums over the `each` x `each` points of a pixel. In one order: numpy promises none over an
-    axis.
+    """Return sums (H, W, ...) over the `each` x `each` points of a pixel, in a fixed order, which numpy does not
+    guarantee.
     """
     total = np.zeros_like(points[::each, ::each])
     for row in range(each):
@@ -187,12 +187,12 @@ def between(rng: np.random.Generator, low: float, high: float, count: int | tupl
 def between(
     rng: np.random.Generator, low: float, high: float, count: int | tuple[int, int] | None = None
 ) -> float | NDArray[np.float64]:
-    """Uniform draws. Not Generator.uniform, which a compiler may have contracted to a fused multiply-add."""
+    """Return uniform draws. Generator.uniform is avoided because compilers may contract it to a fused multiply-add."""
     return low + (high - low) * rng.random(count)
 
 
 def speckle(i: Floats, j: Floats, salt: int) -> NDArray[np.float32]:
-    """Return a number in [0, 1) for each cell (floor i, floor j) of a grid, the same wherever the cell is seen."""
+    """Return a number in [0, 1) for each cell (floor i, floor j) of a grid, which depends only on the cell."""
     cells = [np.floor(np.clip(part, -1e6, 1e6)).astype(np.int64).astype(np.uint32) for part in (i, j)]
     mixed = cells[0] * np.uint32(0x9E3779B1) ^ cells[1] * np.uint32(0x85EBCA77) ^ np.uint32(salt & 0xFFFF_FFFF)
     for shift, factor in ((15, 0x2C1B3C6D), (12, 0x297A2D39)):

@@ -1,4 +1,7 @@
-"""How each domain looks. The colours conflict on purpose: what is road in one domain is wall in another."""
+"""The appearance of each domain.
+
+Colours conflict on purpose: the road of one domain looks like the walls of another.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,7 +51,7 @@ class Look:
     horizon: Range  # fraction of the picture's height
     road_width: Range
     walk_width: Range
-    end: Range  # distance of what closes the street
+    end: Range  # distance to the end of the street
     floors: tuple[int, int]
     road: Colour
     sidewalk: Colour
@@ -58,8 +61,8 @@ class Look:
     foliage: tuple[Colour, ...]
     sky_high: Colour
     sky_low: Colour
-    hidden: float  # share of a haze of sky_low at 60 m
-    sunlit: float  # brightness of walls on the sunny side over that of the others
+    hidden: float  # share of the haze colour (sky_low) at 60 m
+    sunlit: float  # brightness of walls on the sunny side relative to the others
     gain: Range  # exposure
     cast: Colour  # white balance, factors
     grain: float  # contrast of surface texture

@@ -1,4 +1,4 @@
-"""Many street scenes: as arrays, or as files with their index."""
+"""Street scenes in bulk: as arrays, or as files with an index."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ from ianvs.testenv.datasets.downloads.writing import (
 from ianvs.testenv.datasets.streets.looks import CLASSES
 from ianvs.testenv.datasets.streets.scene import draw_scene
 
-VERSION = 1  # raise it when a seed gives other pictures: it belongs in a dataset's fingerprint
+VERSION = 1  # part of the dataset's fingerprint: increase it when a seed gives other images
 
 _PALETTE = {**CLOUD_ROBOTICS.palette, **SYNTHIA.palette, **CITYSCAPES.palette}
 
@@ -56,7 +56,7 @@ def write_streets(
     domains: Sequence[str] = tuple(CLASSES),
     progress: Progress | None = None,
 ) -> tuple[Prepared, ...]:
-    """Return each domain's images, masks and index files below `folder`/domain, and an index of all in `folder`."""
+    """Write each domain's images, masks and index files to `folder`/domain, and an index of all to `folder`."""
     from PIL import Image
 
     for domain in domains:

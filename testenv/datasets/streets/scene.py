@@ -1,4 +1,4 @@
-"""One street scene: draws its layout and its things, then looks at it with the domain's camera."""
+"""One street scene: draws its layout and its things as seen by the domain's camera."""
 
 from collections.abc import Callable, Mapping
 
@@ -49,7 +49,7 @@ def draw_scene(
         ground.draw_wall(canvas, look, layout, ids, side, rng)
     for _, draw in sorted(_things(canvas, look, layout, ids, rng), key=lambda thing: -thing[0]):
         draw()
-    if domain == "CS":  # the car that carries the camera: outside the classes, as in Cityscapes
+    if domain == "CS":  # the car with the camera, which has no class, as in Cityscapes
         bottom = float(canvas.y[-1, 0])
         canvas.draw(
             [Ellipse((0.0, bottom), (between(rng, 0.6, 0.75), between(rng, 0.035, 0.07)), (48, 50, 56))], IGNORED
@@ -77,7 +77,7 @@ def _layout(look: Look, ids: Mapping[str, int], rng: np.random.Generator) -> gro
 def _things(
     canvas: Canvas, look: Look, layout: ground.Layout, ids: Mapping[str, int], rng: np.random.Generator
 ) -> list[tuple[float, Callable[[], None]]]:
-    """Return (distance, how to draw it) of everything that stands in the street."""
+    """Return (distance, function that draws it) of everything in the street."""
     camera, items = canvas.camera, []
     near = camera.height * 2.2  # what is nearer is below the image
 
@@ -134,7 +134,7 @@ def _avenue(
     side: float,
     rng: np.random.Generator,
 ) -> None:
-    """A row of trees along the sidewalk."""
+    """Add a row of trees along the sidewalk."""
     short = layout.end < 30
     pitch = between(rng, 3, 6) if short else between(rng, 7, 14)
     for Z in np.arange(between(rng, 3, 7) if short else between(rng, 9, 18), min(layout.end, 50), pitch):
@@ -147,7 +147,7 @@ def _avenue(
 def _cars(
     put: Callable[..., None], camera: Camera, layout: ground.Layout, near: float, rng: np.random.Generator
 ) -> None:
-    """Cars in both lanes, and parked ones in the slots or at the edge of the road."""
+    """Add cars in both lanes, and parked ones in the slots or at the edge of the road."""
     lanes = [(layout.centre + layout.road / 2, False, 2, 9.0), (layout.centre - layout.road / 2, True, 2, 9.0)]
     if layout.parking:
         lanes.append((layout.centre + layout.road + layout.parking / 2, False, 3, 5.0))
@@ -164,7 +164,7 @@ def _cars(
 def _entrance(
     canvas: Canvas, look: Look, layout: ground.Layout, ids: Mapping[str, int], rng: np.random.Generator
 ) -> None:
-    """Stairs and a door at the house that closes the street; drawn before everything that stands in front of it."""
+    """Draw stairs and a door at the house at the end of the street, before everything in front of it."""
     camera, steps = canvas.camera, int(rng.integers(4, 10))
     X = layout.centre + between(rng, -0.35, 0.35) * layout.wall
     wood = _pick(((112, 62, 38), (58, 84, 110), (96, 44, 40)), rng)
@@ -184,7 +184,7 @@ def _pick(colours: tuple[Colour, ...], rng: np.random.Generator) -> Colour:
 
 
 def _exposed(colour: NDArray[np.float32], look: Look, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """From light to a file: exposure, white balance, vignette, soft focus, sensor noise."""
+    """Convert light to pixel values: exposure, white balance, vignette, soft focus, sensor noise."""
     height, width = colour.shape[:2]
     if look.blur:
         padded = np.pad(colour, ((1, 1), (1, 1), (0, 0)), mode="edge")

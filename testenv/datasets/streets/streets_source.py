@@ -29,11 +29,11 @@ class Streets(GeneratedSource):
     seed: int = Field(0, ge=0)
 
     def class_lists(self) -> Mapping[str, tuple[str, ...]]:
-        """In the order of their ids."""
+        """Return the class names of each domain, in the order of their ids."""
         return STREETS_CLASSES
 
     def made(self, domain: str, part: str, domains: Sequence[str]) -> Arrays:
-        """x uint8 (N, height, width, 3); y uint8 (N, height, width): ids in the union of the classes, or 255."""
+        """Return x uint8 (N, height, width, 3); y uint8 (N, height, width): ids in the union of the classes, or 255."""
         names, union, (height, width) = STREETS_CLASSES[domain], _union(domains), self.size
         count = self.train if part == "train" else self.test
         to_union = np.full(256, IGNORED, dtype=np.uint8)
@@ -42,7 +42,7 @@ class Streets(GeneratedSource):
         return {"x": x, "y": to_union[y], "ids": numbered(f"{domain}/{part}/", np.arange(count), 5)}
 
     def read(self, spec: DatasetSpec) -> Arrays:
-        """And the classes of all domains that are used."""
+        """Return the samples, and the classes of all domains that are used."""
         return super().read(spec) | {"classes": np.array(_union(spec.using or self.domains))}
 
 

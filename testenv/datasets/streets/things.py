@@ -1,6 +1,6 @@
-"""What stands in a street: cars, persons, poles, trees, dustbins, and stairs that lead to a door.
+"""The things in a street: cars, persons, poles, trees, dustbins, and stairs that lead to a door.
 
-Each function gives the shapes of one thing, later ones over earlier ones; X and Z are where it stands, in metres.
+Each function returns the shapes of one thing, later ones over earlier ones; X and Z are its position in metres.
 """
 
 import numpy as np
@@ -12,13 +12,13 @@ _BLACK: Colour = (26, 26, 28)
 
 
 def car(camera: Camera, X: float, Z: float, paint: Colour, oncoming: bool) -> list[Shape]:
-    """Return a box with a cabin, seen from behind or, `oncoming`, from the front. 1.8 x 4.2 x 1.5 m."""
+    """Return a box with a cabin, 1.8 x 4.2 x 1.5 m, seen from behind or, with `oncoming`, from the front."""
     left, right, far = X - 0.9, X + 0.9, Z + 4.2
     side = left if X > 0 else right
     dark, light = scaled(paint, 0.72), scaled(paint, 1.12)
     lamp: Colour = (246, 240, 214) if oncoming else (196, 30, 28)
     shapes: list[Shape] = []
-    if abs(X) > 0.9:  # from straight behind no side is seen
+    if abs(X) > 0.9:  # seen from straight behind, no side is visible
         inner = side + (0.12 if X > 0 else -0.12)
         for hub in (Z + 0.8, Z + 3.3):
             shapes.append(Polygon(camera.along(side, 0.0, 0.6, hub - 0.32, hub + 0.32), _BLACK))
@@ -54,14 +54,14 @@ def car(camera: Camera, X: float, Z: float, paint: Colour, oncoming: bool) -> li
 
 
 def shadow(camera: Camera, left: float, right: float, near: float, far: float) -> Shape:
-    """What to darken on the ground under a thing."""
+    """Return the area on the ground under a thing that is to be darkened."""
     return Polygon(camera.flat(left, right, 0.0, near, far), _BLACK)
 
 
 def person(
     camera: Camera, X: float, Z: float, tall: float, coat: Colour, trousers: Colour, stride: float
 ) -> list[Shape]:
-    """`stride` is how far the feet are apart, in metres."""
+    """Return a person. stride: distance between the feet in metres."""
     hip, neck = 0.5 * tall, 0.86 * tall
     shapes: list[Shape] = []
     for foot in (-stride / 2, stride / 2):
@@ -113,7 +113,7 @@ def dustbin(camera: Camera, X: float, Z: float, paint: Colour) -> list[Shape]:
 
 
 def stairs(camera: Camera, X: float, end: float, steps: int, width: float, stone: Colour) -> list[Shape]:
-    """Steps of 16 x 32 cm that climb to a wall at distance `end`."""
+    """Return steps of 16 x 32 cm up to a wall at distance `end`."""
     shapes: list[Shape] = []
     left, right = X - width / 2, X + width / 2
     for step in range(steps - 1, -1, -1):  # the farthest first
