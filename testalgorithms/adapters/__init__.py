@@ -1,1 +1,1 @@
-"""Contracts for methods of other libraries, as they are: each is examined as ours are."""
+"""Contracts for unmodified methods of other libraries, which are evaluated like ours."""

@@ -1,4 +1,4 @@
-"""The contracts, by which a job names how its plugins are made from what its `url` says."""
+"""The contracts: how plugins are created from the `url` of a job."""
 
 import hashlib
 from pathlib import Path
@@ -15,13 +15,13 @@ class Avalanche(Native):
 
 
 class OfCheckout(Native):
-    """Those of a checkout of research code, whose `url` is a file in its folder models."""
+    """Methods in a checkout of research code; `url` is a file in its folder models."""
 
     apart = True  # its modules are called utils, models, backbone
     counted = "models/**/*.py", "backbone/**/*.py", "utils/**/*.py"
 
     def algorithm_identity(self, algorithm):
-        """What of the checkout may run; `source` has the model's own file."""
+        """Return the identity of the checkout's code that may run; `source` has the model's own file."""
         root = Path(algorithm.modules[0].url).parents[1]
         files = sorted(regular_files(root, *self.counted))
         text = b"".join(path.relative_to(root).as_posix().encode() + read_source(path) for path in files)

@@ -55,7 +55,7 @@ class Rows(torch.utils.data.Dataset):
 
 
 class _Memory:
-    """What the strategy's plugins hold of old samples, counted once."""
+    """The old samples that the strategy's plugins hold, each counted once."""
 
     def __init__(self, strategy):
         buffers = [getattr(part, "storage_policy", None) for part in (strategy, *strategy.plugins)]
@@ -75,7 +75,7 @@ class Method:
 
     def __init__(self, make, hyperparameters):
         self._make, self._hyperparameters = make, hyperparameters
-        self._seed = random.getrandbits(63)  # what it starts from does not depend on when it is made
+        self._seed = random.getrandbits(63)  # its initial weights do not depend on when it is created
         self._strategy, self._facts, self._taught = None, None, []
 
     @property
@@ -94,7 +94,7 @@ class Method:
             raise ExamRuleError(f"{where} takes the label of a sample's task, which the rules of this exam hide.")
         x, y = _numbers(train_data.x), torch.from_numpy(np.asarray(train_data.y, np.int64))
         self._taught.append(sorted(set(y.tolist())))
-        for plugin in _drawing(strategy):  # after a break, too, it draws as in a case that was not broken
+        for plugin in _drawing(strategy):  # after an interruption, it draws as in an uninterrupted case
             plugin.buffer_dliter = iter(plugin.buffer_dataloader)
         strategy.train(self._experience(x, y, 0 if task is None else task), eval_streams=[])
 
@@ -107,7 +107,7 @@ class Method:
 
     def scores(self, data, num_classes, device, task=None, **context):
         strategy, x = self._started(num_classes, device, data), _numbers(data.x)
-        if not self._taught:  # some can't answer before (iCaRL has no means), and none has anything to say
+        if not self._taught:  # some can't predict before training (iCaRL has no means), and none has learned anything
             return np.zeros((len(x), num_classes), np.float32)
         logits = []
         strategy.model.eval()
@@ -156,7 +156,7 @@ class Method:
         return self._strategy
 
     def _built(self):
-        """A new strategy; the global generators go on as if none had been made."""
+        """Return a new strategy; the global generators are left unchanged."""
         before = random.getstate(), np.random.get_state()
         takes = inspect.signature(self._make).parameters
         given = {name: value for name, value in self._facts.items() if name in takes}
@@ -172,7 +172,7 @@ class Method:
     def _experience(self, x, y, task):
         attributes = [
             DataAttribute(y.tolist(), "targets"),
-            # As Avalanche's own memories have it: a list can't be joined to theirs.
+            # The type that Avalanche's own memories use: a list can't be joined to theirs.
             DataAttribute(ConstantSequence(task, len(y)), "targets_task_labels", use_in_getitem=True),
         ]
         experience = DatasetExperience(
@@ -184,7 +184,7 @@ class Method:
         experience.classes_in_this_experience, experience.previous_classes = now, before
         experience.classes_seen_so_far = before | set(now)
         experience.task_label, experience.task_labels = task, [task]
-        # Of the benchmark nothing is told but what was taught, and how many classes there are: iCaRL asks for that.
+        # The benchmark only has the learned data and the number of classes, which iCaRL needs.
         order = [label for several in self._taught for label in several]
         left = [label for label in range(self._facts["num_classes"]) if label not in order]
         sizes = [*map(len, self._taught), len(left)]
@@ -194,7 +194,7 @@ class Method:
 
 
 class _Experience(DatasetExperience):
-    """One whose benchmark tells what was taught."""
+    """An experience whose benchmark reports what was learned."""
 
     @property
     def benchmark(self):
@@ -202,7 +202,7 @@ class _Experience(DatasetExperience):
 
 
 def adapted(make):
-    """A plugin's class whose constructor takes what `make` takes beside what an exam tells."""
+    """Return a plugin's class whose constructor takes the arguments of `make` besides those of an exam."""
     takes = [parameter for parameter in inspect.signature(make).parameters.values() if parameter.name not in GIVEN]
 
     def __init__(self, **hyperparameters):
@@ -214,7 +214,7 @@ def adapted(make):
 
 
 def _drawing(strategy):
-    """Plugins that draw old samples from an iterator that goes on from round to round (A-GEM)."""
+    """Return the plugins that draw old samples from an iterator that continues from round to round (A-GEM)."""
     return [
         plugin for plugin in getattr(strategy, "plugins", ()) if getattr(plugin, "buffer_dataloader", None) is not None
     ]
@@ -235,7 +235,10 @@ def _dumped(held):
 
 
 def _loaded(text, author, now):
-    """author: the name of the author's module when it was saved, which is `now` another one in another process."""
+    """Return the unpickled object.
+
+    Author: the name of the author's module when it was saved; now: its name in this process.
+    """
 
     class Reader(pickle.Unpickler):
         def find_class(self, module, name):

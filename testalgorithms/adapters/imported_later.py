@@ -1,6 +1,6 @@
-"""Packages that a library imports for what is seldom asked for, imported when they are asked for.
+"""Delayed import of packages that a library imports but rarely uses.
 
-Each copy that answers is a new process, which imports the library anew: without this, Avalanche takes 12 CPU seconds,
+Each copy that predicts is a new process, which imports the library again: without this, Avalanche takes 12 CPU seconds,
 ten of them for loggers, plots and networks that an exam does not use. It runs in interpreters that have no ianvs.
 """
 
@@ -14,8 +14,8 @@ from types import ModuleType
 class ImportedLater(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Within this context, `names` and modules inside of them are empty unless they were imported before.
 
-    What was taken from them is fetched when it is called, derived from, compared with or asked for an attribute. Who
-    imports them afterwards finds them as they are.
+    Objects taken from them are imported when they are called, derived from, compared with or asked for an attribute.
+    Code that imports them afterwards gets the real modules.
     """
 
     def __init__(self, *names):
@@ -28,7 +28,7 @@ class ImportedLater(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.end()
 
     def end(self):
-        """Also when something is fetched within, whose own imports are real ones."""
+        """End the context, also when a real import happens within it, whose own imports are real ones."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         for module in self._empty:
@@ -56,7 +56,7 @@ class _Empty(ModuleType):
 
 
 class _Named:
-    """What is called `name` in a module that was not imported."""
+    """A placeholder for `name` in a module that was not imported."""
 
     def __init__(self, module, name):
         self._module, self._name = module, name
@@ -72,7 +72,7 @@ class _Named:
         return self._itself()(*arguments, **named)
 
     def __getattr__(self, name):
-        if name.startswith("__"):  # annotations are looked at for what types have
+        if name.startswith("__"):  # attributes that code expects of types in annotations
             raise AttributeError(name)
         return getattr(self._itself(), name)
 

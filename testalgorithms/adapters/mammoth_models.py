@@ -4,13 +4,13 @@ Hyperparameters are the arguments of the model's parser, lr, batch_size and n_ep
 backbone: "file:Name" in the checkout's folder backbone, called with the numbers of inputs and classes that it takes.
 n_tasks: how many rounds there will be, for models that ask (`N_TASKS`), which the rules of an exam hide.
 
-A round is a task: begin_task, n_epochs passes of observe, end_task. Labels are told in the order in which classes were
-taught, as Mammoth has them. Images are kept in 256 steps, as Mammoth's, and seen as float32 from 0 to 1, without
+A round is a task: begin_task, n_epochs passes of observe, end_task. Labels are numbered in the order in which classes
+were taught, as in Mammoth. Images are stored as uint8, as in Mammoth, and passed as float32 from 0 to 1, without
 transforms. Answers are the largest outputs of the model's forward among all classes. Models that take the label of a
 task in forward need an exam that shows it.
 
-It runs in interpreters that have no ianvs, and imports nothing of it. Tried with commit 7ab9db9; what e75a491 calls by
-other names is read from its code.
+It runs in interpreters that have no ianvs, and imports nothing of it. Tested with commit 7ab9db9; the names in
+e75a491 were taken from its code.
 """
 
 import copyreg
@@ -33,12 +33,12 @@ _spec.loader.exec_module(_later)
 
 OF_ALL = {"lr": inspect.Parameter.empty, "batch_size": inspect.Parameter.empty, "n_epochs": inspect.Parameter.empty}
 OF_OPTIMIZERS = {"optimizer": "sgd", "optim_wd": 0.0, "optim_mom": 0.0, "optim_nesterov": False}
-"""Of versions whose models choose one."""
+"""For versions in which a model can choose one."""
 
 OURS = {"backbone": "MNISTMLP:MNISTMLP", "n_tasks": None}
 ASIDE = {"dataset": "exam", "model": "", "seed": None, "notes": None, "csv_log": False, "tensorboard": False}
 ASIDE.update({"validation": False, "label_perc": 1, "nowand": True, "debug_mode": False})
-"""What Mammoth's own program is told beside."""
+"""Further arguments of Mammoth's own program."""
 
 
 class ExamRuleError(Exception):
@@ -50,7 +50,7 @@ class PluginError(Exception):
 
 
 class Hidden:
-    """A number that the rules of an exam hide: whoever computes with it is refused."""
+    """A number that the rules of an exam hide: computing with it raises an error."""
 
     def _refuse_use(self, *_):
         frame = sys._getframe(1)
@@ -68,7 +68,7 @@ class Hidden:
 
 
 class Rows(Dataset):
-    """Samples of a task as models find them: (input, label, input without augmentation, what they have added)."""
+    """Samples of a task in the form for models: (input, label, input without augmentation, what they have added)."""
 
     not_aug_transform = None
     extra_return_fields = ()
@@ -90,7 +90,10 @@ class Rows(Dataset):
 
 
 class Exam:
-    """What models see of a benchmark. order: classes as they were taught, then the others; sizes: of tasks so far."""
+    """The part of a benchmark that models can see.
+
+    Order: classes as they were taught, then the others; sizes: of tasks so far.
+    """
 
     NAME, TRANSFORM, TEST_TRANSFORM, SETTING = "exam", None, None, "class-il"
 
@@ -99,7 +102,10 @@ class Exam:
         self.N_CLASSES, self.train_loader, self.rows, self.i = num_classes, None, None, 0
 
     def begin(self, data, labels):
-        """Show the data of a task, whose labels are class indices. Returns what models were not written for, or ""."""
+        """Set the data of a task, whose labels are class indices.
+
+        Returns a warning if models do not support them, or "".
+        """
         taught, now = self.order[: self.i], sorted(set(labels.tolist()))
         new = [label for label in now if label not in taught]
         self.order = taught + new + [label for label in range(self.N_CLASSES) if label not in (*taught, *new)]
@@ -116,7 +122,10 @@ class Exam:
         return DataLoader(rows, batch_size=size, shuffle=True)
 
     def not_aug_dataloader(self, batch_size):
-        """Of the task as it was brought; models may have added old samples to what they learn from."""
+        """Return a loader of the original data of the task.
+
+        Models may have added old samples to their training data.
+        """
         return self.loader(self.rows, batch_size)
 
     @property
@@ -153,7 +162,7 @@ class Method:
     def __init__(self, **hyperparameters):
         given = {name: parameter.default for name, parameter in inspect.signature(type(self)).parameters.items()}
         self._args = Namespace(**{**ASIDE, "model": self.kind.NAME, **given, **hyperparameters})
-        self._seed = random.getrandbits(63)  # what it starts from does not depend on when it is made
+        self._seed = random.getrandbits(63)  # its initial weights do not depend on when it is created
         self._model = None
 
     def train(self, train_data, num_classes, device, passes=None, **context):
@@ -191,7 +200,7 @@ class Method:
             self.remark = f"is told that there are {exam.n_tasks} tasks"
 
     def _built(self, exam, inputs, device):
-        """A new model; the global generators go on as if none had been made."""
+        """Return a new model; the global generators are left unchanged."""
         before = random.getstate(), np.random.get_state()
         file, _, name = self._args.backbone.partition(":")
         make = getattr(importlib.import_module("backbone." + file), name)
@@ -221,7 +230,7 @@ class Method:
 
     def scores(self, data, num_classes, task=None, **context):
         x, model, options = numbers(stored(data.x)), self._model, {}
-        if model is None:  # some can't answer before (iCaRL has no means), and none has anything to say
+        if model is None:  # some can't predict before training (iCaRL has no means), and none has learned anything
             return np.zeros((len(x), num_classes), np.float32)
         if "task_label" in inspect.signature(self.kind.forward).parameters:
             options["task_label"] = task
@@ -249,16 +258,16 @@ class Method:
 
 
 def plugin_class(url, name):
-    """The plugin's class of the model `name` in the file at `url`, a checkout's models/FILE.py."""
+    """Return the plugin class for the model `name` in the file at `url`, a checkout's models/FILE.py."""
     root = Path(url).resolve().parents[1]
     sys.path.insert(0, str(root))
-    # These import all models, and all data sets with what they need; those are not asked for here.
+    # These import all models, and all datasets with their requirements, which are not needed here.
     for package, holds in (("models", {}), ("datasets", {"get_dataset": lambda args: args.exam, "NAMES": {}})):
         module = sys.modules[package] = ModuleType(package)
         module.__path__ = [str(root / package)]
         module.__getattr__ = nothing
         vars(module).update(holds)
-    with _later.ImportedLater("torchvision"):  # for annotations of transforms, which there are none of
+    with _later.ImportedLater("torchvision"):  # for annotations of transforms, which are not used
         module = importlib.import_module("models." + Path(url).stem)
     kind = getattr(module, name, None)
     if not hasattr(kind, "COMPATIBILITY"):
@@ -283,21 +292,21 @@ def as_it_is(x):
 
 
 def nothing(name):
-    """In place of what a package left out would have: a function that finds nothing."""
+    """Stand in for a function of a package that is left out; it finds nothing."""
     if name.startswith("__"):
         raise AttributeError(name)
     return list
 
 
 def call(model, name, *arguments):
-    """A step that a model may have; of later versions by way of what counts its tasks."""
+    """Call a step that a model may have; in later versions by the method that counts its tasks."""
     step = getattr(model, "meta_" + name, None) or getattr(model, name, None)
     if step is not None:
         step(*arguments)
 
 
 def stored(x):
-    """As Mammoth's data sets keep samples: images (N, H, W, C) as uint8, others (N, ...) as float32."""
+    """Return samples as stored by Mammoth's datasets: images (N, H, W, C) as uint8, others (N, ...) as float32."""
     if x.ndim == 4 and x.dtype != np.uint8:
         return np.round(np.asarray(x) * 255).astype(np.uint8)
     return np.array(x, np.uint8 if x.ndim == 4 else np.float32)

@@ -32,7 +32,7 @@ from torchvision import transforms
 OURS = {"config": None, "picture_size": None, "backbone": "", "weights": None, "answers": "cnn"}
 OURS.update({"n_tasks": None, "increment": None, "blank_tests": False})
 ASIDE = ("prefix", "shuffle", "init_cls", "increment", "model_name", "device", "seed", "lambda")
-"""Keys of PILOT's files that an exam sets or hides, and one that no parameter can be called."""
+"""Keys of PILOT's files that an exam sets or hides, and one that can't be a parameter's name."""
 PACKAGES = ("models", "utils", "backbone")
 UNKNOWING = "If it does without, say `blank_tests: true`; its row will tell."
 of_timm = timm.create_model
@@ -47,7 +47,7 @@ class PluginError(Exception):
 
 
 class Hidden:
-    """What the rules of an exam hide: whoever computes with it is refused."""
+    """A value that the rules of an exam hide: computing with it raises an error."""
 
     def __init__(self, fact, remedy):
         self.fact, self.remedy = fact, remedy
@@ -64,7 +64,7 @@ for operator in (*OPERATORS.split(), "iter", "getitem"):
 
 
 class Labels(Hidden):
-    """Of test samples: to be carried along, not to be looked at."""
+    """Labels of test samples, which may be passed on but not read."""
 
     def __init__(self, count):
         super().__init__("the labels of test samples", UNKNOWING)
@@ -81,7 +81,7 @@ class Labels(Hidden):
 
 
 class Unseen(Dataset):
-    """In place of test data, which models measure themselves on while they learn."""
+    """Placeholder for test data, on which models evaluate themselves during training."""
 
     def __getitem__(self, index):
         refuse("asks for test samples, which a learner does not see. " + UNKNOWING)
@@ -91,7 +91,7 @@ class Unseen(Dataset):
 
 
 class Loader(DataLoader):
-    """PILOT's loaders, in this process; passes over a round are counted."""
+    """PILOT's loaders, without worker processes; counts the passes over a round."""
 
     def __init__(self, dataset, *arguments, **named):
         super().__init__(dataset, *arguments, **{**named, "num_workers": 0, "pin_memory": False})
@@ -106,7 +106,7 @@ class Loader(DataLoader):
 
 
 class Exam:
-    """What a learner sees in place of a DataManager, whose methods it has. order: classes taught, then the others."""
+    """Replacement for a DataManager, with the same methods. order: classes taught, then the others."""
 
     use_path, theirs = False, None
 
@@ -128,7 +128,7 @@ class Exam:
         self._train_data = self._train_targets = np.zeros(0, np.uint8)
 
     def begin(self, data, labels, allowed):
-        """Show the data of a task, whose labels are class indices; at most `allowed` passes over them."""
+        """Set the data of a task, whose labels are class indices; at most `allowed` passes over them."""
         taught, new = self.order[: sum(self.sizes)], sorted(set(labels.tolist()))
         if set(new) & set(taught):
             raise PluginError("LAMDA-PILOT's methods are for rounds of new classes, and this one brings a taught one.")
@@ -170,7 +170,7 @@ class Method:
         if config not in self.files:
             raise PluginError(f"config '{config}' is none of {', '.join(self.files)}.")
         self._args = {**self.files[first], **self.files[config], **OURS, **hyperparameters}
-        self._seed = random.getrandbits(63)  # what it starts from does not depend on when it is made
+        self._seed = random.getrandbits(63)  # its initial weights do not depend on when it is created
         self._learner = self._exam = None
 
     @property
@@ -200,7 +200,7 @@ class Method:
                 for parameter in value.parameters() if isinstance(value, torch.nn.Module) else ():
                     parameter.grad = torch.zeros_like(
                         parameter
-                    )  # gradients are not saved, and DualPrompt counts on them
+                    )  # gradients are not saved, and DualPrompt relies on them
             self._learner.after_task()
         self._exam.begin(x, labels, passes)
         self._learner.incremental_train(self._exam)
@@ -210,7 +210,7 @@ class Method:
                 setattr(self._learner, name, None)
 
     def _built(self):
-        """A new learner; the global generators go on as if none had been made."""
+        """Return a new learner; the global generators are left unchanged."""
         before = random.getstate(), np.random.get_state()
         with torch.random.fork_rng():
             random.seed(self._seed)
@@ -226,7 +226,7 @@ class Method:
         return classes[self.scores(data, num_classes)[:, classes].argmax(1)]
 
     def scores(self, data, num_classes, **context):
-        """Places in the learner's order of classes, from 0 downwards: it tells no numbers."""
+        """Return ranks in the learner's order of classes, from 0 downwards, as it returns no numbers."""
         x, learner = stored(data.x), self._learner
         if learner is None:
             return np.zeros((len(x), num_classes), np.float32)
@@ -249,7 +249,7 @@ class Method:
 
 
 def plugin_class(url, name):
-    """The plugin's class of the learner in the file at `url`, a checkout's models/FILE.py."""
+    """Return the plugin class for the learner in the file at `url`, a checkout's models/FILE.py."""
     root, model = Path(url).resolve().parents[1], Path(url).stem
     sys.path.insert(0, str(root))
     module = importlib.import_module("models." + model)
@@ -293,7 +293,7 @@ def plugin_class(url, name):
 
 
 def refuse(message):
-    """An ExamRuleError that names the line of the checkout that did it."""
+    """Return an ExamRuleError that names the line of the checkout that caused it."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] not in PACKAGES:
         frame = frame.f_back
@@ -302,7 +302,7 @@ def refuse(message):
 
 
 def made(args, name, pretrained=False, **options):
-    """A network of timm. Its weights come from a file of this machine, since nothing is downloaded."""
+    """Return a network of timm. Its weights come from a file on this machine, since nothing is downloaded."""
     words = args["backbone"].split()
     first = words.pop(0) if words and "=" not in words[0] else name
     options.update((word.partition("=")[0], json.loads(word.partition("=")[2])) for word in words)
@@ -324,7 +324,7 @@ def made(args, name, pretrained=False, **options):
 
 
 def stored(x):
-    """(N, H, W, 3) uint8, as PILOT's data sets keep images; grey ones are repeated."""
+    """Return images as stored by PILOT's datasets, (N, H, W, 3) uint8; grey ones are repeated."""
     if x.ndim != 4 or x.shape[3] not in (1, 3):
         raise PluginError(f"LAMDA-PILOT's methods are for images, not for samples of shape {x.shape[1:]}.")
     values = np.asarray(x) if x.dtype == np.uint8 else np.round(np.asarray(x) * 255).astype(np.uint8)

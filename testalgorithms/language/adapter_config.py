@@ -1,4 +1,4 @@
-"""Adapters of `peft`: which weights they are put on, and how many of a model's that are."""
+"""Adapters of `peft`: the weights that they adapt, and their number."""
 
 import re
 from collections.abc import Iterator
@@ -13,11 +13,11 @@ from ianvs.testalgorithms.language.sight import SEEING, is_tower
 
 ALL_LINEAR = "all-linear"
 MAMBAS = ("mamba", "mamba2", "falcon_mamba", "falcon_h1", "nemotron_h")
-"""Kinds of models whose kernels read some weights themselves, past an adapter, so that peft refuses these."""
+"""Kinds of models whose kernels read some weights directly and would bypass an adapter, so peft refuses these."""
 
 
 def adapter_config(network: Any, options: ModelOptions) -> Any:
-    """Return the configuration that `peft` makes an adapter of, for this network."""
+    """Return the `peft` configuration of an adapter for this network."""
     from peft import LoraConfig
 
     modules = options.targets
@@ -40,7 +40,7 @@ def adapter_config(network: Any, options: ModelOptions) -> Any:
 
 
 def adapted(network: Any, options: ModelOptions) -> Any:
-    """Return the network with a new adapter. Raises PluginError where peft can't make it."""
+    """Return the network with a new adapter. Raises PluginError if peft can't create it."""
     from peft import get_peft_model
 
     require_targets(network, options)
@@ -50,7 +50,7 @@ def adapted(network: Any, options: ModelOptions) -> Any:
 
 @contextmanager
 def refused_by_peft(options: ModelOptions) -> Iterator[None]:
-    """What peft raises of a network and its options, as a PluginError that names them."""
+    """Convert errors of peft about a network and its options to a PluginError that names them."""
     try:
         yield
     except (ValueError, TypeError, ImportError, NotImplementedError) as error:
@@ -74,9 +74,9 @@ def coverage(network: Any) -> tuple[int, int]:
 
 
 def require_targets(network: Any, options: ModelOptions) -> None:
-    """Raise PluginError for what `target_modules` and `target_parameters` name and the network lacks.
+    """Raise PluginError if the network lacks something named in `target_modules` and `target_parameters`.
 
-    peft is content if one of the modules is there, and then tunes less than was asked for.
+    peft accepts it if one of the modules exists, and then tunes less than was asked for.
     """
     if (names := options.target_parameters) is not None:
         weights = [name for name, _ in network.named_parameters()]
@@ -111,12 +111,12 @@ def _is_named(name: str, end: str) -> bool:
 
 
 def _stacked(network: Any) -> list[str]:
-    """Return weights of several experts in one tensor, which no linear layer holds."""
+    """Return weights of several experts in one tensor, which belong to no linear layer."""
     return [name for name, weight in network.named_parameters() if weight.ndim == 3 and ".experts." in name]
 
 
 def _parameters(network: Any, options: ModelOptions) -> list[str] | None:
-    """Those that the options name; else, with all linear layers, those of experts, if peft can adapt them so."""
+    """Return the parameters named in the options; with all linear layers, those of experts, if peft can adapt them."""
     if options.target_parameters is not None:
         return list(options.target_parameters)
     plain = options.tuning == "lora" and not options.lora_dropout and not options.use_dora
@@ -126,8 +126,10 @@ def _parameters(network: Any, options: ModelOptions) -> list[str] | None:
 
 
 def _excluded(network: Any, options: ModelOptions) -> str | None:
-    """Return a pattern of modules that get no adapter: what sees, and what peft refuses among all linear layers."""
+    """Return a pattern of modules that get no adapter: the vision part, and those that peft refuses among all linear
+    layers.
+    """
     if any(is_tower(name) for name, _ in network.named_parameters()):
-        return SEEING  # the language part alone
+        return SEEING  # only the language part
     mamba = getattr(network.config, "model_type", None) in MAMBAS and options.targets == ALL_LINEAR
     return r"(.*\.)?(out_proj|conv1d)" if mamba else None

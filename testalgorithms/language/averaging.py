@@ -1,4 +1,4 @@
-"""The moving average of CIA, whose weight is computed anew at every step from how the gradient changes."""
+"""The moving average of CIA, whose weight is recomputed at every step from the change of the gradient."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ def dynamic_ratios(
     *,
     together: bool = False,
 ) -> dict[str, float]:
-    """`dynamic_ratio` of every tensor, or one for all of them: the norms then run over all tensors."""
+    """Return the `dynamic_ratio` of every tensor, or one for all of them: the norms then run over all tensors."""
     norms = torch.stack(
         [
             torch.stack([x.abs().sum() for x in (w - average[n], gradient[n], gradient[n] - previous[n])])
@@ -69,7 +69,10 @@ class DynamicAverage:
             raise PluginError(f"fallback is {self.fallback}; it is a weight between 0 and 1.", code="out-of-range")
 
     def step(self, theta: Mapping[str, Tensor], gradient: Mapping[str, Tensor]) -> dict[str, float]:
-        """Take in the weights after a step of the optimiser and the gradient of that step; beta of each tensor."""
+        """Update the average with the weights after a step of the optimiser and the gradient of that step.
+
+        Return beta by tensor.
+        """
         theta = {name: tensor.detach() for name, tensor in theta.items()}
         gradient = {name: tensor.detach().clone() for name, tensor in gradient.items()}
         begun = self.average is not None

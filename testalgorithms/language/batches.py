@@ -1,4 +1,4 @@
-"""The conversations of a round, and padded batches of alike lengths."""
+"""The conversations of a round, and padded batches of similar length."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,14 +38,17 @@ class Batch:
     pictures: Mapping[str, Tensor] = field(default_factory=dict)
 
     def inputs(self, network: Any) -> dict[str, Any]:
-        """What the network is called with. Positions that begin anew keep conversations apart, instead of a mask."""
+        """Return the arguments of the network.
+
+        With packing, restarting positions separate the conversations, instead of a mask.
+        """
         masks = {"attention_mask": self.seen} if self.positions is None else {"position_ids": self.positions}
         columns = only_at(network, self.columns)
         return {"input_ids": self.tokens, **masks, **self.pictures, "use_cache": False, **columns}
 
     @property
     def targets(self) -> Tensor:
-        """(N,) the tokens that are learnt, conversation by conversation, as in `of_learnt`."""
+        """(N,) the tokens to learn, conversation by conversation, as in `of_learnt`."""
         return self.tokens.flatten()[self.before + 1]
 
     def of_learnt(self, logits: Tensor) -> Tensor:
@@ -57,7 +60,10 @@ class Batch:
 
 
 def only_at(network: Any, columns: Tensor) -> dict[str, Any]:
-    """Asks for logits at these places of every row alone, which are large; of a network that can't, for all."""
+    """Return arguments that request logits, which are large, only at these columns.
+
+    Nothing if the network can't do that.
+    """
     base = network.get_base_model() if hasattr(network, "get_base_model") else network
     return {"logits_to_keep": columns} if "logits_to_keep" in signature(base.forward).parameters else {}
 
@@ -69,7 +75,10 @@ def collate(
     packed: bool = False,
     sight: Sight | None = None,
 ) -> Batch:
-    """One batch of these conversations, in this order. packed: without padding, in one row. sight: of one that sees."""
+    """Return a batch of these conversations, in this order.
+
+    packed: without padding, in one row. sight: the vision of the model, if it has one.
+    """
     if sight is not None:
         batch = collate(conversations, pad, device, packed)
         rows = [c.pictures for c in conversations]
@@ -93,7 +102,7 @@ def collate(
 
 
 def grouped_by_length(lengths: Sequence[int], batch_size: int, draw: torch.Generator) -> Iterator[list[int]]:
-    """One pass over all positions in batches, each of alike lengths, in random order.
+    """Yield all positions once in batches of similar length, in random order.
 
     The order is drawn, cut into pools of a few batches, sorted by length within each, and the batches of all pools are
     shuffled: little padding, and neither the members of a batch nor the order of batches is the same in every pass.
@@ -122,7 +131,7 @@ def split_by_tokens(conversations: Sequence[Encoded], tokens: int) -> Iterator[l
 
 @dataclass(frozen=True)
 class RoundOfTalk:
-    """What the hooks of a method see of a round. `encoded[i]` is conversation i, cut to `max_length` tokens."""
+    """The data of a round for the hooks of a method. `encoded[i]` is conversation i, cut to `max_length` tokens."""
 
     conversations: Sequence[Conversation]
     encoded: Sequence[Encoded]

@@ -1,4 +1,4 @@
-"""How a chat template turns conversations into tokens, and which of these the assistant says."""
+"""Conversion of conversations to tokens by a chat template, and selection of the assistant's tokens."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ PLAIN_TEMPLATE = (
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}"
 )
-"""For tokenizers that bring no template of their own. One whose texts begin with a mark gets that mark in front."""
+"""For tokenizers without a template. If a tokenizer's texts begin with a special token, that is added in front."""
 
 SETTINGS = {"date_string": "26 Jul 2024"}
-"""What a template may ask: of those that tell the model the date, not that of the day of the run."""
+"""Arguments of a template: a fixed date for templates that tell the model the date, not that of the run."""
 
 AT_ONCE = {**SETTINGS, "enable_thinking": False}
-"""The same, without thinking aloud before a reply."""
+"""The same, without thinking before a reply."""
 
 _GENERATION = re.compile(r"\{%-?\s*generation\b")
 
 
 class _Layout(NamedTuple):
-    """A rendered conversation. spans: where each reply begins and ends in it."""
+    """A rendered conversation. spans: begin and end of each reply in it."""
 
     text: str
     spans: list[tuple[int, int]]
@@ -93,7 +93,10 @@ class ChatTemplate:
         self.pad = int(tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.stops[0])
 
     def learnable(self, conversation: Conversation) -> list[tuple[Conversation, Encoded]]:
-        """Return the conversation with its tokens; several, a turn each, where the template rewrites earlier turns."""
+        """Return the conversation with its tokens.
+
+        Several, one for each turn, if the template rewrites earlier turns.
+        """
         if not conversation.user:
             return [(conversation, self._of_text(conversation))]
         if (layout := self._layout(conversation)) is not None:
@@ -103,19 +106,19 @@ class ChatTemplate:
         return [(part, self._encoded(part, self._of_turn(part))) for part in parts]
 
     def encode(self, conversation: Conversation) -> Encoded:
-        """Tokens of a conversation with its replies, and which of them the model is to learn.
+        """Return the tokens of a conversation with its replies, and which of them the model is to learn.
 
-        Where the template rewrites earlier turns it is the last reply alone: `learnable` has the others.
+        If the template rewrites earlier turns, only the last reply: `learnable` has the others.
         """
         return self.learnable(conversation)[-1][1]
 
     def encoded_prompt(self, conversation: Conversation, replies: Sequence[str]) -> Encoded:
-        """`prompt` with its images."""
+        """Return `prompt` with its images."""
         tokens = self.prompt(conversation, replies)
         return self._with_pictures(tokens, [False] * len(tokens), conversation.pictures)
 
     def prompt(self, conversation: Conversation, replies: Sequence[str]) -> list[int]:
-        """Tokens up to where reply number `len(replies)` begins; `replies` are those said so far."""
+        """Return the tokens up to the beginning of reply number `len(replies)`; `replies` are the earlier ones."""
         text = self._render(conversation.messages(len(replies) + 1, replies), True)
         if not replies or self._ends_replies:
             return self._ids(text, conversation.pictures)
@@ -127,19 +130,19 @@ class ChatTemplate:
         return [*before.tokens, *self._ids(text[len(done.text) :], conversation.pictures[len(before.pictures) :])]
 
     def text(self, tokens: Sequence[int]) -> str:
-        """Return a generated reply as text, up to its first end mark."""
+        """Return a generated reply as text, up to its first end token."""
         ended = next((i for i, token in enumerate(tokens) if token in self.stops), len(tokens))
         return self._decoded(tokens[:ended])
 
     def ended(self, tokens: Sequence[int]) -> list[int]:
-        """Return a generated reply with its first end mark, without what fills its row up to the length of others."""
+        """Return a generated reply with its first end token, without the padding after it."""
         last = next((i for i, token in enumerate(tokens, start=1) if token in self.stops), len(tokens))
         return list(tokens[:last])
 
-    # How a conversation is laid out.
+    # Layout of a conversation.
 
     def _layout(self, conversation: Conversation) -> _Layout | None:
-        """Return the rendered conversation with its replies; None where a turn is not as it was before it went on."""
+        """Return the rendered conversation with its replies; None if a turn changes when the conversation continues."""
         turns = len(conversation.replies)
         if self._marks_replies:
             text, spans = self._marked(conversation.messages(turns))
@@ -150,7 +153,7 @@ class ChatTemplate:
         for turn, reply in enumerate(conversation.replies):
             prompt = self._render(conversation.messages(turn + 1, conversation.replies[:turn]), True)
             done = whole
-            if turn + 1 < turns:  # what ends the whole conversation may stand after a turn that is its last
+            if turn + 1 < turns:  # the last turn may be followed by the end of the whole conversation
                 through_reply = self._render(conversation.messages(turn + 1, conversation.replies[: turn + 1]), False)
                 done = whole[: _shared(whole, through_reply)]
             if not done.startswith(prompt) or len(done) < len(prompt) + len(reply.strip()):
@@ -159,7 +162,7 @@ class ChatTemplate:
         return _Layout(whole, bounds)
 
     def _of_turn(self, conversation: Conversation) -> _Layout:
-        """Return the last reply after the prompt that asks for it, with what the template puts behind a reply."""
+        """Return the last reply after its prompt, with the text that the template puts after a reply."""
         turn, replies = len(conversation.replies) - 1, conversation.replies
         prompt = self._render(conversation.messages(turn + 1, replies[:turn]), True)
         whole = self._render(conversation.messages(turn + 1), False)
@@ -174,17 +177,17 @@ class ChatTemplate:
         return _Layout(whole, [(len(prompt), len(whole))])
 
     def _wants_parts(self) -> bool:
-        """Return whether the template of a model that sees takes lists of parts, with a mark for each image."""
+        """Return whether the template of a vision model takes lists of parts, with a mark for each image."""
         if self.sight is None:
             return False
         self._in_parts = True
         try:
             return self.sight.mark in self._render([{"role": "user", "content": f"{MARK}\na"}], False)
-        except Exception:  # whatever a template raises that joins texts
+        except Exception:  # a template that joins texts may raise any error
             return False
 
     def _is_steady(self, settings: dict[str, Any]) -> bool:
-        """Return whether with these settings what was said stays as it is when the conversation goes on."""
+        """Return whether, with these settings, earlier messages are unchanged when the conversation continues."""
         before, self._settings = self._settings, settings
         try:
             return self._layout(Conversation(("a", "b"), ("c", "d"))) is not None
@@ -192,7 +195,7 @@ class ChatTemplate:
             self._settings = before
 
     def _of_text(self, conversation: Conversation) -> Encoded:
-        """Return a plain text as it is, from the mark on that the template's texts begin with."""
+        """Return a plain text unchanged, after the token with which the template's texts begin."""
         ids = [*self._ids("".join(conversation.replies)), self.stops[0]]
         start = self._start()
         return Encoded((*start, *ids), (False,) * len(start) + (True,) * len(ids))
@@ -209,7 +212,7 @@ class ChatTemplate:
                 self._require_readable(reply_ids[:spoken], reply)
             if not spoken or reply_ids[spoken - 1] not in self.stops:
                 spoken = len(reply_ids) + 1
-                if ids[end : end + 1] and ids[end] in self.stops:  # the template does not count it as said
+                if ids[end : end + 1] and ids[end] in self.stops:  # the template does not count it as the assistant's
                     end += 1
                     reply_ids = ids[begin:end]
                 else:
@@ -223,7 +226,7 @@ class ChatTemplate:
         return self._with_pictures(tokens, learnt, conversation.pictures)
 
     def _with_pictures(self, tokens: list[int], learnt: list[bool], pictures: Sequence[Any]) -> Encoded:
-        """Return the first images, as many as have tokens. Raises PluginError where there are not so many."""
+        """Return the first images, as many as have tokens. Raises PluginError if there are fewer."""
         spans = () if self.sight is None else self.sight.spans(tokens, pictures)
         if len(spans) > len(pictures) or any(any(learnt[start:end]) for start, end in spans):
             raise PluginError(
@@ -242,7 +245,7 @@ class ChatTemplate:
         return rendered
 
     def _marked(self, messages: list[dict[str, Any]]) -> tuple[str, list[tuple[int, int]]]:
-        """Return the rendered conversation, and where its template says that the assistant speaks."""
+        """Return the rendered conversation, and the spans that its template marks as the assistant's."""
         from transformers.utils.chat_template_utils import render_jinja_template
 
         special = self.tokenizer.special_tokens_map
@@ -255,7 +258,7 @@ class ChatTemplate:
         return text, [(start, end) for start, end in spans]
 
     def _taken(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Messages as the template takes them."""
+        """Return messages in the form that the template takes."""
         if not self._takes_system and messages and messages[0]["role"] == "system":
             first = {"role": "user", "content": messages[0]["content"] + "\n\n" + messages[1]["content"]}
             messages = [first, *messages[2:]]
@@ -268,7 +271,7 @@ class ChatTemplate:
         return messages
 
     def _start(self) -> list[int]:
-        """Return the mark at the beginning of a text, of a tokenizer that has one and puts it there."""
+        """Return the token at the beginning of a text, if the tokenizer adds one."""
         mark = self.tokenizer.bos_token_id
         return [mark] if mark is not None and self.tokenizer("a")["input_ids"][:1] == [mark] else []
 
@@ -281,7 +284,7 @@ class ChatTemplate:
         return text.strip()
 
     def _shown(self, text: str, pictures: Sequence[Any]) -> str:
-        """Return the text with the tokens of an image in the place of each mark, as far as there are images."""
+        """Return the text with the tokens of an image in place of each mark, as far as there are images."""
         if self.sight is None or self.sight.mark not in text:
             return text
         first, *others = text.split(self.sight.mark)
@@ -298,9 +301,10 @@ class ChatTemplate:
     def _placed(
         self, text: str, spans: Sequence[tuple[int, int]], pictures: Sequence[Any]
     ) -> tuple[list[int], list[tuple[int, int]]]:
-        """Tokens of a text, and which of them are those of spans of its characters: all that begin in one, or before.
+        """Return the tokens of a text, and those that belong to spans of its characters: all that begin in one, or
+        before.
 
-        A tokenizer that does not say where its tokens stand is asked for those of the text up to each border.
+        If a tokenizer does not report the positions of its tokens, the text up to each border is tokenized.
         """
         if not self._quick:
             ids, parts = self._ids(text, pictures), [(text[:start], text[:end]) for start, end in spans]
@@ -317,17 +321,20 @@ class ChatTemplate:
         return list(encoding.ids), placed
 
     def _spoken(self, ids: list[int], reply: str) -> int:
-        """Return how many of a reply's tokens are learnt: up to its end mark; all, if the template has none."""
+        """Return how many of a reply's tokens are learned: up to its end token; all, if the template has none."""
         marks = [i for i, token in enumerate(ids) if token in self.stops]
         whole = next((i for i in marks if self._decoded(ids[:i]) == reply.strip()), None) if marks[1:] else None
         return (marks[-1] if whole is None else whole) + 1 if marks else len(ids)
 
     def _require_readable(self, ids: list[int], reply: str) -> None:
-        """What is learnt must be the reply, nothing missing; a token that holds an end of the prompt is learnt, too."""
+        """Require that the learned tokens are the whole reply.
+
+        A token that also holds the end of the prompt is learned, too.
+        """
         decoded = self._decoded(ids)
         if decoded == reply:
             return
-        wanted = self._decoded(self._ids(reply))  # tokens need not bring back each space
+        wanted = self._decoded(self._ids(reply))  # tokens need not reproduce every space
         if not decoded.endswith(wanted):
             raise PluginError(
                 f"the chat template makes {decoded[:60]!r} of the reply {wanted[:60]!r}. Set another by chat_template: "
@@ -337,13 +344,13 @@ class ChatTemplate:
 
 
 def _shared(first: Sequence[Any], second: Sequence[Any]) -> int:
-    """Return how many items two sequences begin with in common."""
+    """Return the length of the common beginning of two sequences."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((i for i, (item, other) in pairs if item != other), min(len(first), len(second)))
 
 
 def _parts(text: str) -> list[dict[str, str]]:
-    """What is said as parts, which a template sets apart by itself."""
+    """Return a message as parts, which a template separates itself."""
     first, *others = text.split(MARK)
     parts = [{"type": "text", "text": first}] if first else []
     for part in others:

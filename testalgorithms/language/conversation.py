@@ -1,4 +1,4 @@
-"""Conversations, and their tokens, of which only some are learnt."""
+"""Conversations and their tokens, of which only some are learned."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Conversation:
         object.__setattr__(self, "pictures", tuple(map(Picture.from_value, self.pictures)))
 
     def up_to(self, turn: int) -> Conversation:
-        """What was said up to the reply of `turn`, counted from 0; that reply alone is to be learnt."""
+        """Return the conversation up to the reply of `turn`, counted from 0; only that reply is to be learned."""
         others = tuple(range(turn)) + ((turn,) if turn in self.unlearnt else ())
         return replace(self, user=self.user[: turn + 1], replies=self.replies[: turn + 1], unlearnt=others)
 
@@ -43,9 +43,10 @@ class Conversation:
 
 
 def conversations_of(x: Sequence[Any], y: Sequence[Any] | None = None) -> list[Conversation]:
-    """Return samples as the benchmark hands them: x[i] = {"system": text or None, "user": [...]}, y[i] = [reply, ...].
+    """Return conversations from samples of the benchmark: x[i] = {"system": text or None, "user": [...]}, y[i] =
+    [reply, ...].
 
-    "unlearnt" in x[i] lists turns whose replies are not to be learnt, "pictures" those of its marks.
+    "unlearnt" in x[i] lists turns whose replies are not to be learned, "pictures" the images of its marks.
     """
     replies = [()] * len(x) if y is None else [tuple(map(str, reply)) for reply in y]
     return [
@@ -65,7 +66,7 @@ def _pictures_of(pictures: Any) -> tuple[Picture, ...]:
 
 
 def texts_of(conversations: Sequence[Conversation]) -> list[str]:
-    """Return all that is said in them."""
+    """Return all texts in the conversations."""
     return [text for c in conversations for text in (c.system or "", *c.user, *c.replies)]
 
 

@@ -1,4 +1,4 @@
-"""A memory of old conversations with a budget, and the gradient of the loss on what it holds."""
+"""A memory of old conversations with a budget, and the gradient of the loss on its content."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -52,7 +52,7 @@ class ConversationMemory:
         self._keys, self.conversations = [keys[i] for i in rows], [_apart(everything[i]) for i in rows]
 
     def state(self) -> dict[str, Any]:
-        """Everything that it holds, for `torch.save`."""
+        """Return the whole state, for `torch.save`."""
         held = [
             [list(c.user), list(c.replies), c.system, *map(list, (c.unlearnt, c.pictures))] for c in self.conversations
         ]
@@ -68,7 +68,7 @@ class ConversationMemory:
 
 
 def _apart(conversation: Conversation) -> Conversation:
-    """Return the same, whose images don't keep what else the round brought in memory."""
+    """Return a copy whose images do not keep the other data of the round in memory."""
     return replace(
         conversation, pictures=tuple(Picture.from_value(picture).apart() for picture in conversation.pictures)
     )

@@ -1,4 +1,4 @@
-"""What a tuned model can still do of what it was never taught here: tasks of lm-evaluation-harness."""
+"""Scores of a tuned model on tasks of lm-evaluation-harness that it was not taught."""
 
 import re
 from functools import lru_cache
@@ -23,7 +23,7 @@ class GeneralAbility:
     """
 
     def __init__(self, tasks: str, limit: int | None = None) -> None:
-        """Raises PluginError for a file that is not there or names no task, and without lm-eval."""
+        """Read the tasks. Raises PluginError for a file that is missing or names no task, and without lm-eval."""
         if not isinstance(tasks, str):
             raise PluginError(
                 f"general_tasks is {tasks!r}; it is a text, names and files with commas between.", code="wrong-type"
@@ -31,7 +31,7 @@ class GeneralAbility:
         if limit is not None:
             at_least(1, general_limit=limit)
         self.limit = limit
-        self._tasks: dict[str, str] = {}  # by name, what lm-eval is asked for
+        self._tasks: dict[str, str] = {}  # requests to lm-eval, by name
         for entry in filter(None, map(str.strip, tasks.split(","))):
             is_file = entry.endswith(FILES)
             name = _task_of(entry) if is_file else entry
@@ -60,7 +60,7 @@ class GeneralAbility:
                 )
 
     def scores(self, network: Any, tokenizer: Any, *, batch: int, longest: int | None) -> dict[str, float]:
-        """By column; the network is asked as it is, where it is. longest: tokens that it can read."""
+        """Return scores by column; the network stays on its device. longest: number of tokens that it can read."""
         from lm_eval import simple_evaluate
         from lm_eval.models.huggingface import HFLM
 

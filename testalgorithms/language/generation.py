@@ -1,4 +1,4 @@
-"""Replies to conversations, turn by turn, in batches; greedy, or drawn."""
+"""Replies to conversations, turn by turn, in batches; greedy or sampled."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -68,10 +68,10 @@ def reply(
     window: int | None = None,
     written: Written | None = None,
 ) -> list[list[str | None]]:
-    """What the model replies to every user turn; its own earlier replies are the history.
+    """Return the model's replies to every user turn; its own earlier replies are the history.
 
-    window: tokens that the model can look at. A prompt that leaves no room for a reply gets None, and so do the turns
-    after it. written: has replies to prompts, with what the network itself says to those of given numbers.
+    window: tokens in the model's context. A prompt that leaves no room for a reply gets None, and so do the turns after
+    it. written: has replies to prompts, with what the network itself says to those of given numbers.
     """
     replies: list[list[str | None]] = [[] for _ in conversations]
     lasts = max((len(c.user) for c in conversations), default=0)
@@ -86,7 +86,7 @@ def reply(
                 replies[i].append(None)
             else:
                 prompts.append((i, prompt))
-        prompts.sort(key=lambda item: (len(item[1]), item[0]))  # alike lengths go together: less padding
+        prompts.sort(key=lambda item: (len(item[1]), item[0]))  # similar lengths go together: less padding
         encoded = [prompt for _, prompt in prompts]
 
         def generated(chosen: Sequence[int], inputs: Sequence[Encoded] = tuple(encoded)) -> list[list[int]]:
@@ -105,10 +105,10 @@ def reply(
 def generate(
     network: Any, template: ChatTemplate, prompts: Sequence[Encoded | Sequence[int]], replying: Replying
 ) -> list[list[int]]:
-    """One token after the other, of every prompt until its end mark; prompts are left out.
+    """Generate tokens for every prompt until its end token; the result does not include the prompts.
 
-    Prompts are padded on the left, so that the last token of each is where the model goes on: padded on the right, a
-    reply would be continued after the padding. Padding is masked, and positions count from each prompt's first token.
+    Prompts are padded on the left, so their last tokens are where generation continues: with padding on the right, a
+    reply would follow the padding. Padding is masked, and positions count from each prompt's first token.
     """
     from transformers import GenerationConfig
 
@@ -122,7 +122,7 @@ def generate(
     drawn = {"temperature": replying.temperature, "top_p": replying.top_p, "top_k": 0} if replying.temperature else {}
     ends = {"stop_strings": list(replying.stops)} if replying.stops else {}
     start = {"decoder_start_token_id": network.config.decoder_start_token_id} if both else {}
-    # What a model's own configuration asks for, such as a penalty for repetition, is not taken over.
+    # Settings in the model's own configuration, such as a repetition penalty, are not used.
     plain = GenerationConfig(  # type: ignore[no-untyped-call]
         do_sample=bool(replying.temperature),
         num_beams=1,

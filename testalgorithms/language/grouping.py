@@ -1,4 +1,4 @@
-"""Instructions that are alike share weights: a codebook of groups, matched by TF-IDF."""
+"""Similar instructions share weights: a codebook of groups, matched by TF-IDF."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,14 +13,14 @@ from ianvs.testalgorithms.language.conversation import Conversation
 
 INSTRUCTIONS = ("last_line", "first_line", "first_turn")
 ROUNDING = 1e-12
-_BLOCK = 4_000_000  # pairs of strings whose cosines are in memory at once
+_BLOCK = 4_000_000  # number of string pairs whose cosines are in memory at once
 
 
 def instruction_of(conversation: Conversation, where: str = "last_line") -> str:
-    """What a conversation tells the model to do: its system prompt, else a part of what the user says first.
+    """Return the instruction of a conversation: its system prompt, else a part of the first user turn.
 
-    where: "last_line" is that of the paper, whose questions end with how to answer; "first_line", of data that begin
-    with the instruction (Alpaca's); "first_turn", all of it.
+    where: "last_line" as in the paper, whose questions end with the form of the answer; "first_line", for data that
+    begin with the instruction (Alpaca's); "first_turn", all of it.
     """
     if conversation.system:
         return conversation.system
@@ -167,14 +167,14 @@ class Codebook:
         return group, fits
 
     def route(self, instructions: Sequence[str], *, together: bool = False) -> list[int]:
-        """Return the group that answers each; in testing some weights have to, however far they are.
+        """Return the group whose weights answer each instruction; the nearest one, even if it is far.
 
         Args:
-            instructions: One of each conversation.
+            instructions: One for each conversation.
             together: Whether they are one test set, which goes to one group as a whole.
 
         Raises:
-            LookupError: No round was learnt yet.
+            LookupError: No round was learned yet.
         """
         if not self.groups:
             raise LookupError("no round was learnt yet, so there is no group to answer.")

@@ -1,4 +1,4 @@
-"""A base class that tunes a language model on conversations, so that a method is only what makes it different."""
+"""Base class that tunes a language model on conversations, so a method only defines its differences."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -74,7 +74,7 @@ class LanguageLearner(Steps):
     """
 
     reference = "ianvs.testalgorithms.language.sequential.basemodel:Sequential"  # plain tuning for all
-    unservable = ""  # what of a method no server can do that writes replies by the base model with one adapter
+    unservable = ""  # what a method does that no server with the base model and one adapter can do
     network: Any  # exists from the first train() or load() on, of a model with a name from the first predict() on
     template: ChatTemplate
 
@@ -152,10 +152,10 @@ class LanguageLearner(Steps):
         conversations: Sequence[tuple[Sequence[Any], Sequence[Any]]] | None = None,
         server: Mapping[str, str] | None = None,
     ) -> str:
-        """Refuse other data than conversations, and a base model that is not here, or lacks what is to be tuned.
+        """Refuse data that are not conversations, and a base model that is missing, or lacks the parts to be tuned.
 
-        And a round of which nothing fits into max_length, and a server that can't write its replies; what is skipped
-        and cut of any round is told. All this before anything is trained.
+        Also refuses a round of which nothing fits into max_length, and a server that can't write its replies. Returns
+        what is skipped and cut of any round. All this happens before training.
         """
         if kind != "conversation":
             raise PluginError(
@@ -218,12 +218,12 @@ class LanguageLearner(Steps):
         generation: Generation | None = None,
         **context: Any,
     ) -> list[list[str | None]]:
-        """Replies to every user turn, each given the model's own earlier ones.
+        """Return replies to every user turn, each given the model's own earlier ones.
 
-        generation: who writes them, or knows them already; without it, the network does.
+        generation: who writes them, or has them already; without it, the network does.
 
-        A tiny model can't say anything before it was trained: its tokenizer is made from the first round. Those replies
-        are None.
+        A tiny model can't reply before it was trained, because its tokenizer is made from the first round. Those
+        replies are None.
         """
         conversations = conversations_of(data.x)
         if not self._built and self.options.tiny:
@@ -237,7 +237,7 @@ class LanguageLearner(Steps):
             self._generation = None
 
     def answer(self, conversations: Sequence[Conversation]) -> list[list[str | None]]:
-        """Replies with the present weights."""
+        """Return replies with the current weights."""
         self.network.eval()
         with torch.inference_mode(), self._precision():
             return reply(
@@ -261,14 +261,14 @@ class LanguageLearner(Steps):
         return self.judge(conversations)
 
     def judge(self, conversations: Sequence[Conversation]) -> list[list[float]]:
-        """What the present weights make of the replies of these conversations."""
+        """Return teacher-forced results of these conversations with the current weights."""
         self.network.eval()
         with torch.inference_mode(), self._precision():
             return of_whole(self.network, self.template, conversations, self.window)
 
     @property
     def measures(self) -> dict[str, Measure]:
-        """What is measured beside scores, by column."""
+        """Return descriptions of the measures besides scores, by column."""
         return self.general.measures
 
     def measured(self, *, device: str = "cpu", seed: int = 0) -> dict[str, float]:
@@ -304,7 +304,7 @@ class LanguageLearner(Steps):
 
     @property
     def remark(self) -> str:
-        """What the report says of how it went; a method joins what it has to say to this."""
+        """Return the learner's note for the report; a method adds its own."""
         under = remark_of_adapter(self.network) if self._built and self.options.tuning != "full" else ""
         return "; ".join(filter(None, (under, self.lengths.remark)))
 
@@ -339,7 +339,7 @@ class LanguageLearner(Steps):
 
     @property
     def window(self) -> int | None:
-        """Tokens that the model can read at once; None where it does not say."""
+        """Return the number of tokens that the model can read at once; None if it does not say."""
         config = self.network.config
         return getattr(getattr(config, "text_config", config), "max_position_embeddings", None)
 
@@ -349,16 +349,16 @@ class LanguageLearner(Steps):
 
     @property
     def weights(self) -> dict[str, torch.nn.Parameter]:
-        """What is tuned, by name: all of a model, or its adapter."""
+        """Return the tuned weights by name: all of a model, or its adapter."""
         return {name: p for name, p in self.network.named_parameters() if p.requires_grad}
 
     @property
     def rates(self) -> dict[str, float]:
-        """The learning rates of those weights that have one of their own."""
+        """Return the learning rates of weights with their own rate."""
         return {name: self.projector_learning_rate for name in self.weights if is_projector(name)}
 
     def set_weights(self, values: Mapping[str, Tensor]) -> None:
-        """Put `values` in the place of the weights."""
+        """Replace the weights by `values`."""
         with torch.no_grad():
             for name, weight in self.weights.items():
                 weight.copy_(values[name])

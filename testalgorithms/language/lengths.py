@@ -1,4 +1,4 @@
-"""What of the conversations of each round fits into `max_length` tokens, and what is said of the rest."""
+"""Which conversations of each round fit into `max_length` tokens, and a note about the others."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ class Lengths:
     def fitting(
         self, conversations: Sequence[Conversation], template: ChatTemplate, round: int
     ) -> tuple[list[Conversation], list[Encoded]]:
-        """Those that are not skipped, and their tokens, cut. Raises PluginError where none is left."""
+        """Return the conversations that are not skipped, and their cut tokens. Raises PluginError if none is left."""
         parts = [part for conversation in conversations for part in template.learnable(conversation)]
         conversations, whole = [part[0] for part in parts], [part[1] for part in parts]
         encoded = [row.cut(self.max_length) for row in whole]
@@ -40,7 +40,7 @@ class Lengths:
 
     @property
     def remark(self) -> str:
-        """ "" where everything fits."""
+        """Return the note; "" if everything fits."""
         parts = []
         for label, position in (("skipped, whose prompts alone are as long", 1), ("cut", 2)):
             affected = [(number, count) for number, count in sorted(self.counts.items()) if count[position]]
@@ -55,7 +55,7 @@ class Lengths:
 def remark_of_rounds(
     rounds: Sequence[Sequence[Conversation]], options: ModelOptions, max_length: int, packing: bool
 ) -> str:
-    """What of the conversations of rounds will be skipped and cut; "" where the tokenizer is not on this machine.
+    """Return a note on conversations that will be skipped and cut; "" if the tokenizer is not on this machine.
 
     Raises:
         PluginError: Nothing of a round fits, or it has images that the model can't see, or not packed.

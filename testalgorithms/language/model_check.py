@@ -1,4 +1,4 @@
-"""What can be said of a base model before anything is trained: from its files' headers, and from a small copy of it."""
+"""Checks of a base model before training, from its files' headers and from a small copy of it."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -15,14 +15,14 @@ from ianvs.testalgorithms.language.models import load_tokenizer, tiny, to_tune
 from ianvs.testalgorithms.language.pretrained import config_of, load_pretrained, model_class
 from ianvs.testalgorithms.language.probes import require_alone, require_causal
 
-_SMALL = 20_000_000  # weights that are drawn in a second
+_SMALL = 20_000_000  # number of weights that can be drawn in a second
 
 
 def check_model(options: ModelOptions, batch: int = 1) -> None:
-    """Refuse what `build_model` and the first round would refuse, as far as it shows without weights.
+    """Refuse what `build_model` and the first round would refuse, as far as this can be seen without weights.
 
-    Index and headers of its files are read, the adapter is laid out on no device, and a copy of a few layers with
-    random weights shows how the network looks at padding and at later tokens. Nothing is fetched for it.
+    Index and headers of its files are read, the adapter is created without a device, and a copy of a few layers with
+    random weights shows how the network treats padding and later tokens. Nothing is downloaded.
 
     Args:
         options: Which model, and what of it is tuned.
@@ -31,7 +31,7 @@ def check_model(options: ModelOptions, batch: int = 1) -> None:
     Raises:
         PluginError: As `build_model` does.
     """
-    require_card(options)
+    require_gpu(options)
     if options.tiny:
         if options.tuning != "full" and options.targets != "all-linear":
             with torch.device("meta"):
@@ -52,7 +52,7 @@ def check_model(options: ModelOptions, batch: int = 1) -> None:
         to_tune(deepcopy(_outline(_of_file(local))), local)
 
 
-def require_card(options: ModelOptions) -> None:
+def require_gpu(options: ModelOptions) -> None:
     """Raise PluginError where 4 bits or flash attention are asked for and there is no GPU to compute with them."""
     flash = options.attention == "flash_attention_2"
     if (options.quantize != "none" or flash) and not torch.cuda.is_available():
@@ -65,7 +65,7 @@ def require_card(options: ModelOptions) -> None:
 
 
 def _of_file(options: ModelOptions) -> ModelOptions:
-    """What of the options says which files are read, so that they are read once for all methods of a job."""
+    """Return the options that determine which files are read, so they are read once for all methods of a job."""
     return ModelOptions(
         base_model=options.base_model, revision=options.revision, download=False,
         trust_remote_code=options.trust_remote_code, bf16=options.bf16, tuning="full", lora_r=1, lora_alpha=1,
@@ -75,7 +75,7 @@ def _of_file(options: ModelOptions) -> ModelOptions:
 
 @lru_cache(maxsize=2)
 def _outline(options: ModelOptions) -> Any:
-    """Return the network without its weights, whose files were seen to hold all of them."""
+    """Return the network without its weights, after checking that the files have all of them."""
     if place_of(options.base_model).gguf is None:
         return load_pretrained(options, device_map="meta")[0]
     config = config_of(options)
@@ -92,10 +92,9 @@ def _probe(options: ModelOptions, batch: int) -> None:
 
 @lru_cache(maxsize=2)
 def _copy(options: ModelOptions) -> Any:
-    """Return a network of this kind with random weights, of a few layers where all would be many; None: of a kind that
-    sees.
+    """Return a network of this kind with random weights and few layers; None for a vision model.
 
-    It shows how weights are used, which is the same whatever they are.
+    It shows how weights are used, which does not depend on their values.
     """
     config = deepcopy(config_of(options))
     kind = model_class(config)
@@ -113,7 +112,7 @@ def _copy(options: ModelOptions) -> Any:
 
 
 def _shrink(config: Any) -> None:
-    """Fewer layers, a small vocabulary and narrow inner layers; what a network computes stays of the same kind."""
+    """Reduce layers, vocabulary and inner widths; the kind of computation is unchanged."""
     layers = min(4, getattr(config, "num_hidden_layers", 4))
     for name, limit in (("vocab_size", 256), ("intermediate_size", 256), ("moe_intermediate_size", 128)):
         if isinstance(value := getattr(config, name, None), int):

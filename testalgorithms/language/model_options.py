@@ -1,4 +1,4 @@
-"""What a language learner is told of its model, checked before anything is loaded."""
+"""Options of a language learner about its model, checked before anything is loaded."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from ianvs.testalgorithms.language.model_places import place_of, require_install
 from ianvs.testalgorithms.language.numbers import above, at_least, within
 
 TUNINGS = ("full", "lora", "moelora")
-TINY = ("tiny", "tiny-stand-in")  # the longer name says in every report what it is
+TINY = ("tiny", "tiny-stand-in")  # the longer name makes this clear in every report
 TINY_VISION = ("tiny-vision", "tiny-vision-stand-in")
 QUANTIZED = ("none", "4bit")
 ATTENTIONS = ("eager", "sdpa", "flash_attention_2")
@@ -21,7 +21,7 @@ DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")  # of acceler
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """What LanguageLearner says of them."""
+    """The options; LanguageLearner describes them."""
 
     base_model: str
     tuning: str
@@ -90,7 +90,7 @@ class ModelOptions:
 
     @property
     def template(self) -> str | None:
-        """The text of the file `chat_template`; None for the model's own. Raises PluginError."""
+        """Return the text of the file `chat_template`; None for the model's own. Raises PluginError."""
         if self.chat_template is None:
             return None
         path = Path(self.chat_template).expanduser()
@@ -102,17 +102,17 @@ class ModelOptions:
 
     @property
     def seeing(self) -> dict[str, bool]:
-        """What is tuned of a model that sees, besides its language part."""
+        """Which parts of a vision model are tuned, besides its language part."""
         return {"projector": self.projector == "tuned", "vision": self.vision == "tuned"}
 
     @property
     def placed(self) -> bool:
-        """Whether loading puts the network where it stays, on one GPU or several, so that it is not moved any more."""
+        """Whether loading already puts the network on its final GPUs, so it must not be moved."""
         return self.quantize != "none" or self.device_map is not None
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the frozen base under an adapter; what is tuned itself keeps its 32 bits."""
+        """The type of the frozen base under an adapter; tuned weights keep 32 bits."""
         return torch.bfloat16 if self.bf16 and self.tuning != "full" else torch.float32
 
 

@@ -1,4 +1,6 @@
-"""Where a base model is: a folder, a GGUF file, an installed package that carries one, or a name on Hugging Face."""
+"""Locations of a base model: a folder, a GGUF file, an installed package that contains one, or a name on Hugging
+Face.
+"""
 
 import json
 from dataclasses import dataclass
@@ -23,7 +25,7 @@ class ModelPlace:
 
     @property
     def given(self) -> dict[str, str]:
-        """What `from_pretrained` has to be told besides the name."""
+        """Further arguments of `from_pretrained` besides the name."""
         return {} if self.gguf is None else {"gguf_file": self.gguf}
 
     def is_here(self, revision: str | None) -> bool:
@@ -38,9 +40,10 @@ class ModelPlace:
 
 
 def place_of(base_model: str) -> ModelPlace:
-    """Raises PluginError for a path that leads nowhere, or to no model, and for GGUF without the package that reads it.
+    """Return the location of a base model.
 
-    A folder that holds a config.json is what save_pretrained() writes; else it holds one GGUF file.
+    A folder with a config.json was written by save_pretrained(); another one holds a GGUF file. Raises PluginError for
+    a path that does not exist or holds no model, and for GGUF without the package that reads it.
     """
     path = Path(base_model).expanduser()
     files = find_gguf(base_model)
@@ -109,7 +112,7 @@ def _below(folder: Path) -> str:
 
 
 def not_here(name: str) -> str:
-    """What to do where a model that is called by its name is not on this machine."""
+    """Return what to do if a model given by name is not on this machine."""
     return (
         f"It is neither a folder (looked for {Path(name).absolute()}) nor an installed package nor in the Hugging Face "
         f"cache. Give the folder, fetch it with `hf download {name}`, or set `download: true`."
@@ -117,7 +120,7 @@ def not_here(name: str) -> str:
 
 
 def require_installed(feature: str, extra: str, *packages: str) -> None:
-    """Raise PluginError, with how to get them, where `feature` needs packages that are not there."""
+    """Raise PluginError, with the command to install them, if `feature` needs packages that are missing."""
     if absent := [name for name in packages if find_spec(name) is None]:
         lacks = f"{' and '.join(absent)}, which {'are' if len(absent) > 1 else 'is'} not installed"
         install = f"pip install 'ianvs-bench[{extra}]'"

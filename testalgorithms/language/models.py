@@ -1,4 +1,4 @@
-"""Language models by name or folder, what of them is tuned, and how they are kept."""
+"""Language models by name or folder: building, choosing the tuned weights, saving and loading."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -55,7 +55,7 @@ def tiny(options: ModelOptions, tokenizer: Any) -> Any:
 
 
 def made_ready(network: Any, options: ModelOptions) -> Any:
-    """Return a network in 4 bits that adapters can be put into, with norms in 32 bits; another one as it is."""
+    """Return a network in 4 bits prepared for adapters, with norms in 32 bits; other networks unchanged."""
     if options.quantize == "none":
         return network
     from peft import prepare_model_for_kbit_training
@@ -95,7 +95,7 @@ def load_model(options: ModelOptions, folder: Path) -> tuple[Any, Any]:
 
 
 def to_tune(network: Any, options: ModelOptions, folder: Path | None = None) -> Any:
-    """Return a base model with what is tuned of it. folder: that of the adapter, without which there is a new one."""
+    """Return a base model prepared for tuning. folder: that of an existing adapter; None: a new one is created."""
     try:
         if options.attention is not None:
             network.set_attn_implementation(options.attention)
@@ -119,13 +119,13 @@ def to_tune(network: Any, options: ModelOptions, folder: Path | None = None) -> 
 
 
 def remark_of_adapter(network: Any) -> str:
-    """Return how many weights an adapter changes, in words."""
+    """Return the number of weights that an adapter changes, in words."""
     under, whole = coverage(network)
     return f"{under:,} of {whole:,} weights are under an adapter".replace(",", " ")
 
 
 def recompute_activations(network: Any) -> None:
-    """In the backward pass, instead of keeping them; under the name that the installed transformers has for it."""
+    """Recompute activations in the backward pass; uses the name of this option in the installed transformers."""
     if hasattr(network, "activation_checkpointing_enable"):
         network.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": False})
     else:
@@ -148,7 +148,7 @@ def load_tokenizer(options: ModelOptions, texts: Iterable[str]) -> Any:
 
 
 def sight_of(options: ModelOptions, tokenizer: Any) -> Sight | None:
-    """Return how the model sees; None for one that does not, and for one that is not on this machine yet."""
+    """Return the vision of the model; None if it has none, or is not on this machine yet."""
     if options.base_model in TINY_VISION:
         with torch.device("meta"):
             return Sight(tiny(options, tokenizer).config, tiny_processor(), tokenizer)
@@ -168,7 +168,7 @@ def sight_of(options: ModelOptions, tokenizer: Any) -> Sight | None:
 
 
 def _plain(network: Any) -> Any:
-    """Return the base model as it was before adapters were put into it; the network that has them is not changed."""
+    """Return the base model without its adapters; the network with them is not changed."""
     base = network.get_base_model()
     plain = type(base)(base.config)
     weights = {name: tensor for name, tensor in base.state_dict().items() if "lora_" not in name}

@@ -1,4 +1,4 @@
-"""Base models as they are published: their configuration, tokenizer and weights, read from where they are."""
+"""Published base models: their configuration, tokenizer and weights."""
 
 import json
 import warnings
@@ -76,7 +76,10 @@ def require_whole(facts: Any, title: str) -> None:
 
 
 def loading(options: ModelOptions) -> dict[str, Any]:
-    """What `from_pretrained` is told besides. 4 bits: normal floats, constants quantized too (Dettmers et al. 2023)."""
+    """Return further arguments of `from_pretrained`.
+
+    4 bits: normal floats, constants quantized too (Dettmers et al. 2023).
+    """
     given: dict[str, Any] = {} if options.device_map is None else {"device_map": options.device_map}
     if options.quantize == "none":
         return given
@@ -128,7 +131,7 @@ def model_class(config: Any) -> Any:
 
 
 def arguments_of(options: ModelOptions) -> dict[str, Any]:
-    """What `from_pretrained` of a model and of its tokenizer are told."""
+    """Return the arguments of `from_pretrained` for a model and its tokenizer."""
     given: dict[str, Any] = {"revision": options.revision or "main", "trust_remote_code": options.trust_remote_code}
     return given | {"local_files_only": not options.download, **place_of(options.base_model).given}
 
@@ -191,7 +194,7 @@ def _merged(network: Any, options: ModelOptions) -> Any:
 
 @contextmanager
 def readable(options: ModelOptions) -> Iterator[None]:
-    """What transformers raises of a model that can't be read, as a PluginError that names it."""
+    """Convert errors of transformers about a model that can't be read to a PluginError that names it."""
     try:
         yield
     except PluginError:

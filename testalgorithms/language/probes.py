@@ -1,4 +1,4 @@
-"""What a network does that a language model must not: look at padding, at later tokens, or into a neighbour's text."""
+"""Checks for things that a language model must not do: use padding, later tokens, or the text of a neighbour."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

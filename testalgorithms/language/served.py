@@ -1,4 +1,4 @@
-"""Replies that others write for a learner: what they need of its weights, and which learners have to do without."""
+"""Replies that others write for a learner: what they need of its weights, and which learners can't use them."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
@@ -102,7 +102,7 @@ def adapter_of(network: Any, options: ModelOptions) -> Adapter:
 
 
 def digest_of_weights(network: Any, options: ModelOptions) -> str:
-    """Of all that is not the base model as it was published, and of where it computes."""
+    """Return the digest of everything that differs from the published base model, and of the device."""
     sha, tuned = (
         blake2b(digest_size=16),
         {name for name, parameter in network.named_parameters() if parameter.requires_grad},

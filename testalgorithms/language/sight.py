@@ -1,4 +1,4 @@
-"""How models see: LLaVA (Liu et al. 2023), Qwen2-VL (Wang et al. 2024), Idefics3, SmolVLM (Marafioti et al. 2025)."""
+"""Vision of models: LLaVA (Liu et al. 2023), Qwen2-VL (Wang et al. 2024), Idefics3, SmolVLM (Marafioti et al. 2025)."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -50,13 +50,13 @@ class Sight:
         self._prepared: dict[str, dict[str, Tensor]] = {}
 
     def count(self, picture: Picture) -> int:
-        """Return how many of `token` an image is."""
+        """Return the number of tokens of an image."""
         vision = self.config.vision_config
         patches: int = (vision.image_size // vision.patch_size) ** 2
         return patches + (self.config.vision_feature_select_strategy == "full")
 
     def text(self, picture: Picture) -> str:
-        """What stands in the place of `mark`, as text."""
+        """Return the text that replaces `mark`."""
         return self.mark * self.count(picture)
 
     def inputs(self, pictures: Sequence[Sequence[Picture]], tokens: Tensor) -> dict[str, Tensor]:
@@ -98,7 +98,7 @@ class Sight:
         return self._prepared[picture.sha256]
 
     def _require_fitting(self, made: dict[str, Tensor], picture: Picture) -> None:
-        """Raise PluginError where the processor is not that of this model."""
+        """Raise PluginError unless the processor fits this model."""
         side = self.config.vision_config.image_size
         if made["pixel_values"].shape[-3:] != (3, side, side):
             raise PluginError(

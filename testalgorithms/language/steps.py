@@ -1,4 +1,4 @@
-"""The places in a round where a method does what makes it different; by itself, nothing."""
+"""Hooks in a round that a method can override; by default they do nothing."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from ianvs.testalgorithms.language.conversation import Encoded
 
 
 class Steps:
-    """What a method may override, beside `LanguageLearner.loss`."""
+    """Hooks that a method may override, besides `LanguageLearner.loss`."""
 
     def before_round(self, data: RoundOfTalk) -> None:
         """Called before the first step of a round."""
@@ -17,7 +17,7 @@ class Steps:
         return conversations
 
     def before_step(self) -> None:
-        """Called when the step's gradients are there, before they are used."""
+        """Called when the gradients of a step have been computed, before they are used."""
 
     def after_step(self) -> None:
         """Called after the weights have moved; the gradients are still there."""

@@ -1,4 +1,4 @@
-"""What a language model makes of true replies: which of their tokens it would have said, and how likely they were."""
+"""Predictions of a language model on true replies: which tokens it would have chosen, and their likelihood."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence

@@ -1,9 +1,11 @@
-"""A stand-in for a language model: a small transformer from a configuration, and a tokenizer made from text at hand."""
+"""A small substitute for a language model: a transformer from a configuration, and a tokenizer made from given
+texts.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-WINDOW = 1024  # tokens that the model can look back on
+WINDOW = 1024  # tokens in the context of the model
 
 TEMPLATE = (
     "{% for m in messages %}{{ '<|' + m['role'] + '|>' + m['content'] + '<|end|>' }}{% endfor %}"

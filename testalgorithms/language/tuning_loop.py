@@ -1,4 +1,4 @@
-"""The training loop: batches of alike lengths, accumulation, warm-up and cosine decay."""
+"""The training loop: batches of similar length, accumulation, warm-up and cosine decay."""
 
 import math
 import time
@@ -17,7 +17,7 @@ from ianvs.testalgorithms.language.numbers import above, at_least, within
 
 
 class Tuned(Protocol):
-    """What the loop needs of a learner."""
+    """The attributes of a learner that the loop uses."""
 
     @property
     def device(self) -> torch.device: ...
@@ -98,7 +98,7 @@ class Descent:
 
 
 class Meter:
-    """Tells a hundred times how far it is, and what the steps since then were like; a GPU is waited for as often.
+    """Reports the progress about a hundred times, with means over the steps since then; a GPU is synchronised as often.
 
     loss: the sum of their losses.
     """
@@ -112,7 +112,7 @@ class Meter:
         self._count, self._tokens, self._since = 0, 0, time.perf_counter()
 
     def step(self, tokens: int, rate: float) -> None:
-        """A step is done, with so many tokens, padding not counted, at this learning rate."""
+        """Count a step with `tokens` tokens, without padding, at this learning rate."""
         before, self._done = self._done, self._done + 1
         self._count, self._tokens = self._count + 1, self._tokens + tokens
         if self._progress is None or 100 * before // self._steps == 100 * self._done // self._steps:
@@ -124,7 +124,7 @@ class Meter:
 
 
 def warm_cosine(steps: int, warmup: int, step: int) -> float:
-    """Share of the learning rate at `step`, up in a line, then down in half a cosine; no step is without any."""
+    """Return the share of the learning rate at `step`: linear warm-up, then half a cosine; it is never 0."""
     if step < warmup:
         return (step + 1) / (warmup + 1)
     return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(steps - warmup, 1)))

@@ -1,4 +1,4 @@
-"""What a network says of many images, in parts that fit into memory."""
+"""Predictions of a network for many images, in parts that fit into memory."""
 
 from collections.abc import Callable, Iterator
 

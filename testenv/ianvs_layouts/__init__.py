@@ -1,4 +1,5 @@
-"""Tiny data and stand-ins for the examples of a checkout of KubeEdge Ianvs: enough to see whether they run.
+"""Tiny data and substitutes for missing resources of the examples in a checkout of KubeEdge Ianvs, to see whether they
+run.
 
-Scores on them say nothing of a method. `ianvs examples` uses them; docs/ianvs.md names what is made of what.
+Scores on them say nothing about a method. `ianvs examples` uses them; docs/ianvs.md lists what is substituted.
 """

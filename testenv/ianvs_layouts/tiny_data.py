@@ -1,7 +1,7 @@
 """Tiny data in the layouts that the examples of KubeEdge Ianvs read.
 
-A testenv names files, not what they hold. Their suffix tells the form; for lines of text the words in the job's path
-and testenv tell what the lines name: each layout below is a file's worth of facts found in the examples' own loaders.
+A testenv names files, but not their content. The suffix tells the form; for lines of text, the words in the job's path
+and testenv tell the meaning of the lines. Each layout below was derived from the loader of an example.
 """
 
 import json
@@ -19,26 +19,26 @@ from PIL import Image
 _SAMPLES = {"train": 16, "test": 12}
 _MOST = {"round": 1, "incremental_rounds": 2, "client_number": 2}
 _EPOCHS = re.compile(r"(num_|local_)?(train_)?epochs?")
-_DOMAINS = ("front_aachen", "garden_synthia_sim")  # real and simulated, or two places: examples look for these words
+_DOMAINS = ("front_aachen", "garden_synthia_sim")  # real and simulated, or two places: examples search for these words
 _CLASSES = 8
 _WIDTH, _HEIGHT = 64, 48  # of images with boxes
 
 
 _Layout = Callable[[Path, str, str, Generator], Path]
-"""(folder, "train" or "test", name of the index file, noise) -> that file, written."""
+"""Takes (folder, "train" or "test", name of the index file, noise), writes that file and returns its path."""
 
 
 class UnknownLayoutError(ValueError):
-    """Nobody has said how the samples of this dataset are laid out."""
+    """The layout of this dataset's samples is unknown."""
 
 
 def made(
     dataset: Mapping[str, Any], words: str, paradigm: str, folder: Path, draw: int = 0, base: Path | None = None
 ) -> dict[str, Any]:
-    """Return the `dataset` of a testenv with files of samples that are made below `folder`.
+    """Return the `dataset` of a testenv, with files of samples that are written below `folder`.
 
-    words: the job's path and all that its testenv says of the data. draw: which of many. base: where relative paths of
-    `dataset` begin; links to what is made are put there, since some plugins know by themselves where their data lie.
+    words: the job's path and the texts of its testenv about the data. draw: the number of the random draw. base: folder
+    to which paths in `dataset` are relative; links to the files are put there, since some plugins have fixed paths.
     Raises UnknownLayoutError.
     """
     replaced = dict(dataset)
@@ -59,7 +59,7 @@ def made(
 
 
 def _linked(made_in: Path, place: Path) -> None:
-    """Links to all in a folder, in place of those of the draw before; files that are there stay."""
+    """Put links to everything in a folder, in place of those of the previous draw; existing files are kept."""
     place.mkdir(parents=True, exist_ok=True)
     for path in made_in.iterdir():
         link = place / path.name
@@ -70,7 +70,7 @@ def _linked(made_in: Path, place: Path) -> None:
 
 
 def shrunk(exam: dict[str, Any], algorithms: list[dict[str, Any]]) -> list[str]:
-    """Change rounds, epochs and settings that can't work, in place; what was changed, in words."""
+    """Reduce rounds and epochs and change settings that can't work, in place; return the changes in words."""
     changed = []
     for key, most in _MOST.items():
         if exam.get(key, 0) > most:
@@ -109,17 +109,15 @@ def _layout(written: str, words: str, paradigm: str) -> _Layout:
 
 
 def _questions(folder: Path, part: str, name: str, noise: Generator) -> Path:
-    """Return lines of {question, answer, ...}; the answer to each is a letter, so that a guess is right now
-    and then.
-    """
+    """Write lines of {question, answer, ...}; each answer is a letter, so a random guess is sometimes right."""
     other = ("instruction", "context", "level_1_dim", "level_2_dim")
     return _records(folder / name, part, noise, "question", "answer", dict.fromkeys(other, "letters"))
 
 
 def _described_questions(folder: Path, part: str, name: str, noise: Generator) -> Path:
-    """metadata.json, and beside it data.jsonl with {query, response, ...}.
+    """Write metadata.json, and beside it data.jsonl with {query, response, ...}.
 
-    A judge that says what it was told (tiny_weights.py) gives as many points as the prompt for it says.
+    A judge that repeats its prompt (tiny_weights.py) then gives the number of points in that prompt.
     """
     about = {"dataset": "letters", "description": "tiny", "level_1_dim": "single-modal", "level_2_dim": "text"}
     other = {
@@ -132,11 +130,11 @@ def _described_questions(folder: Path, part: str, name: str, noise: Generator) -
 
 
 def _records(file: Path, part: str, noise: Generator, asks: str, answers: str, other: Mapping[str, str]) -> Path:
-    """Return a line for each question: the question under the key `asks`, the letter under `answers`, and `other`.
+    """Write a line for each question: the question under the key `asks`, the letter under `answers`, and `other`.
 
-    Some letters are more often right than others: a guess that never changes has another score in each draw. So has an
-    answer that repeats the question: some name the letters to choose from. In `other` {0} is a number from 1 to 100,
-    drawn for each question.
+    Some letters are right more often than others, so a constant guess has a different score in each draw. The same
+    holds for an answer that repeats the question, as some questions list the letters. In `other`, {0} is a random
+    number from 1 to 100 for each question.
     """
     places = noise.choice(4, _SAMPLES[part], p=noise.dirichlet(np.ones(4)))
     points = noise.integers(1, 101, _SAMPLES[part])
@@ -153,10 +151,10 @@ def _records(file: Path, part: str, noise: Generator, asks: str, answers: str, o
 
 
 def _arrays(folder: Path, part: str, name: str, noise: Generator, classes: int = 20) -> Path:
-    """`pictures_of_a_class.npy<tab>class`: (N, 32, 32, 3) uint8 each, of so many classes.
+    """Write `pictures_of_a_class.npy<tab>class`: (N, 32, 32, 3) uint8 each, of `classes` classes.
 
-    As with questions, test sets have more of some classes than of others: one to three files. Training sets have
-    enough of each class for two clients, among which they are drawn.
+    As with questions, test sets have more of some classes than of others: one to three files. Training sets have enough
+    of each class for two clients, to which they are distributed.
     """
     lines = []
     for label in range(classes):

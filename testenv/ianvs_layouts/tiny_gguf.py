@@ -1,4 +1,4 @@
-"""A tiny language model in GGUF, the form that llama.cpp reads: random weights, and letters for tokens."""
+"""A tiny language model in GGUF, the format of llama.cpp: random weights, and letters as tokens."""
 
 import struct
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
-"""Stand-ins for what examples of KubeEdge Ianvs expect of a machine: weights to download, a GPU, a service to ask.
+"""Substitutes for resources that examples of KubeEdge Ianvs expect: weights to download, a GPU, a chat service.
 
-Weights are random, made where a library would fetch them (older_machine/ianvs_random_weights.py). Any language model
-is a tiny one that answers with a letter. Without a GPU calls of `cuda` are answered by the CPU. A chat through the
-package `openai` gets its last message back, and nothing is sent. None of these changes a plugin; the table says what
+Weights are random, created where a library would download them (older_machine/ianvs_random_weights.py). Any language
+model is a tiny one that answers with a letter. Without a GPU, calls of `cuda` are executed on the CPU. A chat through
+the package `openai` returns its last message, and nothing is sent. None of these changes a plugin; the table lists what
 its code used.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 from ianvs.base.source_files import regular_files
 from ianvs.testenv.ianvs_layouts.tiny_gguf import write_gguf
 
-_MOST = 2_000  # python files of an example that are read
+_MOST = 2_000  # number of python files of an example that are read
 _OLDER_MACHINE = Path(__file__).with_name("older_machine")
 
 
@@ -27,10 +27,10 @@ def source_text(code: Path) -> str:
 
 
 def stand_ins(text: str, folder: Path, records: Path) -> tuple[dict[str, str], list[str]]:
-    """Return (environment variables, what stands in for what) for plugins with this source.
+    """Return (environment variables, descriptions of substitutes) for plugins with this source.
 
-    folder: where stand-ins are made. records: where the processes of plugins write which weights were random, whether a
-    weight was changed, and what else stood in.
+    folder: where substitutes are written. records: where the processes of plugins record which weights were random,
+    whether a weight was changed, and what else was substituted.
     """
     records.mkdir(parents=True, exist_ok=True)
     environment = {
@@ -55,10 +55,10 @@ def stand_ins(text: str, folder: Path, records: Path) -> tuple[dict[str, str], l
 
 
 def checkpoints(algorithms: Sequence[dict[str, Any]], folder: Path) -> list[str]:
-    """Put checkpoints where algorithms name some that are not there; `initial_model_url` is changed in place.
+    """Write checkpoints where algorithms name missing ones; `initial_model_url` is changed in place.
 
-    A network that loads such a checkpoint keeps the weights with which it was built. Where a hyperparameter `model`
-    names a folder, the tiny language model is put there. Returns the names of the files and folders.
+    A network that loads such a checkpoint keeps its initial weights. Where a hyperparameter `model` names a folder, the
+    tiny language model is put there. Returns the names of the files and folders.
     """
     made = []
     for algorithm in algorithms:
@@ -94,7 +94,10 @@ def _tiny_models(algorithm: dict[str, Any], folder: Path) -> list[str]:
 
 
 def _language_model(folder: Path) -> None:
-    """A decoder of two layers that was shown to answer anything with A, B, C or D; all other words are one to it."""
+    """Write a decoder of two layers that was trained to answer anything with A, B, C or D.
+
+    All other words are one token to it.
+    """
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import BloomConfig, BloomForCausalLM, PreTrainedTokenizerFast
@@ -134,7 +137,7 @@ def _language_model(folder: Path) -> None:
 
 
 TINY_MODEL = "IANVS_TINY_MODEL"
-"""The environment variable that tells older_machine/ where it lies."""
+"""The environment variable with the path of the tiny model, for older_machine/."""
 
 _TEMPLATE = (
     "{% for m in messages %}{{ '<|' + m['role'] + '|>' + m['content'] + '<|end|>' }}{% endfor %}"
@@ -150,4 +153,4 @@ _OLDER = {
     r"\.cuda\(|['\"]cuda|torch\.cuda\.": "cuda on the CPU",
     r"[\s(,]range=\(": "make_grid of an older torchvision",
 }
-"""What code asks for that older_machine/ brings, by how it looks."""
+"""The resources in older_machine/, by a pattern of code that uses them."""

@@ -1,4 +1,4 @@
-"""Printed letters, bent and smudged: what a small transformer is trained on before an exam on handwritten digits."""
+"""Distorted images of printed letters, on which a small transformer is trained before an exam on handwritten digits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.nn.functional import affine_grid, avg_pool2d, grid_sample, interpolat
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ" + "abdefghmnqrty"
 """Capitals but I and O, which are digits by their looks, and the small letters that don't look like their capitals."""
 
-SIDE, BLOCK = 32, 4  # pixels of a drawing, and of its blocks, each of which becomes a pixel of the image
+SIDE, BLOCK = 32, 4  # pixels of a drawing, and of its blocks; each block becomes a pixel of the image
 WEIGHTS = range(4)  # pixels by which strokes are thickened, of a drawing twice as large
 TURN, SHEAR, ZOOM, SHIFT, BEND = 0.3, 0.25, (0.8, 1.25), 0.12, 0.08  # radians; shares of the image
 

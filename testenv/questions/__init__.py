@@ -1,1 +1,4 @@
-"""What a testenv can ask beside answers. Each is a file, and an entry point of the group `ianvs.questions`."""
+"""Questions that a testenv can ask besides predictions.
+
+Each is a file, and an entry point of the group `ianvs.questions`.
+"""

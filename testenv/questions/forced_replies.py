@@ -1,4 +1,7 @@
-"""What a language model makes of the true replies, token by token (teacher forcing); taken on trust."""
+"""Token-level predictions of a language model on the true replies (teacher forcing).
+
+The learner reports them itself.
+"""
 
 from typing import Any, ClassVar
 

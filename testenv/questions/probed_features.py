@@ -1,4 +1,4 @@
-"""Features, for a linear probe: what the representation tells, whatever the last layer does."""
+"""Features for a linear probe: they measure the representation independently of the last layer."""
 
 from typing import Any, ClassVar
 
@@ -37,18 +37,18 @@ class LinearProbe(EvaluationTask):
 def probed_labels(
     fitted_on: NDArray[np.float32], labels: NDArray[np.int64], features: NDArray[np.float32], classes: int
 ) -> NDArray[Any]:
-    """Return (N,) labels of a test set as a probe predicts them; the learner's weights stay as they are.
+    """Return the labels of a test set (N,) as predicted by a probe; the learner's weights are not changed.
 
     The probe is multinomial logistic regression (L2, C = 1) on standardised features, fitted for each test set on the
-    training samples of its round, also of rounds to come (Davari et al. 2022, arXiv 2203.13381, section 3).
-    fitted_on: (M, D) features of samples with `labels` (M,). features: (N, D). classes: how many the exam has.
+    training samples of its round, also for future rounds (Davari et al. 2022, arXiv 2203.13381, section 3). fitted_on:
+    (M, D) features of samples with `labels` (M,). features: (N, D). classes: number of classes of the exam.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     dtype = np.min_scalar_type(max(classes - 1, 1))
-    if len(np.unique(labels)) == 1:  # nothing to tell apart
+    if len(np.unique(labels)) == 1:  # there is only one class
         return np.full(len(features), labels[0], dtype=dtype)
     probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=ITERATIONS))
     probe.fit(fitted_on, labels)

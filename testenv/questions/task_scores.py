@@ -1,4 +1,4 @@
-"""Scores of all classes, to look for the likeliest class of a sample's own task, which the learner is not told."""
+"""Scores of all classes, to find the most likely class of a sample's own task, which the learner is not told."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -19,7 +19,10 @@ class TaskScores(EvaluationTask):
     of_classes: ClassVar[bool] = True
 
     def lacks(self, plugin: object) -> str:
-        """Scores that it inherits beside a predict() of its own are another model's."""
+        """Return why the plugin can't answer.
+
+        Inherited scores do not count if predict() is overridden, as they belong to another model.
+        """
         if why := super().lacks(plugin):
             return why
         kind = type(plugin)
@@ -52,7 +55,7 @@ _METHODS = ("predict", "scores")
 
 
 def labels_within(scores: NDArray[np.float32], classes: Sequence[int]) -> NDArray[np.int64]:
-    """Return (N,) the likeliest of `classes`, of equal ones the first by index; -1 where all of them are ruled out."""
+    """Return the most likely of `classes` (N,); of equal scores the first by index; -1 if all are excluded."""
     among = np.sort(np.asarray(classes, dtype=np.int64))
     chosen = scores[:, among]
     return np.where(np.isneginf(chosen).all(axis=1), -1, among[chosen.argmax(axis=1)])

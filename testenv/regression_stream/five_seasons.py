@@ -1,4 +1,4 @@
-"""Generated readings of a sensor in five seasons, each at a working point of its own."""
+"""Generated readings of a sensor in five seasons, each at its own working point."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`evaluate.load("rouge")` and "bleu" without the network: `evaluate` fetches them as scripts of a hub."""
+"""`evaluate.load("rouge")` and "bleu" without network access: `evaluate` would download them as scripts from a hub."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from ianvs_records import record
 
 
 class _Rouge:
-    """F1 of ROUGE as in the package rouge_score, on which the hub's script stands, too."""
+    """F1 of ROUGE, computed by the package rouge_score, as in the hub's script."""
 
     def compute(
         self, predictions: Sequence[str], references: Sequence[str], use_stemmer: bool = False, **_: Any
@@ -22,7 +22,7 @@ class _Rouge:
 
 
 class _Bleu:
-    """Corpus BLEU of up to four words, of words between blanks."""
+    """Corpus BLEU of up to four words, which are separated by blanks."""
 
     def compute(self, predictions: Sequence[str], references: Sequence[Sequence[str]], **_: Any) -> dict[str, float]:
         from nltk.translate.bleu_score import corpus_bleu

@@ -1,5 +1,7 @@
-"""Random weights where a plugin's library would fetch pretrained ones: torch's hub, transformers, ultralytics,
-keras' `load_weights`, llama_cpp, spacy, sentence_transformers. Weights that are there are loaded as ever.
+"""Random weights in place of pretrained weights that a plugin's library would download.
+
+Libraries: torch's hub, transformers, ultralytics, keras' `load_weights`, llama_cpp, spacy, sentence_transformers.
+Existing weights are loaded as usual.
 """
 
 import os
@@ -11,11 +13,11 @@ from urllib.parse import urlparse
 
 from ianvs_records import record
 
-_MOST = 200_000_000  # parameters of a network that is made
+_MOST = 200_000_000  # parameters of a network that is created
 
 
 class RandomWeights(dict[str, Any]):
-    """A checkpoint that nobody has: each entry is again one, and a network that loads it keeps its own weights."""
+    """A missing checkpoint: each entry is again one, and a network that loads it keeps its own weights."""
 
     def __missing__(self, key: str) -> "RandomWeights":
         return self
@@ -98,7 +100,7 @@ def _ultralytics(downloads: Any) -> None:
 
 
 def _detector(file: Path) -> None:
-    """Scores have so wide a spread that some boxes are believed, whatever the classes are."""
+    """Write a detector whose scores vary so much that some boxes are accepted, whatever the classes are."""
     import torch
     from ultralytics import YOLO
 
@@ -111,7 +113,7 @@ def _detector(file: Path) -> None:
         norms = [module for module in network.modules() if isinstance(module, torch.nn.BatchNorm2d)]
         momenta = [norm.momentum for norm in norms]
         for norm in norms:
-            norm.momentum = None  # statistics of what is seen here, so that evaluation is as wide as training
+            norm.momentum = None  # batch statistics of these inputs, so evaluation has the same spread as training
         with torch.no_grad():
             network(torch.rand(4, 3, 320, 320))
         for norm, momentum in zip(norms, momenta, strict=True):

@@ -1,6 +1,6 @@
-"""Whether a plugin's `train` changed weights: the parameters of an optimizer before and after a step.
+"""Whether a plugin's `train` changed weights, from the parameters of an optimizer before and after a step.
 
-Only steps below a function called `train` count, and nothing is compared once a change was seen.
+Only steps called from a function named `train` count, and comparing stops after the first change.
 """
 
 import sys
@@ -52,12 +52,12 @@ def _torch(torch: Any) -> None:
 
 
 def _values(variables: Iterable[Any]) -> list[Any] | None:
-    """None while a graph is traced: then there are none."""
+    """Return the values; None while a graph is traced, as there are none then."""
     import numpy as np
 
     try:
         return [np.array(variable) for variable in list(variables)[:_MOST]]
-    except Exception:  # of whatever the backend raises there
+    except Exception:  # the backend may raise any error there
         return None
 
 

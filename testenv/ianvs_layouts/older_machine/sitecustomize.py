@@ -1,6 +1,7 @@
-"""What examples expect and a new machine without a GPU lacks: torch's calls that name a GPU compute on the CPU,
-`make_grid` takes `range`, as it did before torchvision 0.15, and a language model that is not here is the tiny one at
-IANVS_TINY_MODEL. Python imports this file as it starts.
+"""Compatibility for examples on a new machine without a GPU; Python imports this file at start.
+
+Calls of torch that name a GPU compute on the CPU, `make_grid` accepts `range` as before torchvision 0.15, and a missing
+language model is replaced by the tiny one at IANVS_TINY_MODEL.
 """
 
 import functools
@@ -18,12 +19,12 @@ import ianvs_training_evidence
 
 
 class _Afterwards(importlib.abc.MetaPathFinder):
-    """Changes a module once it has been imported, whoever imports it; costs nothing where nobody does."""
+    """Changes a module after it has been imported, by any code; costs nothing if it is not imported."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        changes = _CHANGES.get(fullname, ())  # kept: some only ask whether there is such a module
+        changes = _CHANGES.get(fullname, ())  # kept: some code only checks whether the module exists
         spec = importlib.machinery.PathFinder.find_spec(fullname, path) if changes else None
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
