@@ -48,7 +48,7 @@ class GrowingLearner(ExemplarLearner):
     @property
     def grows(self):
         """Whether this round brings new classes to known ones."""
-        return bool(self.known_classes and self.new)
+        return bool(self.known_classes and self.new_classes)
 
     def new_head(self, inputs, outputs, purpose, like=None):
         """A linear layer on the network's device; the round's stream of `purpose` draws it, as `initialization` says.

@@ -30,7 +30,7 @@ class BiasedReservoir(TorchLearner):
         self.from_scratch = reset
 
     def training_data(self, data):
-        samples = data.worth_keeping()
+        samples = data.samples_to_store()
         self.memory.add(samples.x, samples.y, data.generator("memory"))
         if self.from_scratch:
             self.start_again(data)

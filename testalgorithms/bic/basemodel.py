@@ -60,7 +60,7 @@ class BiC(ExemplarLearner):
 
     def training_data(self, data):
         shown, self.held = super().training_data(data), None
-        if not (self.known_classes and self.new):
+        if not (self.known_classes and self.new_classes):
             return shown
         most = int(torch.unique(shown.y, return_counts=True)[1].min()) // 2
         n = min(most, max(1, int(self.held_out * self.memory.share(len(self.known_classes)))))
@@ -73,9 +73,9 @@ class BiC(ExemplarLearner):
 
     def loss(self, batch):
         loss = super().loss(batch)
-        if self.teacher is None or not self.new:
+        if self.teacher is None or not self.new_classes:
             return loss
-        share = len(self.known_classes) / (len(self.known_classes) + len(self.new))
+        share = len(self.known_classes) / (len(self.known_classes) + len(self.new_classes))
         teacher, student = self.teacher_logits(batch.x)[:, self.known_index], batch.outputs[:, self.known_index]
         return share * distillation_loss(student, teacher, self.temperature) / self.temperature**2 + (1 - share) * loss
 
@@ -89,7 +89,7 @@ class BiC(ExemplarLearner):
     def correct(self, held):
         pair = nn.Parameter(self.pair.to(held.device))
         outputs = replace(held, x=self.each(held.x, self.logits).clone(), prepare=lambda z: z, views=None)
-        new = self.marked(self.new, held.device)
+        new = self.marked(self.new_classes, held.device)
 
         def loss_of(z, y):
             return cross_entropy(held.masked(self.q(z, pair, new), y), y) + OF_BETA * pair[1].square()
@@ -97,7 +97,7 @@ class BiC(ExemplarLearner):
         drops = tuple(round(share * self.correction_epochs) for share in DROPS)
         schedule = self.schedule.for_stage(self.correction_epochs, weight_decay=0.0, step_every=None, milestones=drops)
         fit([([pair], self.schedule.learning_rate)], outputs, schedule, loss_of)
-        self.pair, self.corrected = pair.detach().cpu(), [*self.new]
+        self.pair, self.corrected = pair.detach().cpu(), [*self.new_classes]
 
     def state(self):
         return {**super().state(), "pair": self.pair, "corrected": self.corrected}

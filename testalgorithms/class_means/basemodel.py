@@ -19,9 +19,9 @@ class ClassMeans(UnseenLearner):
         self.means = None  # (classes, features)
 
     def strangeness(self, x, mask):
-        return torch.cdist(self.directions(x), self.means.to(x.device)).amin(1)
+        return torch.cdist(self.unit_features(x), self.means.to(x.device)).amin(1)
 
-    def directions(self, x):
+    def unit_features(self, x):
         """(B, D) features of unit length of prepared samples."""
         body, _ = body_and_head(self.network)
         return torch.nn.functional.normalize(self.logits(x, network=body))
@@ -30,7 +30,7 @@ class ClassMeans(UnseenLearner):
         taught = self.training_data(data).labelled()
         x, y = torch.cat([taught.x.cpu(), *self.old("x")]), torch.cat([taught.y.cpu(), *self.old("y")])
         if len(y):
-            features = self.each(x, self.directions).cpu()
+            features = self.each(x, self.unit_features).cpu()
             self.means = torch.stack([features[y == c].mean(0) for c in y.unique()])
         super().after_round(data)
 

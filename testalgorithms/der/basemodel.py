@@ -28,7 +28,7 @@ class DER(ReplayLearner):
         x, _, z = self.recall(len(batch.y))
         return loss + self.alpha * (z - self.logits(self.augmented(x))).square().mean()
 
-    def columns(self, x, y):
+    def stored_with(self, x, y):
         return (self.outputs if self.network.training else self.logits(self.inputs(x)),)
 
     def after_round(self, data):

@@ -44,9 +44,9 @@ class DynamicER(GrowingLearner):
         if self.grows:
             self.grow()
             width, bodies = self.network[-1].in_features, len(self.network[0].parts)
-            self.second_head = self.new_head(width // bodies, len(self.new) + 1, "auxiliary head")
+            self.second_head = self.new_head(width // bodies, len(self.new_classes) + 1, "auxiliary head")
             self.place = torch.zeros(self.network[-1].out_features, dtype=torch.int64, device=data.device)
-            self.place[self.new] = torch.arange(1, len(self.new) + 1, device=data.device)
+            self.place[self.new_classes] = torch.arange(1, len(self.new_classes) + 1, device=data.device)
 
     def training_data(self, data):
         shown = super().training_data(data)
@@ -66,7 +66,8 @@ class DynamicER(GrowingLearner):
             with torch.no_grad():
                 weight = self.network[-1].weight
                 length = weight.norm(dim=1)
-                weight[self.new] *= length[self.known_classes].mean() / length[self.new].mean().clamp_min(1e-12)
+                ratio = length[self.known_classes].mean() / length[self.new_classes].mean().clamp_min(1e-12)
+                weight[self.new_classes] *= ratio
         super().after_round(data)
 
     def finetune(self, shown):

@@ -26,7 +26,7 @@ class GDumb(TorchLearner):
         self.due = None  # of the round after which nothing was asked yet
 
     def training_data(self, data):
-        samples = data.worth_keeping()
+        samples = data.samples_to_store()
         self.memory.add(samples.x, samples.y, data.generator("memory"))
         if data.pretraining:  # a copy will be adapted, which asks nothing before
             self.start_again(data)

@@ -30,7 +30,7 @@ class GEM(TorchLearner):
             set_flat_gradients(self.network.parameters(), gem_projection(gradient, references, self.margin))
 
     def after_round(self, data):
-        samples = data.worth_keeping()
+        samples = data.samples_to_store()
         if len(samples):
             self.memory.add(samples.x, samples.y, data.generator("memory"))
 

@@ -26,13 +26,15 @@ class ICaRL(ExemplarLearner):
         """f (..., D), of length 1 where that is wanted."""
         return normalize(f, dim=-1) if self.normalise else f
 
-    def directions(self, x):
+    def unit_features(self, x):
         return self.each(x, lambda part: self.unit(self.representation(part)))
 
     def before_round(self, data):
         super().before_round(data)
-        seen = [*self.known_classes, *self.new]
-        self.old_index, self.seen_index = (torch.tensor(some, device=data.device).long() for some in (self.old, seen))
+        seen = [*self.known_classes, *self.new_classes]
+        self.old_index, self.seen_index = (
+            torch.tensor(some, device=data.device).long() for some in (self.absent_classes, seen)
+        )
 
     def loss(self, batch):
         if batch.pretraining:
@@ -45,7 +47,7 @@ class ICaRL(ExemplarLearner):
     def after_round(self, data):
         super().after_round(data)
         if len(self.memory):
-            features, y = self.directions(self.memory.x).cpu(), self.memory.y.cpu()
+            features, y = self.unit_features(self.memory.x).cpu(), self.memory.y.cpu()
             classes = y[y >= 0].unique().tolist()
             self.means = {c: self.unit(features[y == c].mean(0)) for c in classes}
 

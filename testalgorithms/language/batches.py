@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ianvs.authoring.randomness import torch_generator
-from ianvs.authoring.round_data import sent
+from ianvs.authoring.round_data import to_device
 from ianvs.testalgorithms.language.conversation import Conversation, Encoded
 from ianvs.testalgorithms.language.sight import Sight
 
@@ -83,12 +83,12 @@ def collate(
         batch = collate(conversations, pad, device, packed)
         rows = [c.pictures for c in conversations]
         shown = sight.inputs([[picture for row in rows for picture in row]] if packed else rows, batch.tokens)
-        return replace(batch, pictures={name: sent(value, device) for name, value in shown.items()})
+        return replace(batch, pictures={name: to_device(value, device) for name, value in shown.items()})
     if packed:
         joined = tuple(token for c in conversations for token in c.tokens)
         flags = tuple(at > 0 and learnt for c in conversations for at, learnt in enumerate(c.learnt))
         places = torch.tensor([[at for c in conversations for at in range(len(c))]])
-        return replace(collate([Encoded(joined, flags)], pad, device), positions=sent(places, device))
+        return replace(collate([Encoded(joined, flags)], pad, device), positions=to_device(places, device))
     length = max(map(len, conversations))
     free = [length - len(c) for c in conversations]
     tokens = torch.tensor([[*c.tokens, *[pad] * n] for c, n in zip(conversations, free, strict=True)])
@@ -98,7 +98,7 @@ def collate(
     before += before // max(1, length - 1)  # a row has one token more than places before another
     columns, at = (before % length).unique(return_inverse=True)
     within = before // length * len(columns) + at
-    return Batch(*(sent(tensor, device) for tensor in (tokens, seen, learnt, before, columns, within)))
+    return Batch(*(to_device(tensor, device) for tensor in (tokens, seen, learnt, before, columns, within)))
 
 
 def grouped_by_length(lengths: Sequence[int], batch_size: int, draw: torch.Generator) -> Iterator[list[int]]:

@@ -33,10 +33,12 @@ class LUCIR(ExemplarLearner):
         w, labelled = self.network[-1].weight.data, data.labelled()
         if self.lengths is not None:
             w *= self.lengths.to(w.device)[:, None]
-        for c in self.new if self.known_classes else []:
-            mean = self.directions(labelled.x[labelled.y == c]).mean(0)
+        for c in self.new_classes if self.known_classes else []:
+            mean = self.unit_features(labelled.x[labelled.y == c]).mean(0)
             w[c] = normalize(mean, dim=0) * w[self.known_classes].norm(dim=1).mean()
-        self.old_index, self.new_index = (torch.tensor(some, device=w.device).long() for some in (self.old, self.new))
+        self.old_index, self.new_index = (
+            torch.tensor(some, device=w.device).long() for some in (self.absent_classes, self.new_classes)
+        )
         self.fixed = w[self.old_index]
         self.network.train()
 
@@ -50,16 +52,16 @@ class LUCIR(ExemplarLearner):
         if self.teacher is None or batch.pretraining:
             return loss
         moved = 1 - cosine_similarity(self.f, self.logits(batch.x, network=body_and_head(self.teacher)[0]))
-        weight = self.less_forget * (len(self.known_classes) / max(1, len(self.new))) ** 0.5
+        weight = self.less_forget * (len(self.known_classes) / max(1, len(self.new_classes))) ** 0.5
         return loss + weight * moved.mean() + self.separation(batch)
 
     def separation(self, batch):  # the third term
         cosines = batch.outputs / self.network[-2].scale
         old = torch.isin(batch.y, self.old_index).nonzero()[:, 0]
-        if not self.new or not len(old):
+        if not self.new_classes or not len(old):
             return cosines.new_zeros(())
         true = cosines[old].gather(1, batch.y[old, None])
-        hard = cosines[old][:, self.new_index].topk(min(self.rivals, len(self.new))).values
+        hard = cosines[old][:, self.new_index].topk(min(self.rivals, len(self.new_classes))).values
         return (self.margin - true + hard).clamp_min(0).mean()
 
     def after_step(self, x, y, epoch, step):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 from ianvs.authoring import ReservoirMemory, TorchLearner
-from ianvs.authoring.round_data import gather, output_mask, sent
+from ianvs.authoring.round_data import gather, output_mask, to_device
 
 
 class KeptSamples:
@@ -66,13 +66,13 @@ class UnseenLearner(TorchLearner):
         if not len(self.replayed):
             return x, y
         old_x, old_y = self.replayed.sample(len(y), self.draws)
-        return torch.cat([x, self.views(old_x)]), torch.cat([y, sent(old_y, y.device)])
+        return torch.cat([x, self.views(old_x)]), torch.cat([y, to_device(old_y, y.device)])
 
     def after_round(self, data):
         spared = replace(data, x=gather(data.x, self.spared), y=data.y.index_select(0, self.spared))
         taught = self.training_data(data)  # the same as before: its draws are those of the round
         for memory, part, draws in ((self.replayed, taught, "memory"), (self.held, spared, "threshold")):
-            samples = part.worth_keeping()
+            samples = part.samples_to_store()
             memory.add(samples.x, samples.y, data.generator(draws))
         if len(self.held) and not data.pretraining:
             self.threshold = float(torch.quantile(self._strangeness(self.held.x, data.mask), self.seen_kept))

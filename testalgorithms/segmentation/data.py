@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ianvs.authoring.round_data import gather, resident, sent
+from ianvs.authoring.round_data import gather, resident, to_device
 from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.mdil_ss.losses import class_weights
 from ianvs.testalgorithms.mdil_ss.scene_augmentation import draw_moves, move
@@ -142,9 +142,9 @@ class DomainData:
     ) -> Iterator[Batch]:
         """One pass in an order drawn by `order`, every image moved as `moves` draws."""
         plan = torch.randperm(len(self), generator=order)
-        drawn = torch.split(sent(augmentation.draw(len(self), moves), self.device), batch_size)
+        drawn = torch.split(to_device(augmentation.draw(len(self), moves), self.device), batch_size)
         if self.is_resident:
-            plan = sent(plan, self.device)
+            plan = to_device(plan, self.device)
         for (x, y), part in zip(self._gathered(torch.split(plan, batch_size)), drawn, strict=True):
             moved, labels = augmentation.apply(x, y, part, self.labels.ignore)
             yield Batch(prepare(moved, layout), labels, self.domain)

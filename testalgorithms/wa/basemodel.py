@@ -29,7 +29,7 @@ class WA(ExemplarLearner):
         loss = super().loss(batch)
         if self.teacher is None or batch.pretraining:
             return loss
-        share = len(self.known_classes) / (len(self.known_classes) + len(self.new))
+        share = len(self.known_classes) / (len(self.known_classes) + len(self.new_classes))
         teacher, student = self.teacher_logits(batch.x)[:, self.known_index], batch.outputs[:, self.known_index]
         listened = distillation_loss(student, teacher, self.temperature) / self.temperature**2
         return share * listened + (1 - share) * loss
@@ -40,9 +40,10 @@ class WA(ExemplarLearner):
                 self.network[-1].weight.clamp_(min=0)
 
     def after_round(self, data):
-        if self.known_classes and self.new:
+        if self.known_classes and self.new_classes:
             with torch.no_grad():
                 weight = self.network[-1].weight
                 length = weight.norm(dim=1)
-                weight[self.new] *= length[self.known_classes].mean() / length[self.new].mean().clamp_min(1e-12)
+                ratio = length[self.known_classes].mean() / length[self.new_classes].mean().clamp_min(1e-12)
+                weight[self.new_classes] *= ratio
         super().after_round(data)

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from ianvs import api, authoring
-from ianvs.authoring import Anchor, ExemplarLearner
+from ianvs.authoring import Anchor, ExemplarLearner, ReplayLearner, RoundData, round_data
 from ianvs.base import types
 from ianvs.base.types import RoundResult, ScoreMatrix
 from ianvs.cli.command_line import command_line
@@ -30,6 +30,7 @@ from ianvs.results.comparing.merging import Merged
 from ianvs.store.checksummed_json import as_record
 from ianvs.store.job_store import Study
 from tests.jobs import write_job
+from tests.unit.testalgorithms.exam_of_arrays import Data
 
 API = "Comparison Merged Results compare exams export load_results merge migrate plan prune report run validate"
 AUTHORING = """
@@ -122,6 +123,8 @@ ATTRIBUTES: dict[str, tuple[Callable[[], object], object]] = {
     "feedback_view.Told": (lambda: feedback_view.Told, feedback_view.FeedbackView),  # type: ignore[attr-defined]
     "questions.Question": (lambda: questions.Question, questions.EvaluationTask),  # type: ignore[attr-defined]
     "Merged.said": (lambda: Merged(None, {}, ("left out",)).said, ("left out",)),  # type: ignore
+    "round_data.sent": (lambda: round_data.sent, round_data.to_device),  # type: ignore[attr-defined]
+    "RoundData.worth_keeping": (lambda: RoundData.worth_keeping, RoundData.samples_to_store),  # type: ignore[attr-defined]
     "Study.said": (lambda: replace(STUDY, note="no more").said, "no more"),  # type: ignore[attr-defined]
 }
 
@@ -187,6 +190,32 @@ def test_a_method_for_exemplars_reads_and_sets_its_classes_by_the_former_name() 
     with pytest.warns(DeprecationWarning, match="known_classes"):
         learner.known = [1]  # type: ignore[attr-defined]
     assert learner.known_classes == [1]
+    with pytest.warns(DeprecationWarning, match="new_classes"):
+        learner.new = [2]  # type: ignore[attr-defined]
+    with pytest.warns(DeprecationWarning, match="absent_classes"):
+        assert learner.old == [] and learner.new_classes == [2]  # type: ignore[attr-defined]
+
+
+def test_a_replay_method_with_the_former_hooks_stores_what_they_return() -> None:
+    with pytest.warns(DeprecationWarning, match="stored_with"):
+
+        class Mine(ReplayLearner):
+            def columns(self, x: Any, y: Any) -> tuple[Any, ...]:
+                return (y * 3,)
+
+            def directions(self, x: Any) -> Any:
+                return super().directions(x)  # type: ignore[misc]
+
+    class Further(Mine):
+        pass
+
+    assert Further().stored_with(torch.ones(2, 1), torch.ones(2))[0].tolist() == [3, 3]
+    x, y = np.zeros((4, 2), np.float32), np.array([0, 1, 0, 1])
+    learner = Further(epochs=1)
+    learner.train(Data(x, y), num_classes=2, classes_seen=(0, 1), seed=0)
+    assert learner.memory.columns[2].tolist() == (learner.memory.y * 3).tolist()
+    with pytest.warns(DeprecationWarning, match="unit_features"):
+        assert learner.unit_features(torch.zeros(2, 2)).shape[0] == 2
 
 
 def test_stored_files_with_former_keys_are_read() -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ianvs.authoring.image_transforms import ImageAugmentation
-from ianvs.authoring.round_data import sent
+from ianvs.authoring.round_data import to_device
 from ianvs.base.errors import PluginError, require_known
 
 Augmentation = Callable[[Tensor, torch.Generator], Tensor]
@@ -40,7 +40,7 @@ def _cropped(x: Tensor, generator: torch.Generator, name: str, *, mirror: bool) 
     top = torch.randint(2 * dy + 1, (size, 1), generator=generator)
     left = torch.randint(2 * dx + 1, (size, 1), generator=generator)
     mirrored = torch.randint(2, (size, 1), generator=generator) if mirror else torch.zeros_like(left)
-    top, left, mirrored = sent(torch.stack([top, left, mirrored]), x.device)  # one transfer, no wait
+    top, left, mirrored = to_device(torch.stack([top, left, mirrored]), x.device)  # one transfer, no wait
     rows, columns = top + torch.arange(height, device=x.device), left + torch.arange(width, device=x.device)
     if mirror:
         columns = torch.where(mirrored.bool(), columns.flip(1), columns)

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ianvs.authoring.round_data import gather, sent
+from ianvs.authoring.round_data import gather, to_device
 from ianvs.base.errors import PluginError, closest
 
 State = dict[str, Any]
@@ -15,7 +15,7 @@ State = dict[str, Any]
 
 
 def _rows(columns: Iterable[Tensor], index: Tensor) -> tuple[Tensor, ...]:
-    return tuple(gather(column, sent(index, column.device)) for column in columns)
+    return tuple(gather(column, to_device(index, column.device)) for column in columns)
 
 
 class Memory:
@@ -77,7 +77,9 @@ class Memory:
         chosen_columns = _rows(columns, new)
         if self.columns:
             pairs = zip(self.columns, chosen_columns, strict=True)
-            chosen_columns = tuple(torch.cat([sent(gather(a, sent(old, a.device)), b.device), b]) for a, b in pairs)
+            chosen_columns = tuple(
+                torch.cat([to_device(gather(a, to_device(old, a.device)), b.device), b]) for a, b in pairs
+            )
         self.columns = chosen_columns
 
 
@@ -140,8 +142,8 @@ class ReservoirMemory(Memory):
         goes[chosen[chosen < before]] = False
         places = goes.nonzero()[:, 0]
         for stored, column in zip(self.columns, columns, strict=True):
-            new = sent(gather(column, sent(come - before, column.device)), stored.device)
-            stored.index_copy_(0, sent(places, stored.device), new)
+            new = to_device(gather(column, to_device(come - before, column.device)), stored.device)
+            stored.index_copy_(0, to_device(places, stored.device), new)
         self._keys[places] = keys[come]
 
     def state(self) -> State:

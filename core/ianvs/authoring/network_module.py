@@ -19,7 +19,7 @@ from ianvs.authoring.networks import initialize
 from ianvs.authoring.precision import use_precision
 from ianvs.authoring.pretraining import new_decoder
 from ianvs.authoring.randomness import seeded
-from ianvs.authoring.round_data import RoundData, TaskMasks, output_mask, sent
+from ianvs.authoring.round_data import RoundData, TaskMasks, output_mask, to_device
 from ianvs.authoring.scaling import Scaling
 from ianvs.authoring.single_values import allow_single_values
 from ianvs.authoring.transformer import transformer_of
@@ -288,7 +288,7 @@ class NetworkModule:
         self.network.eval()
 
         def ask(part: Tensor) -> Tensor:
-            return function(self.prepare(sent(part, place)))
+            return function(self.prepare(to_device(part, place)))
 
         with torch.inference_mode():
             if len(x) <= FEWEST:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
-from ianvs.authoring.round_data import sent
+from ianvs.authoring.round_data import to_device
 
 
 def agem_projection(gradient: Tensor, reference: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ def gem_projection(gradient: Tensor, references: Tensor, margin: float = 0.0) ->
     d = -(vectors[:, positive].T @ linear) / roots
     u, _ = nnls(R.numpy(), d.numpy())
     v = torch.as_tensor(u, dtype=torch.float64) + margin
-    return gradient + (sent(v, G.device) @ G).to(gradient.dtype)
+    return gradient + (to_device(v, G.device) @ G).to(gradient.dtype)
 
 
 def flat_gradient(loss: Tensor, weights: Iterable[nn.Parameter]) -> Tensor:

@@ -17,7 +17,7 @@ from ianvs.authoring.memory import (
     State,
     memory_options,
 )
-from ianvs.authoring.round_data import Batch, RoundData, block_bytes, sent
+from ianvs.authoring.round_data import Batch, RoundData, block_bytes, to_device
 from ianvs.authoring.torch_learner import TorchLearner
 from ianvs.base.errors import PluginError, require_known
 from ianvs.base.former_names import former_names
@@ -32,10 +32,11 @@ _MEMORIES: dict[str, type[ReservoirMemory | ClassBalancedMemory | PerRoundMemory
 _AHEAD = 16  # steps for which old samples are drawn at once
 
 
+@former_names(columns="stored_with", directions="unit_features")
 class ReplayLearner(TorchLearner):
     """Base class of methods with a memory. It fills the memory but does not use it.
 
-    A method calls `recall` in a step. `columns` defines what is stored besides samples and labels.
+    A method calls `recall` in a step. `stored_with` defines what is stored besides samples and labels.
 
     Args:
         capacity: Number of stored samples, of all classes together.
@@ -44,8 +45,9 @@ class ReplayLearner(TorchLearner):
             grows.
         replay_batch: Old samples in a step; None: as many as new ones.
         fill: "after_round": all replayed samples are from earlier rounds. "during_round": each sample is stored in the
-            round's first pass, as in a stream, so new samples are replayed, too. "every_step": the same in every pass,
-            so what is stored with a sample dates from that pass; a sample may be stored twice.
+            round's first pass, as in a stream, so new samples are replayed, too. "every_step": each
+            sample is offered in every pass; what is stored with it (such as logits) is of the pass in which it was
+            stored. A sample may be stored twice.
         selection: "reservoir": a uniform random subset of all samples so far (Vitter 1985). "balanced": equally many of
             each class. "per_round": a uniform subset of each round, of `capacity` samples each. "herding": equally many
             of each class, those whose mean feature is closest to the mean of the class (Rebuffi et al. 2017). The last
@@ -88,7 +90,7 @@ class ReplayLearner(TorchLearner):
 
     # What a method may override.
 
-    def columns(self, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    def stored_with(self, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         """Return what is stored besides samples and labels.
 
         It is called when samples are stored: during a round after their step, otherwise after the round, with the
@@ -119,9 +121,9 @@ class ReplayLearner(TorchLearner):
             return self._ready_for_use(self.memory.sample(n, self._draws))
         if not self._planned:
             self._plan(n)
-        order, columns = self._planned.popleft()
-        if n <= len(columns[0]) or len(columns[0]) == len(order):
-            return tuple(column[:n] for column in columns)
+        order, stored = self._planned.popleft()
+        if n <= len(stored[0]) or len(stored[0]) == len(order):
+            return tuple(part[:n] for part in stored)
         return self._ready_for_use(self.memory.at(order[:n]))  # more samples than were planned
 
     def _plan(self, n: int) -> None:
@@ -131,15 +133,15 @@ class ReplayLearner(TorchLearner):
         some = min(self._steps, _AHEAD, max(1, block * count // (n * self.memory.nbytes or 1)))
         orders = [torch.randperm(count, generator=self._draws) for _ in range(some)]
         drawn = self._ready_for_use(self.memory.at(torch.cat([order[:n] for order in orders])))
-        each = (torch.split(column, min(n, count)) for column in drawn)
+        each = (torch.split(part, min(n, count)) for part in drawn)
         self._planned.extend(zip(orders, zip(*each, strict=True), strict=True))
 
-    def _ready_for_use(self, columns: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        x, y, *more = columns
+    def _ready_for_use(self, stored: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        x, y, *more = stored
         x = self.views(x)
-        return x, sent(y, x.device), *(sent(column, x.device) for column in more)
+        return x, to_device(y, x.device), *(to_device(part, x.device) for part in more)
 
-    def directions(self, x: Tensor) -> Tensor:
+    def unit_features(self, x: Tensor) -> Tensor:
         """Return (B, D) features of unit length of stored samples (B, ...), by the network in evaluation mode."""
         return self.each(x, lambda part: normalize(self.representation(part)))
 
@@ -163,32 +165,32 @@ class ReplayLearner(TorchLearner):
         offered = self.fill == "every_step" or (self.fill == "during_round" and epoch == 0)
         again, self._offered = self._offered == (epoch, step), (epoch, step)  # a further update of the same batch
         if offered and not again and self.data is not None:
-            columns = x, y, *self.columns(x, y)
+            stored = x, y, *self.stored_with(x, y)
             if not (self.data.complete or self.data.pretraining):
                 labelled = y >= 0
-                columns = tuple(column[labelled.to(column.device)] for column in columns)
-            self._take_in(columns)
+                stored = tuple(part[labelled.to(part.device)] for part in stored)
+            self._store(stored)
 
     def after_round(self, data: RoundData) -> None:
         """Store the samples of the round, if `fill` says so."""
         if self.fill == "after_round":
-            samples = data.worth_keeping()
+            samples = data.samples_to_store()
             if len(samples):
-                self._take_in((samples.x, samples.y, *self._further_columns(samples)))
+                self._store((samples.x, samples.y, *self._stored_with_all(samples)))
 
-    def _further_columns(self, samples: RoundData) -> tuple[Tensor, ...]:
-        if type(self).columns is ReplayLearner.columns:
+    def _stored_with_all(self, samples: RoundData) -> tuple[Tensor, ...]:
+        if type(self).stored_with is ReplayLearner.stored_with:
             return ()
         self.network.eval()
         with torch.no_grad():
             parts = zip(torch.split(samples.x, 1024), torch.split(samples.y, 1024), strict=True)
-            more = [self.columns(x, y) for x, y in parts]
-        return tuple(torch.cat(column) for column in zip(*more, strict=True))
+            more = [self.stored_with(x, y) for x, y in parts]
+        return tuple(torch.cat(part) for part in zip(*more, strict=True))
 
-    def _take_in(self, columns: tuple[Tensor, ...]) -> None:
-        x, y, *more = columns
+    def _store(self, stored: tuple[Tensor, ...]) -> None:
+        x, y, *more = stored
         if isinstance(self.memory, HerdingMemory):
-            self.memory.add(x, y, self.directions, *more)
+            self.memory.add(x, y, self.unit_features, *more)
         else:
             self.memory.add(x, y, self._keys, *more)
 
@@ -201,7 +203,7 @@ class ReplayLearner(TorchLearner):
         self.memory.restore(state["memory"])
 
 
-@former_names(told="teacher_logits", known="known_classes")
+@former_names(told="teacher_logits", known="known_classes", new="new_classes", old="absent_classes")
 class ExemplarLearner(ReplayLearner):
     """Base class of iCaRL and its successors (Rebuffi et al. 2017, algorithm 3). By itself it only replays.
 
@@ -211,8 +213,8 @@ class ExemplarLearner(ReplayLearner):
     Attributes:
         teacher: The network from before the round, in evaluation mode; None in the first round.
         known_classes: Classes of earlier rounds.
-        new: Classes that first occur in this round.
-        old: Classes of earlier rounds that do not occur in this one.
+        new_classes: Classes that first occur in this round.
+        absent_classes: Classes of earlier rounds that do not occur in this one.
         known_index: `known_classes` as a tensor on the round's device. Indexing by a list would wait for the GPU.
     """
 
@@ -224,8 +226,8 @@ class ExemplarLearner(ReplayLearner):
                 code="conflicting-keys",
             )
         self.known_classes: list[int] = []
-        self.new: list[int] = []
-        self.old: list[int] = []
+        self.new_classes: list[int] = []
+        self.absent_classes: list[int] = []
         self.known_index = torch.empty(0, dtype=torch.int64)
         self.teacher: nn.Module | None = None
 
@@ -233,13 +235,16 @@ class ExemplarLearner(ReplayLearner):
         """Set the classes of the round, and copy the network as its teacher."""
         super().before_round(data)
         labels = set(data.labelled().y.tolist())
-        self.new, self.old = sorted(labels.difference(self.known_classes)), sorted(set(self.known_classes) - labels)
+        self.new_classes, self.absent_classes = (
+            sorted(labels.difference(self.known_classes)),
+            sorted(set(self.known_classes) - labels),
+        )
         self.known_index = torch.tensor(self.known_classes, dtype=torch.int64, device=data.device)
         self.teacher = copy.deepcopy(self.network).eval().requires_grad_(False) if self.known_classes else None
 
     def training_data(self, data: RoundData) -> RoundData:
         """Return the round's labelled samples and the memory."""
-        data = data.worth_keeping()
+        data = data.samples_to_store()
         if isinstance(self.memory, PerRoundMemory) or not len(self.memory):
             return data
         x, y = self.memory.x.to(data.x.device), self.memory.y.to(data.y.device)
@@ -252,7 +257,7 @@ class ExemplarLearner(ReplayLearner):
     def after_round(self, data: RoundData) -> None:
         """Store exemplars, and discard the teacher."""
         super().after_round(data)
-        self.known_classes, self.teacher = sorted({*self.known_classes, *self.new}), None
+        self.known_classes, self.teacher = sorted({*self.known_classes, *self.new_classes}), None
 
     def state(self) -> State:
         """Return the state of the memory and the known classes."""

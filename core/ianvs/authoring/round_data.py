@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from ianvs.authoring.randomness import torch_generator
+from ianvs.base.former_names import former_module_names, former_names
 from ianvs.plugins.contract import TrainData
+
+if not TYPE_CHECKING:
+    __getattr__ = former_module_names(__name__, sent="to_device")
 
 
 def block_bytes(device: torch.device) -> int:
@@ -41,6 +46,7 @@ class Batch:
     pretraining: bool = False
 
 
+@former_names(worth_keeping="samples_to_store")
 @dataclass(frozen=True)
 class RoundData:
     """The data of a round, as passed to the hooks of a method.
@@ -101,14 +107,14 @@ class RoundData:
         """Return at most n of the samples, drawn uniformly; None: all."""
         if n is None or n >= len(self):
             return self
-        index = sent(torch.randperm(len(self), generator=generator)[:n], self.x.device)
+        index = to_device(torch.randperm(len(self), generator=generator)[:n], self.x.device)
         return replace(self, x=gather(self.x, index), y=self.y.index_select(0, index))
 
     def nothing(self) -> RoundData:
         """Return the same data without samples."""
         return replace(self, x=self.x[:0], y=self.y[:0])
 
-    def worth_keeping(self) -> RoundData:
+    def samples_to_store(self) -> RoundData:
         """Return the samples that a later step can learn from: in pre-training all, otherwise those with a label."""
         return self if self.pretraining else self.labelled()
 
@@ -128,24 +134,24 @@ class RoundData:
         Yields:
             (x (B, ...), y (B,)) ready for the network, on the device, and the samples (B, ...) in their stored form.
         """
-        plan = sent(torch.randperm(len(self), generator=generator), self.x.device)
+        plan = to_device(torch.randperm(len(self), generator=generator), self.x.device)
         ready = self.views or self.prepare
         if len(plan) <= batch_size:  # as mostly in a stream
             stored = gather(self.x, plan)
-            yield ready(sent(stored, self.device)), sent(self.y.index_select(0, plan), self.device), stored
+            yield ready(to_device(stored, self.device)), to_device(self.y.index_select(0, plan), self.device), stored
             return
         batch_bytes = batch_size * (self.x[:1].nbytes or 1)
         for block in torch.split(plan, batch_size * max(1, block_bytes(self.device) // batch_bytes)):
             stored = gather(self.x, block)
-            x = ready(sent(stored, self.device))
-            y = sent(self.y.index_select(0, block), self.device)
+            x = ready(to_device(stored, self.device))
+            y = to_device(self.y.index_select(0, block), self.device)
             parts = (torch.split(column, batch_size) for column in (x, y, stored))
             yield from zip(*parts, strict=True)
 
     def batches(self, size: int = 1024) -> Iterator[tuple[Tensor, Tensor]]:
         """Iterate once over (x, y) in the order of the data, ready for the network."""
         for x, y in zip(torch.split(self.x, size), torch.split(self.y, size), strict=True):
-            yield self.prepare(sent(x, self.device)), sent(y, self.device)
+            yield self.prepare(to_device(x, self.device)), to_device(y, self.device)
 
 
 class Joined:
@@ -170,7 +176,7 @@ def gather(x: Tensor, index: Tensor) -> Tensor:
     return x.index_select(0, index)
 
 
-def sent(x: Tensor, device: torch.device) -> Tensor:
+def to_device(x: Tensor, device: torch.device) -> Tensor:
     """Return x on `device`, without waiting for computations there.
 
     Only for transfers to the device: host memory is copied before this returns, or is pinned.
@@ -189,7 +195,7 @@ def output_mask(classes_seen: tuple[int, ...], num_classes: int, device: torch.d
         return None
     mask = torch.full((num_classes,), -torch.inf)
     mask[list(classes_seen)] = 0.0
-    return sent(mask, device)
+    return to_device(mask, device)
 
 
 class TaskMasks:
@@ -214,7 +220,7 @@ class TaskMasks:
         mask[list(task_classes)] = True
         self.allowed[list(task_classes)] = mask
         rows = torch.cat([self.allowed, mask[None]])
-        return sent(torch.zeros(rows.shape).masked_fill_(~rows, -torch.inf), device)
+        return to_device(torch.zeros(rows.shape).masked_fill_(~rows, -torch.inf), device)
 
 
 def resident(x: Tensor, device: torch.device) -> bool:
@@ -233,7 +239,7 @@ def own_classes_mask(data: RoundData, num_classes: int) -> Tensor:
     """
     labels = torch.unique(data.labelled().y)
     mask = torch.full((num_classes,), -torch.inf if len(labels) else 0.0, device=data.device)
-    mask[sent(labels, data.device)] = 0.0
+    mask[to_device(labels, data.device)] = 0.0
     return mask
 
 
@@ -251,4 +257,4 @@ def some_of_each(y: Tensor, n: int | None, generator: torch.Generator) -> Tensor
     rows = [(y.cpu() == c).nonzero()[:, 0] for c in torch.unique(y).tolist()]
     n = min(map(len, rows), default=0) if n is None else n
     drawn = [row[torch.randperm(len(row), generator=generator)[:n]] for row in rows]
-    return sent(torch.cat(drawn) if drawn else torch.empty(0, dtype=torch.int64), y.device)
+    return to_device(torch.cat(drawn) if drawn else torch.empty(0, dtype=torch.int64), y.device)

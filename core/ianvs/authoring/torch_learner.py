@@ -22,7 +22,7 @@ from ianvs.authoring.preprocessing import preprocess_options
 from ianvs.authoring.pretraining import denoising_loss, fit_probe
 from ianvs.authoring.projection import flat_gradient
 from ianvs.authoring.randomness import seeded
-from ianvs.authoring.round_data import Batch, RoundData, output_mask, own_classes_mask, resident, sent
+from ianvs.authoring.round_data import Batch, RoundData, output_mask, own_classes_mask, resident, to_device
 from ianvs.authoring.training_loop import Schedule, fit, loss_stagnated, require_finite
 from ianvs.base.errors import PluginError, require_known
 from ianvs.base.seeding import stream_seed
@@ -230,7 +230,7 @@ class TorchLearner(NetworkModule):
         place = torch.device(device)
         complete = not len(y) or y.dim() > 1 or int(y.min()) >= 0  # checked on the CPU: on a GPU it would have to wait
         if resident(x, place):
-            x, y = sent(x, place), sent(y, place)
+            x, y = to_device(x, place), to_device(y, place)
         seen = tuple(int(c) for c in classes_seen)
         own_classes = None if task_classes is None else tuple(task_classes)
         allowed = own_classes if own_classes is not None else seen if self.mask_unseen else ()  # (): all are
@@ -271,14 +271,14 @@ class TorchLearner(NetworkModule):
 
     def inputs(self, x: Tensor) -> Tensor:
         """Return stored samples (B, ...), from `RoundData.x` or a memory, ready for the network, on its device."""
-        return self.prepare(sent(x, next(self.network.parameters()).device))
+        return self.prepare(to_device(x, next(self.network.parameters()).device))
 
     def views(self, x: Tensor) -> Tensor:
         """Return `inputs` as a step gets them: augmented before they are scaled, if `augment` is a mapping."""
         augment = self.augment
         if not isinstance(augment, ImageAugmentation):
             return self.inputs(x)
-        x, choice = sent(x, next(self.network.parameters()).device), self.backbone_choice
+        x, choice = to_device(x, next(self.network.parameters()).device), self.backbone_choice
         if type(self).prepare is not TorchLearner.prepare:
             return self.prepare(augment(x, self._changes))
         if not augment.resizes:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 
 from ianvs.authoring.optimizers import Optimizer, build_optimizer, continue_from
-from ianvs.authoring.round_data import RoundData, sent
+from ianvs.authoring.round_data import RoundData, to_device
 from ianvs.authoring.single_values import observed_single_values
 from ianvs.base.errors import PluginError, require_known
 
@@ -170,7 +170,7 @@ def fit(
             done += 1
             for update in range(schedule.updates_per_batch):
                 if update and data.views is not None:
-                    x = data.views(sent(stored, data.device))
+                    x = data.views(to_device(stored, data.device))
                 with observed_single_values() if len(y) == 1 else nullcontext() as single:
                     loss = loss_fn(x, y)
                 if single:  # one value per channel can't be normalised, and running statistics would spoil the weights

@@ -1,6 +1,6 @@
 """Experience replay of images."""
 
-from ianvs.authoring.round_data import sent
+from ianvs.authoring.round_data import to_device
 from ianvs.testalgorithms.segmentation import Batch, SegmentationLearner
 from ianvs.testalgorithms.segmentation.data import prepare
 from ianvs.testalgorithms.segmentation.picture_memory import DomainMemory
@@ -36,7 +36,7 @@ class Replay(SegmentationLearner):
     def remembered(self, domain, count):
         """A batch from the memory, augmented like any other."""
         x, y = self.memory.parts[domain].sample(count, self.draws)
-        x, y = sent(x, self.device), sent(y, self.device)
+        x, y = to_device(x, self.device), to_device(y, self.device)
         moves = self.augmentation.draw(len(y), self.moves)
         labels = list(self.domains.values())[domain]
         x, y = self.augmentation.apply(x, y, moves, labels.ignore)

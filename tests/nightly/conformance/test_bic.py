@@ -80,14 +80,14 @@ def naive(exam, *, capacity, held_out, correction_epochs, temperature=2.0):
 
 
 SLIPS = [
-    Mutant("factor", "share = len(self.known_classes)", "share = len(self.new)"),
+    Mutant("factor", "share = len(self.known_classes)", "share = len(self.new_classes)"),
     Mutant("factor", " / self.temperature**2", ""),
     Mutant(
         "what the teacher says",
         "return self.q(super().teacher_logits(x), *self.taught)",
         "return super().teacher_logits(x)",
     ),
-    Mutant("mask", "self.marked(self.new, held", "self.marked(self.known_classes, held"),
+    Mutant("mask", "self.marked(self.new_classes, held", "self.marked(self.known_classes, held"),
     Mutant("sign", "+ OF_BETA * pair", "- OF_BETA * pair"),
     Mutant("rate", "milestones=drops", "milestones=()"),
     Mutant(

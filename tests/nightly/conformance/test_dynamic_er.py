@@ -117,12 +117,14 @@ class Features(nn.Module):
 SLIPS = [
     Mutant("factor", "loss + self.auxiliary *", "loss - self.auxiliary *"),
     Mutant("features of the auxiliary head", "self.f[:, -self.second", "self.f[:, : self.second"),
-    Mutant("labels for old classes", "torch.arange(1, len(self.new) + 1", "torch.arange(0, len(self.new)"),
+    Mutant(
+        "labels for old classes", "torch.arange(1, len(self.new_classes) + 1", "torch.arange(0, len(self.new_classes)"
+    ),
     Mutant("what is trained", "return [] if self.second_head is None else", "return [] if True else", GrowingLearner),
     Mutant("what is trained", "FrozenBody(last)", "last", GrowingLearner),
     Mutant("mode of fixed bodies", "super().train(False)", "super().train(mode)", FrozenBody),
     Mutant("what a new body begins with", "copy.deepcopy(last))", "copy.deepcopy(bodies.parts[0]))", GrowingLearner),
-    Mutant("what the head keeps", "head.weight[self.known_classes, ", "head.weight[self.new, ", GrowingLearner),
+    Mutant("what the head keeps", "head.weight[self.known_classes, ", "head.weight[self.new_classes, ", GrowingLearner),
 ]
 FINETUNED = [
     Mutant("order of rounds", "head.load_state_dict(drawn.state_dict())", "drawn.state_dict()"),
@@ -131,7 +133,7 @@ FINETUNED = [
     Mutant("balance", "some_of_each(shown.y, None,", "some_of_each(shown.y, 99,"),
     Mutant("rate", "milestones=(self.head_epochs // 2,)", "milestones=()"),
 ]
-ALIGNED = [Mutant("order of rounds", "weight[self.new] *=", "weight[self.known_classes] *=")]
+ALIGNED = [Mutant("order of rounds", "weight[self.new_classes] *=", "weight[self.known_classes] *=")]
 CHECKS = [
     vision(DynamicER, naive, [*SLIPS, *FINETUNED], capacity=19, head_epochs=4, temperature=3.0),
     vision(DynamicER, naive, [*SLIPS, *ALIGNED], title="DER of PyCIL", capacity=19, balance="align", auxiliary=0.7),

@@ -127,7 +127,7 @@ SLIPS = [
         "memory before or after the step",
         "        super().after_round(data)\n"
         "        if student is not None:\n            self.compress(student, shown)\n",
-        "        known = self.known_classes\n        self.known_classes = sorted({*known, *self.new})\n"
+        "        known = self.known_classes\n        self.known_classes = sorted({*known, *self.new_classes})\n"
         "        if student is not None:\n            self.compress(student, shown)\n"
         "        self.known_classes = known\n        super().after_round(data)\n",
     ),

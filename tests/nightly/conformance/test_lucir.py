@@ -84,7 +84,9 @@ def naive(exam, *, capacity, less_forget, margin, rivals, scale):
 SLIPS = [
     Mutant("sign", "weight * moved.mean() + self", "weight * moved.mean() - self"),
     Mutant(
-        "factor", "len(self.known_classes) / max(1, len(self.new))", "len(self.new) / max(1, len(self.known_classes))"
+        "factor",
+        "len(self.known_classes) / max(1, len(self.new_classes))",
+        "len(self.new_classes) / max(1, len(self.known_classes))",
     ),
     Mutant("factor", "batch.outputs / self.network[-2].scale", "batch.outputs"),
     Mutant("missing detach", "cosines = batch.outputs", "cosines = batch.outputs.detach()"),
@@ -116,7 +118,7 @@ CHECKS = [
     vision(
         LUCIR,
         naive,
-        [*SLIPS, Mutant("factor", "min(self.rivals, len(self.new))", "2")],
+        [*SLIPS, Mutant("factor", "min(self.rivals, len(self.new_classes))", "2")],
         title="LUCIR with one rival",
         more=lambda learner: [learner.lengths],
         capacity=19,

@@ -53,14 +53,14 @@ def naive(exam, *, capacity, temperature, positive=True):
 
 SLIPS = [
     Mutant("factor", " / self.temperature**2", ""),
-    Mutant("factor", "share = len(self.known_classes)", "share = len(self.new)"),
+    Mutant("factor", "share = len(self.known_classes)", "share = len(self.new_classes)"),
     Mutant("sign", "share * listened", "-share * listened"),
     Mutant("mask", "batch.outputs[:, self.known_index]", "batch.outputs[:, self.known_index].detach()"),
-    Mutant("order of rounds", "weight[self.new] *=", "weight[self.known_classes] *="),
+    Mutant("order of rounds", "weight[self.new_classes] *=", "weight[self.known_classes] *="),
     Mutant(
         "factor",
-        "length[self.known_classes].mean() / length[self.new].mean()",
-        "length[self.known_classes].max() / length[self.new].max()",
+        "length[self.known_classes].mean() / length[self.new_classes].mean()",
+        "length[self.known_classes].max() / length[self.new_classes].max()",
     ),
     Mutant("mode of the teacher", ".eval().requires_grad_(False)", ".requires_grad_(False)", ExemplarLearner),
 ]

@@ -54,7 +54,7 @@ def test_a_class_that_comes_back_is_neither_new_nor_old():
     teach(learner, exam, 1, seed=0)
     training_data = learner.training_data  # asked for in the middle of a round
     learner.training_data = lambda data: (
-        sorts.append((learner.known_classes, learner.new, learner.old)) or training_data(data)
+        sorts.append((learner.known_classes, learner.new_classes, learner.absent_classes)) or training_data(data)
     )
     teach(learner, exam, 2, seed=0)
     assert sorts[0] == ([0, 1], [2, 3], [0])
