@@ -28,14 +28,14 @@ def written_by(
     """
     if generation is None or template.sight is not None or replying.temperature or replying.stops:
         return None
-    weights = "" if generation.engine == "server" else digest_of_weights(network, options)
+    weights_digest = "" if generation.engine == "server" else digest_of_weights(network, options)
 
     def written(prompts: Sequence[Encoded], generate: Own) -> list[list[int]]:
         return generation(
             [prompt.tokens for prompt in prompts],
             stops=template.stops,
-            longest=replying.max_new_tokens,
-            weights=weights,
+            max_tokens=replying.max_new_tokens,
+            weights_digest=weights_digest,
             adapter=lambda: adapter_of(network, options),
             generate=generate,
         )

@@ -15,6 +15,8 @@ from torch import nn
 from ianvs import api, authoring
 from ianvs.authoring import Anchor, ExemplarLearner, ReplayLearner, RoundData, round_data
 from ianvs.base import types
+from ianvs.base.errors import ConfigError
+from ianvs.base.former_names import former_arguments
 from ianvs.base.types import RoundResult, ScoreMatrix
 from ianvs.cli.command_line import command_line
 from ianvs.cli.parser import subparsers_of
@@ -27,8 +29,8 @@ from ianvs.exam.data_types import DataType
 from ianvs.exam.questions import EvaluationTask
 from ianvs.exam.scenarios import Exam, Rules, Scenario, ScenarioRequest, feedback_view, load_manifest, manifest
 from ianvs.results.comparing.merging import Merged
-from ianvs.store.checksummed_json import as_record
-from ianvs.store.job_store import Study
+from ianvs.store.checksummed_json import as_record, read_checksummed
+from ianvs.store.job_store import Study, StudyStore, Trial
 from tests.jobs import write_job
 from tests.unit.testalgorithms.exam_of_arrays import Data
 
@@ -103,7 +105,8 @@ def test_commands() -> None:
 
 
 SCORES = np.eye(2)
-STUDY = Study("k", "A", "", {}, "accuracy", True, "", (0,), (1,), 1, ())
+STUDY = Study("k", "A", "", {"name": "asha"}, "accuracy", True, "of seed 0", (0,), (1,), 1, ())
+TRIAL = Trial(1, {}, 5, {})
 
 
 def exam() -> Exam:
@@ -123,6 +126,9 @@ ATTRIBUTES: dict[str, tuple[Callable[[], object], object]] = {
     "feedback_view.Told": (lambda: feedback_view.Told, feedback_view.FeedbackView),  # type: ignore[attr-defined]
     "questions.Question": (lambda: questions.Question, questions.EvaluationTask),  # type: ignore[attr-defined]
     "Merged.said": (lambda: Merged(None, {}, ("left out",)).said, ("left out",)),  # type: ignore
+    "Study.how": (lambda: STUDY.how, {"name": "asha"}),  # type: ignore[attr-defined]
+    "Study.seen": (lambda: STUDY.seen, "of seed 0"),  # type: ignore[attr-defined]
+    "Trial(goal=)": (lambda: replace(TRIAL, goal=3).next_rung, 3),  # type: ignore[call-arg]
     "round_data.sent": (lambda: round_data.sent, round_data.to_device),  # type: ignore[attr-defined]
     "RoundData.worth_keeping": (lambda: RoundData.worth_keeping, RoundData.samples_to_store),  # type: ignore[attr-defined]
     "Study.said": (lambda: replace(STUDY, note="no more").said, "no more"),  # type: ignore[attr-defined]
@@ -224,6 +230,43 @@ def test_stored_files_with_former_keys_are_read() -> None:
     study = {**vars(STUDY), "said": "no more"}
     study.pop("note")
     assert as_record(Study, study, "study.json").note == "no more"
+
+
+def test_a_search_is_stored_under_the_keys_of_0_2(tmp_path: Path) -> None:
+    store = StudyStore(tmp_path, "job")
+    study = replace(STUDY, trials=(TRIAL,))
+    store.write(study)
+    assert store.read("k") == study
+    stored = read_checksummed(store.path("k"), "search/k.json") or {}
+    assert (stored["how"], stored["seen"], stored["trials"][0]["goal"]) == ({"name": "asha"}, "of seed 0", 5)
+
+
+def test_former_keys_of_the_engine_and_of_evaluation_tasks_work_with_a_warning(tmp_path: Path) -> None:
+    testenv = "dataset: {name: digits}\nmetrics: [accuracy]\nquestions: [{name: HowMany, url: ./how_many.py}]"
+    (tmp_path / "how_many.py").touch()
+    job = write_job(tmp_path, testenv=testenv, job="engine: {name: slurm, alone: stop, checks: there}")
+    read = load_job(job, environment={})
+    assert [problem.code for problem in read.warnings] == ["renamed-key"] * 3
+    assert (read.engine.build_exams, dict(read.engine.options)) == ("there", {"without_supervisor": "stop"})
+    [task] = read.testenvs[0].evaluation_tasks
+    assert task.name == "HowMany" and task.place is not None
+
+
+def test_former_and_new_keys_together_are_refused(tmp_path: Path) -> None:
+    testenv = "dataset: {name: digits}\nmetrics: [accuracy]\nquestions: [a]\nevaluation_tasks: [a]"
+    job = write_job(tmp_path, testenv=testenv, job="engine: {name: ray, checks: there, build_exams: here}")
+    with pytest.raises(ConfigError) as refused:
+        load_job(job, environment={})
+    assert [problem.code for problem in refused.value.problems] == ["conflicting-keys"] * 2
+
+
+def test_former_arguments_of_a_generation_work_with_a_warning() -> None:
+    @former_arguments(longest="max_tokens")
+    def generation(prompts: list[int], *, max_tokens: int) -> int:
+        return max_tokens
+
+    with pytest.warns(DeprecationWarning, match="longest is now called max_tokens"):
+        assert generation([1], longest=5) == 5  # type: ignore[call-arg]
 
 
 def test_jobs_and_manifests_are_read_as_before(tmp_path: Path) -> None:

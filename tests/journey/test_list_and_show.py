@@ -59,7 +59,7 @@ def test_what_another_package_brings_is_listed_with_its_package(
         ("ewc", ["EWC: "]),
         ("multilabel", ["multilabel: ", ".*dataset: .*data_type: multilabel"]),
         ("classification", ["classification: "]),
-        ("task_scores", ["task_scores: ", ".*questions: .task_scores."]),
+        ("task_scores", ["task_scores: ", ".*evaluation_tasks: .task_scores."]),
         ("class-incremental", ["rounds +int \\| None +null", "class_order .*"]),
         ("CIL", ["CIL, alias of class-incremental: "]),
         ("BWT", ["matrix\\b", "Lopez-Paz & Ranzato.2017.*"]),

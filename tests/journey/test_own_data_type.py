@@ -51,6 +51,6 @@ def test_a_learner_without_the_method_that_is_asked_is_refused(tmp_path: Path) -
     plugin.write_text(plugin.read_text().replace("def count", "def recount"))
     assert errors_of(ianvs.run, job, engine="inline") == [("broken-contract", f"{tmp_path}/own/algorithm.yaml:5:13")]
     testenv = job.parent / "testenv.yaml"
-    head, _, tail = testenv.read_text().partition("  questions:")
+    head, _, tail = testenv.read_text().partition("  evaluation_tasks:")
     testenv.write_text(head + tail[tail.index("  metrics:") :])
     assert errors_of(ianvs.run, job, engine="inline") == [("missing-request", f"{tmp_path}/own/testenv.yaml:14:13")]

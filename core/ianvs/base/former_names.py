@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from typing import Any, TypeVar
 
-__all__ = ["former_module_names", "former_names", "names_of_today"]
+__all__ = ["former_arguments", "former_module_names", "former_names", "names_of_today"]
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 _NAMES = "__former_names__"
 
 
@@ -45,10 +46,20 @@ def former_names(**names: str) -> Callable[[type[T]], type[T]]:
         for former, name in names.items():
             setattr(cls, former, _FormerName(cls, former, name))
         if is_dataclass(cls):
-            _accept_former_arguments(cls, names)
+            target: Any = cls
+            target.__init__ = _accept_former_arguments(target.__init__, names, cls.__name__)
         else:
             _accept_former_overrides(cls, names)
         return cls
+
+    return decorate
+
+
+def former_arguments(**names: str) -> Callable[[F], F]:
+    """Decorator for a function or method with renamed keyword arguments, given as former="name"."""
+
+    def decorate(function: F) -> F:
+        return _accept_former_arguments(function, names, function.__qualname__)
 
     return decorate
 
@@ -71,18 +82,16 @@ def names_of_today(cls: type) -> Mapping[str, str]:
     return names
 
 
-def _accept_former_arguments(cls: Any, names: Mapping[str, str]) -> None:
-    initialize: Callable[..., None] = cls.__init__
-
-    @functools.wraps(initialize)
-    def accept(self: object, *args: Any, **given: Any) -> None:
+def _accept_former_arguments(function: F, names: Mapping[str, str], owner: str) -> F:
+    @functools.wraps(function)
+    def accept(*args: Any, **given: Any) -> Any:
         for former, name in names.items():
             if former in given:
-                _warn(cls, former, name, 3)
+                _warn_former(f"{owner}.{former}", name, 3)
                 given[name] = given.pop(former)
-        initialize(self, *args, **given)
+        return function(*args, **given)
 
-    cls.__init__ = accept
+    return accept  # type: ignore[return-value]
 
 
 def _accept_former_overrides(cls: Any, names: Mapping[str, str]) -> None:

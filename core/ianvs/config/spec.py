@@ -19,10 +19,10 @@ from ianvs.config.models.samples import BackboneSpec, DatasetSpec, DataTypeSpec,
 from ianvs.config.models.search import Range, SearchSpec, SelectSpec
 from ianvs.config.models.testenv import (
     BudgetSpec,
+    EvaluationTaskSpec,
     GateSpec,
     MetricSpec,
     PrequentialSpec,
-    QuestionSpec,
     ScenarioSpec,
     TestEnvSpec,
 )
@@ -44,7 +44,7 @@ __all__ = [
     "ParadigmSpec",
     "PrequentialSpec",
     "PublishedSpec",
-    "QuestionSpec",
+    "EvaluationTaskSpec",
     "Range",
     "RankSpec",
     "ResourcesSpec",

@@ -46,7 +46,7 @@ def _data_problems(job: JobSpec) -> Iterator[ValidationError]:
 
     for exam in job.testenvs:
         yield from (file_errors := file_problems(_read(job, exam)))
-        for source in _read(job, exam) if not file_errors and not exam.settings.if_mode_llm else ():
+        for source in _read(job, exam) if not file_errors and not exam.contract_settings.if_mode_llm else ():
             if source.form in ("jsonl", "metadata"):  # the content of other files is known only to the plugin
                 try:
                     datafiles.read(str(source.path), "inference")
@@ -93,7 +93,7 @@ def _unknown_columns(job: JobSpec) -> Iterator[ValidationError]:
 
 
 def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[ValidationError]:
-    settings: ExamSettings = exam.settings
+    settings: ExamSettings = exam.contract_settings
     paradigm, metric = algorithm.paradigm.name, settings.model_eval.model_metric
     mode = settings.hard_example_mining_mode
     has_scheme = any(module.type == SCHEME for module in algorithm.modules)

@@ -55,14 +55,14 @@ class KubeEdge(Contract):
     import_problems = staticmethod(kubeedge_checks.import_problems)
 
     def exam_identity(self, exam: TestEnvSpec) -> Mapping[str, object]:
-        facts: dict[str, object] = dict(vars(exam.settings))
+        facts: dict[str, object] = dict(vars(exam.contract_settings))
         # Empty ones are left out, so that older identities stay the same.
         empty_link_fields = [name for name in ("link", "edge_ms", "cloud_ms") if not facts[name]]
-        return {"settings": _identity_data(exam.settings, *empty_link_fields, "min_compute_capability")}
+        return {"settings": _identity_data(exam.contract_settings, *empty_link_fields, "min_compute_capability")}
 
     def algorithm_identity(self, algorithm: AlgorithmSpec) -> Mapping[str, object]:
-        files = {name: _existing(getattr(algorithm.settings, name)) for name in _PATH_FIELDS}
-        return {"settings": _identity_data(algorithm.settings), **files}
+        files = {name: _existing(getattr(algorithm.contract_settings, name)) for name in _PATH_FIELDS}
+        return {"settings": _identity_data(algorithm.contract_settings), **files}
 
     def run(self, case: ContractCase, report: Callable[[str], None]) -> None:
         from ianvs.kubeedge.run import run

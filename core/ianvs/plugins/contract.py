@@ -145,8 +145,8 @@ class Generation(Protocol):
         prompts: Sequence[Sequence[int]],
         *,
         stops: Sequence[int],
-        longest: int,
-        weights: str,
+        max_tokens: int,
+        weights_digest: str,
         adapter: Callable[[], Adapter],
         generate: Callable[[list[int]], Sequence[Sequence[int]]],
     ) -> list[list[int]]:
@@ -155,10 +155,11 @@ class Generation(Protocol):
         Args:
             prompts: Token ids.
             stops: Tokens that end a reply. The reply may leave them out.
-            longest: Tokens after which a reply is cut.
-            weights: A digest of the model's weights. A prompt that these weights have answered is not answered again.
+            max_tokens: Tokens after which a reply is cut.
+            weights_digest: A digest of the model's weights. A prompt that these weights have answered is not answered
+                again.
             adapter: Makes the adapter of the base model, for a server.
-            generate: Writes the replies to the prompts with these numbers, without a server.
+            generate: Called with positions in `prompts`; returns their replies, generated locally.
         """
 
 

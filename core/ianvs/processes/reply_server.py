@@ -62,13 +62,13 @@ class ReplyServer:
                 self._request("/v1/unload_lora_adapter", {"lora_name": folder.name})
 
     def replies(
-        self, model: str, prompts: Sequence[Sequence[int]], stops: Sequence[int], longest: int, salt: str
+        self, model: str, prompts: Sequence[Sequence[int]], stops: Sequence[int], max_tokens: int, salt: str
     ) -> list[list[int]]:
         """Return greedy replies as token ids; each ends with one of `stops`, which may be left out.
 
         salt: prompts with different salts do not share the server's prefix cache.
         """
-        how = {**_GREEDY, **_TOKENS, "stop_token_ids": stops, "max_tokens": longest, "cache_salt": salt}
+        how = {**_GREEDY, **_TOKENS, "stop_token_ids": stops, "max_tokens": max_tokens, "cache_salt": salt}
         token_lists: list[Any] = []
         for start in range(0, len(prompts), _AT_ONCE):
             part = prompts[start : start + _AT_ONCE]

@@ -36,7 +36,7 @@ def next_wave(study: Study, spec: SearchSpec, space: Mapping[str, Range]) -> Stu
             study.trials, study.rungs, spec.reduction or REDUCTION, study.higher_is_better, at_the_end=not wanted
         )
     )
-    trials = tuple(replace(trial, goal=on.get(trial.number, trial.goal)) for trial in study.trials)
+    trials = tuple(replace(trial, next_rung=on.get(trial.number, trial.next_rung)) for trial in study.trials)
     numbers = range(len(trials) + 1, len(trials) + 1 + min(spec.batch, wanted))
     drawn = draw(
         space,
@@ -61,7 +61,7 @@ def next_wave(study: Study, spec: SearchSpec, space: Mapping[str, Range]) -> Stu
 def record_value(study: Study, number: int, value: float | None) -> Study:
     """Return the study with the value of a trial at its rung; None: it failed."""
     trials = (
-        replace(trial, values={**trial.values, trial.goal: value}) if trial.number == number else trial
+        replace(trial, values={**trial.values, trial.next_rung: value}) if trial.number == number else trial
         for trial in study.trials
     )
     return replace(study, trials=tuple(trials))
@@ -110,7 +110,7 @@ def continuing_trials(
         ranked = sorted(worth, key=lambda number: (-sign * worth[number], number))
         best = set(ranked[: len(been) // reduction])
         for trial in been:
-            if trial.number in best and trial.goal == rung:
+            if trial.number in best and trial.next_rung == rung:
                 moved = True
                 yield trial.number, above
     last = rungs[-1]

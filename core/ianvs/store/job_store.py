@@ -25,6 +25,7 @@ _NAME = "job.json"  # the name in its checksum, since a workspace's folder may b
 _BEGUN = "begun.json"  # cases of a run that is running, or was killed
 _QUEUE = "queue.json"
 _ACCEPTED = "accepted.json"  # finished cases of an earlier source that count as this job's
+_STORED_NAMES = {"search_settings": "how", "values_description": "seen", "next_rung": "goal"}
 QUEUE_SECONDS = 120.0  # seconds after which a note on waiting cases is ignored; a run renews it sooner
 
 
@@ -117,25 +118,26 @@ class Axis:
     choices: tuple[Any, ...] = ()
 
 
+@former_names(goal="next_rung")
 @dataclass(frozen=True)
 class Trial:
     """A trial.
 
     Attributes:
         drawn: The values of searched hyperparameters.
-        goal: Its next rung.
+        next_rung: The rung up to which it is trained next.
         values: Its value after each rung so far; None: it failed there.
     """
 
     number: int  # from 1
     drawn: Mapping[str, Any]
-    goal: int
+    next_rung: int
     values: Mapping[int, float | None]
 
     @property
     def waits(self) -> bool:
         """Whether it has not reached its next rung, as far as is known."""
-        return not self.failed and self.goal not in self.values
+        return not self.failed and self.next_rung not in self.values
 
     @property
     def failed(self) -> bool:
@@ -152,7 +154,7 @@ class Trial:
         return None if self.failed or not self.reached else self.values[self.reached]
 
 
-@former_names(said="note")
+@former_names(said="note", how="search_settings", seen="values_description")
 @dataclass(frozen=True)
 class Study:
     """A search of one algorithm in one exam.
@@ -168,10 +170,10 @@ class Study:
     key: str
     algorithm: str
     testenv: str
-    how: Mapping[str, Any]  # the settings of the search
+    search_settings: Mapping[str, Any]
     metric: str
     higher_is_better: bool
-    seen: str  # description of its values
+    values_description: str
     seeds: tuple[int, ...]
     rungs: tuple[int, ...]
     rounds: int
@@ -237,8 +239,10 @@ class StudyStore:
     def write(self, study: Study) -> None:
         secrets = {axis.name: _secrets(axis.name, axis.choices) for axis in study.axes}
         study = _with(study, lambda name, value: next((shown for each, shown in secrets[name] if each == value), value))
-        parts = {"trials": [vars(trial) for trial in study.trials], "axes": [vars(axis) for axis in study.axes]}
-        write_checksummed(self.path(study.key), f"search/{study.key}.json", {**vars(study), **parts})
+        trials = [_with_stored_names(vars(trial)) for trial in study.trials]
+        parts = {"trials": trials, "axes": [vars(axis) for axis in study.axes]}
+        record = _with_stored_names({**vars(study), **parts})
+        write_checksummed(self.path(study.key), f"search/{study.key}.json", record)
 
     def forget(self, key: str, numbers: Collection[int]) -> None:
         """Delete the values of these trials, which are then computed again; later trials stay."""
@@ -246,7 +250,8 @@ class StudyStore:
         if study is not None:
             first = study.rungs[0]
             trials = (
-                replace(trial, values={}, goal=first) if trial.number in numbers else trial for trial in study.trials
+                replace(trial, values={}, next_rung=first) if trial.number in numbers else trial
+                for trial in study.trials
             )
             self.write(replace(study, trials=tuple(trials), ended=False, winner=None, importance=None, note=""))
 
@@ -256,6 +261,11 @@ class StudyStore:
             study = self.read(key)
             if study is not None:
                 yield study
+
+
+def _with_stored_names(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a record by their names in its file."""
+    return {_STORED_NAMES.get(name, name): value for name, value in fields.items()}
 
 
 def _secrets(name: str, choices: Sequence[Any]) -> list[tuple[Any, str]]:

@@ -37,7 +37,7 @@ def test_a_job_of_a_checkout_is_found_from_anywhere_and_its_root_with_it(checkou
     ]
     assert [(metric.name, metric.contract) for metric in testenv.metrics] == [("accuracy", "ianvs")]
     # What neither file says is Ianvs's default.
-    settings = testenv.settings
+    settings = testenv.contract_settings
     assert (settings.incremental_rounds, settings.round, settings.client_number, settings.gpu_num) == (2, 1, 1, 1)
     assert (settings.use_gpu, settings.if_mode_llm) == (False, False)
     assert settings.hard_example_mining_mode == "mining-then-inference"
@@ -147,9 +147,13 @@ def test_a_testenv_in_old_forms_is_read(checkout):
     assert not job.problems  # model_metric is not read by singletasklearning
     assert [source.form for source in (*exam.dataset.train, *exam.dataset.test)] == ["txt", "jsonl"]
     assert [metric.name for metric in exam.metrics] == ["accuracy", "BWT", "GEM_BWT"]
-    assert (exam.settings.round, exam.settings.client_number, exam.settings.if_mode_llm) == (5, 3, True)
-    assert exam.settings.model_eval.model_metric.mode is None  # the mapping is given, without one
-    assert (exam.settings.model_eval.threshold, exam.settings.model_eval.operator) == (0.01, "<=")
+    assert (exam.contract_settings.round, exam.contract_settings.client_number, exam.contract_settings.if_mode_llm) == (
+        5,
+        3,
+        True,
+    )
+    assert exam.contract_settings.model_eval.model_metric.mode is None  # the mapping is given, without one
+    assert (exam.contract_settings.model_eval.threshold, exam.contract_settings.model_eval.operator) == (0.01, "<=")
     assert without_folder(recorded(job.warnings)) == [
         ("rewritten", "testenv.yaml:1:1"),
         ("rewritten", "testenv.yaml:4:5"),
@@ -186,7 +190,7 @@ def test_an_algorithm_in_old_forms_is_read(checkout):
         """,
     )
     job = load_job(checkout.job)
-    [algorithm], settings = job.algorithms, job.algorithms[0].settings
+    [algorithm], settings = job.algorithms, job.algorithms[0].contract_settings
     assert (algorithm.name, algorithm.paradigm.name, settings.mode) == (
         "renamed",
         "singletasklearning",

@@ -69,9 +69,9 @@ def test_replies_written_by_others_are_taken_as_they_are_turn_by_turn():
     learner = taught(LanguageLearner(**SIZE), (FIRST,))
     prompts = []
 
-    def generation(asked, *, stops, longest, weights, adapter, generate):
+    def generation(asked, *, stops, max_tokens, weights_digest, adapter, generate):
         prompts.append([learner.template.text(one) for one in asked])
-        assert longest == SIZE["max_new_tokens"] and stops == learner.template.stops
+        assert max_tokens == SIZE["max_new_tokens"] and stops == learner.template.stops
         return [learner.template.tokenizer("Red Foxes").input_ids for _ in asked]
 
     generation.engine = "transformers"

@@ -209,7 +209,7 @@ def _data_type_or_question(entry: Entry) -> Iterator[str]:
     """Describe a data type or an evaluation task."""
     target = _target(entry)
     yield from _doc(target)
-    usage = f"in a testenv: questions: [{entry.name}]"
+    usage = f"in a testenv: evaluation_tasks: [{entry.name}]"
     if entry.kind == "data type":
         named = "read" in vars(target)
         usage = f"in a testenv: dataset: {{..., data_type: {entry.name}}}" if named else "detected from the labels"

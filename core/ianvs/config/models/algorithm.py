@@ -258,7 +258,7 @@ class AlgorithmSpec(PlacedSpec):
     pretrained_on: Collections = ()  # training data of its weights, if their name does not imply it
     stream_cost: Annotated[int, Field(ge=1)] = 1  # chunks of a prequential stream that pass while it learns from one
     options: InitVar[Annotated[Mapping[str, object] | None, OfOptions]] = None
-    settings: Annotated[Any, NoKey] = None  # extra settings of a non-native contract
+    contract_settings: Annotated[Any, NoKey] = None  # extra settings of a non-native contract
     name: Annotated[str, NoKey] = ""
     file: Annotated[Path, NoKey] = Path()
 

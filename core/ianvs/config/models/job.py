@@ -167,6 +167,9 @@ class RankSpec(Spec):
         return replace(super().placed(document, path), places=places)
 
 
+_FORMER_ENGINE_OPTIONS = {"slurm": {"alone": "without_supervisor"}}
+
+
 @dataclass(frozen=True)
 class EngineSpec(NamedSpec):
     """Where cases run; further keys are the engine's options."""
@@ -174,8 +177,27 @@ class EngineSpec(NamedSpec):
     name: Annotated[Name, Field(description="the engine: local, inline, ray or one of the author's own")]
     url: FilePath = None  # the author's file that defines it; None for an installed engine
     # Where exams are built before a run: on this machine, or by the engine, if only it has the data.
-    checks: Literal["here", "there"] = "here"
+    build_exams: Literal["here", "there"] = "here"
     options: Options = field(default_factory=dict)
+    checks: InitVar[Literal["here", "there"] | None] = None  # the former name of build_exams
+
+    def __post_init__(self, checks: Literal["here", "there"] | None) -> None:
+        if checks is not None:
+            object.__setattr__(self, "build_exams", checks)
+
+    @classmethod
+    def former_options(cls, given: object) -> Mapping[str, str]:
+        """Return the options of an engine's section that have a new name: {name in the file: new name}."""
+        names = _FORMER_ENGINE_OPTIONS.get(str(at(given, "name")), {})
+        return {former: name for former, name in names.items() if at(given, former) and not at(given, name)}
+
+    @classmethod
+    def arguments(cls, given: object) -> object:
+        """Convert a string or a mapping to arguments for pydantic. Former names of options become the new ones."""
+        if isinstance(given, dict):
+            former = cls.former_options(given)
+            given = {former.get(key, key): value for key, value in given.items()}
+        return super().arguments(given)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -306,6 +328,10 @@ class JobFile(JobSettings, _Links):
             message = f"`sealing: {self.sealing}` has no effect any more, and means `off` (docs/trust.md). Take it out."
             yield ConfigProblem(message, ("sealing",), key=False, code="no-effect")
 
+        former = {**({"checks": "build_exams"} if at(given, "engine", "checks") else {})}
+        for key, name in {**former, **EngineSpec.former_options(at(given, "engine"))}.items():
+            message = f"'{key}' of the engine is an old name. Write {name}."
+            yield ConfigProblem(message, ("engine", key), code="renamed-key")
         if "examine" in given and not self.sandboxed:
             message = "'examine' has no effect without `sealing: strict`. Take it out."
             yield ConfigProblem(message, ("examine",), code="no-effect")
@@ -313,6 +339,9 @@ class JobFile(JobSettings, _Links):
     @staticmethod
     def conflicts(data: object) -> Iterator[ConfigProblem]:
         """Find keys that exclude each other."""
+        if at(data, "engine", "checks") and at(data, "engine", "build_exams"):
+            message = "'checks' is an old name of build_exams, and both are given. Keep build_exams."
+            yield ConfigProblem(message, ("engine", "checks"), code="conflicting-keys")
         algorithms = list(entries(data, "test_object", "algorithms"))
         named = (((*path, "name"), at(link, "name")) for path, link in algorithms)
         yield from repeated("algorithm", named, "Give each its own name.")

@@ -68,12 +68,12 @@ class ScenarioSpec(NamedSpec):
 
 
 @dataclass(frozen=True)
-class QuestionSpec(NamedSpec):
+class EvaluationTaskSpec(NamedSpec):
     """An evaluation task by name; `url` is an author's file."""
 
     has_options: ClassVar = False
 
-    name: Annotated[Name, Field(description="the question's name")]
+    name: Annotated[Name, Field(description="the evaluation task's name")]
     url: FilePath = None
 
 
@@ -180,6 +180,7 @@ Metrics = Annotated[
 """A list of metrics, or several such lists by the name of a group."""
 
 
+@former_names(settings="contract_settings")
 @dataclass(frozen=True, kw_only=True)
 class TestEnvSpec(PlacedSpec):
     """testenv.yaml: one exam. `name` distinguishes the exams of a job."""
@@ -213,19 +214,22 @@ class TestEnvSpec(PlacedSpec):
     linear_probe: bool = False  # whether a linear probe is fitted after every round
     task_scores: bool = False  # whether scores of all classes are evaluated under the mask of a task
     teacher_forced: bool = False  # whether the likelihood of the true replies is evaluated
-    questions: Several[QuestionSpec] = ()  # further evaluation tasks
-    settings: Annotated[Any, NoKey] = None  # settings of a non-native contract
+    evaluation_tasks: Several[EvaluationTaskSpec] = ()  # further ones
+    questions: InitVar[Several[EvaluationTaskSpec]] = ()  # the former name of evaluation_tasks
+    contract_settings: Annotated[Any, NoKey] = None  # settings of a non-native contract
     file: Annotated[Path, NoKey] = Path()
 
-    def __post_init__(self, using: tuple[str, ...]) -> None:
+    def __post_init__(self, using: tuple[str, ...], questions: tuple[EvaluationTaskSpec, ...]) -> None:
         if using:
             object.__setattr__(self, "dataset", replace(self.dataset, using=using))
+        if questions:
+            object.__setattr__(self, "evaluation_tasks", questions)
 
     @property
-    def all_questions(self) -> tuple[QuestionSpec, ...]:
+    def all_evaluation_tasks(self) -> tuple[EvaluationTaskSpec, ...]:
         """All evaluation tasks besides predictions."""
         names = ("linear_probe", "task_scores", "teacher_forced")
-        return (*(QuestionSpec(name) for name in names if getattr(self, name)), *self.questions)
+        return (*(EvaluationTaskSpec(name) for name in names if getattr(self, name)), *self.evaluation_tasks)
 
     def with_dataset(self, dataset: DatasetSpec) -> Self:
         """Return a copy with another dataset, and metrics for its columns."""
@@ -241,13 +245,19 @@ class TestEnvSpec(PlacedSpec):
 
     def placed(self, document: Document, path: Steps) -> Self:
         """Return a copy with the locations in its file."""
-        made = super().placed(document, path)
+        former = list(leaves(document.data, *path, "questions")) if at(document.data, *path, "questions") else []
+        tasks = [task.placed(document, where) for task, (where, _) in zip(self.evaluation_tasks, former, strict=False)]
+        made = super(TestEnvSpec, replace(self, evaluation_tasks=()) if former else self).placed(document, path)
         moved = {"using": made.places["using"]} if at(document.data, *path, "using") else {}
-        return replace(made, dataset=replace(made.dataset, places={**made.dataset.places, **moved}))
+        dataset = replace(made.dataset, places={**made.dataset.places, **moved})
+        return replace(made, dataset=dataset, evaluation_tasks=tuple(tasks) or made.evaluation_tasks)
 
     def remarks(self, given: Mapping[str, object]) -> Iterator[ConfigProblem]:
         """Find settings without effect."""
         yield from super().remarks(given)
+        if "questions" in given:
+            message = "'questions' is an old name. Write evaluation_tasks."
+            yield ConfigProblem(message, ("questions",), code="renamed-key")
         if isinstance(given["metrics"], dict):
             yield ConfigProblem(
                 "metrics in groups are read as one list; the groups have no effect.", ("metrics",), code="no-effect"
@@ -273,6 +283,9 @@ class TestEnvSpec(PlacedSpec):
     def conflicts(data: object) -> Iterator[ConfigProblem]:
         """Find keys that exclude each other."""
         yield from conflicting_sources(data)
+        if at(data, "questions") and at(data, "evaluation_tasks"):
+            message = "'questions' is an old name of evaluation_tasks, and both are given. Keep evaluation_tasks."
+            yield ConfigProblem(message, ("questions",), code="conflicting-keys")
         if at(data, "prequential") not in (None, False):
             for key in ("model_eval", "linear_probe"):
                 if at(data, key) not in (None, False):

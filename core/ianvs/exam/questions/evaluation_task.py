@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ianvs.base.entry_points import installed
 from ianvs.base.errors import PluginError, closest, one_line
 from ianvs.base.former_names import former_names
-from ianvs.config.spec import QuestionSpec, TestEnvSpec
+from ianvs.config.spec import EvaluationTaskSpec, TestEnvSpec
 from ianvs.plugins.loader import load_once
 
 ENTRY_POINTS = "ianvs.questions"
@@ -95,7 +95,7 @@ def on_host(values: Any) -> Any:
     return values.detach().cpu().numpy() if hasattr(values, "detach") else values
 
 
-def find_evaluation_task(spec: QuestionSpec) -> EvaluationTask:
+def find_evaluation_task(spec: EvaluationTaskSpec) -> EvaluationTask:
     """Return the evaluation task that a testenv names.
 
     Raises:
@@ -119,4 +119,6 @@ def find_evaluation_task(spec: QuestionSpec) -> EvaluationTask:
 
 def evaluation_tasks_of(testenv: TestEnvSpec) -> Sequence[EvaluationTask]:
     """Return the evaluation tasks of a testenv in their order: those that show labels come last."""
-    return sorted(map(find_evaluation_task, testenv.all_questions), key=lambda each: each.fits + 2 * each.shows_labels)
+    return sorted(
+        map(find_evaluation_task, testenv.all_evaluation_tasks), key=lambda each: each.fits + 2 * each.shows_labels
+    )

@@ -169,7 +169,7 @@ class KubeEdgeTestEnv(ExamSettings):
             metrics=tuple(spec for metric in self.metrics for spec in metric.specs()),
             incremental_rounds=self.incremental_rounds,
             name=self.name,
-            settings=_only(ExamSettings, self),
+            contract_settings=_only(ExamSettings, self),
             place=self.place,
             places=self.places,
         )
@@ -206,7 +206,7 @@ class KubeEdgeAlgorithm(AlgorithmSettings):
             modules=tuple(self.modules),
             split=None if setting is None else SplitSpec(setting.train_ratio, setting.splitting_method),
             contract="ianvs",
-            settings=_only(AlgorithmSettings, self),
+            contract_settings=_only(AlgorithmSettings, self),
             name=self.name,
             place=self.place,
             places=self.places,

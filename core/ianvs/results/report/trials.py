@@ -17,9 +17,9 @@ def drawn_text(trial: Trial) -> str:
 
 def study_text(study: Study) -> str:
     """Return the course of a search, in sentences."""
-    how, count = study.how, len(study.trials)
+    how, count = study.search_settings, len(study.trials)
     sampler = f" ({how['sampler']})" if how.get("sampler") else ""
-    summary = f"{how['name']}{sampler}: {count} trials by {study.metric} {study.seen}."
+    summary = f"{how['name']}{sampler}: {count} trials by {study.metric} {study.values_description}."
     went = []
     if len(study.rungs) > 1:
         looked = ", ".join(map(str, study.rungs))

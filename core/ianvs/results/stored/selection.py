@@ -165,12 +165,12 @@ def is_winner(case: TestCase, study: Study) -> bool:
 
 def _search_text(study: Study, spec: SelectSpec | None) -> str:
     name = method_name(study.algorithm, study.testenv)
-    trials = f"{len(study.trials)} trial{'s' * (len(study.trials) != 1)} ({study.how['name']})"
+    trials = f"{len(study.trials)} trial{'s' * (len(study.trials) != 1)} ({study.search_settings['name']})"
     if not study.ended:
         return f"The search for {name} goes on: {trials} so far."
     if study.winner is None:
         return f"The search for {name} has no winner: none of its {trials} came to an end."
-    text = f"{name} is the winner of {trials} by {study.metric} {study.seen}."
+    text = f"{name} is the winner of {trials} by {study.metric} {study.values_description}."
     if spec is None:
         text += (
             " The search has seen all that is reported, the future of the first round included: its winner looks "

@@ -55,10 +55,10 @@ def exam_identity(
         url = None if scenario.url is None else str(scenario.url)
         if source := source_of(url, scenario.name, ENTRY_POINTS):
             facts["scenario_source"] = source
-    facts |= {question.name: True for question in exam.all_questions}
+    facts |= {task.name: True for task in exam.all_evaluation_tasks}
     if exam.prequential is not None:
         facts["prequential"] = {name: value for name, value in vars(exam.prequential).items() if name != "stream_cost"}
-    written = [(question.name, question.url) for question in exam.questions]
+    written = [(task.name, task.url) for task in exam.evaluation_tasks]
     written += [(type_spec.name, type_spec.url)] if (type_spec := exam.dataset.data_type) else []
     facts |= {f"source of {name}": source_of(str(url), name) for name, url in written if url is not None}
     return {**facts, **_digestible(contract_named(exam.contract).exam_identity(exam))}

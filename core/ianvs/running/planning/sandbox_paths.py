@@ -56,7 +56,7 @@ def _code_of_exams(job: JobSpec) -> Iterator[Path]:
     """Yield files of data types and evaluation tasks of the exam's author, whose code learners need."""
     for exam in job.testenvs:
         kind = exam.dataset.data_type
-        urls = [*(question.url for question in exam.questions), None if kind is None else kind.url]
+        urls = [*(task.url for task in exam.evaluation_tasks), None if kind is None else kind.url]
         yield from (Path(url) for url in urls if url is not None)
 
 

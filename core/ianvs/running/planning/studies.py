@@ -100,8 +100,8 @@ class PlannedStudy:
     def stage(self, trial: Trial, outcome: str = "") -> Iterator[PlannedAlgorithm]:
         """Yield the cases of a trial up to its next rung, by seed. outcome: why it is not continued."""
         choice = self.hyperparameters(trial.drawn)
-        at_the_end = self.stored is not None and trial.goal == self.stored.rounds
-        until = None if outcome or at_the_end else trial.goal
+        at_the_end = self.stored is not None and trial.next_rung == self.stored.rounds
+        until = None if outcome or at_the_end else trial.next_rung
         for seed in self.seeds:
             yield replace(self.bases[seed], origin=TrialCases(self.key, trial.number, choice, seed, until, outcome))
 

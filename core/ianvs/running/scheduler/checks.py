@@ -13,9 +13,9 @@ from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.config.spec import (
     DatasetSpec,
     DataTypeSpec,
+    EvaluationTaskSpec,
     JobSpec,
     MetricSpec,
-    QuestionSpec,
     TestEnvSpec,
     secrets_in,
 )
@@ -209,7 +209,7 @@ def quantity_problems(preflight: Preflight) -> Iterator[ValidationError]:
 def link_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check references between names within an exam."""
     for exam in preflight.job.testenvs:
-        names = {question.name for question in exam.all_questions}
+        names = {task.name for task in exam.all_evaluation_tasks}
         for spec, answer in zip(exam.metrics, preflight.inspector.metrics(exam.metrics), strict=True):
             if spec.score is not None and preflight.levels.get(spec.score, "score") != "score":
                 yield ValidationError(
@@ -220,7 +220,7 @@ def link_problems(preflight: Preflight) -> Iterator[ValidationError]:
             for metric in (answer, find(spec.score) if spec.score else None):
                 for key in metric.asks if isinstance(metric, Metric) else ():
                     if isinstance(metric, Metric) and key not in names:
-                        how = f"{key}: true" if hasattr(exam, key) else f"questions: [{key}]"
+                        how = f"{key}: true" if hasattr(exam, key) else f"evaluation_tasks: [{key}]"
                         message = f"{metric.name} needs `{how}` in the testenv: its input is recorded in a run."
                         yield ValidationError(message, spec.place, code="missing-request")
         if exam.gate is None:
@@ -243,7 +243,7 @@ def link_problems(preflight: Preflight) -> Iterator[ValidationError]:
 def combined_model_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Find paradigms that combine models although a testenv evaluates more than predictions of the base model."""
     job = preflight.job
-    shown = [question.name for exam in job.testenvs for question in known_tasks(exam) if question.shows_labels]
+    shown = [task.name for exam in job.testenvs for task in known_tasks(exam) if task.shows_labels]
     if not shown:
         return
     for algorithm, facts in zip(job.algorithms, preflight.inspector.paradigms(job.algorithms), strict=True):
@@ -259,8 +259,8 @@ def combined_model_problems(preflight: Preflight) -> Iterator[ValidationError]:
 def task_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Find unknown evaluation tasks and data types."""
     for exam in preflight.job.testenvs:
-        wanted: list[tuple[DataTypeSpec | QuestionSpec, Callable[..., object]]]
-        wanted = [(spec, partial(find_evaluation_task, spec)) for spec in exam.questions]
+        wanted: list[tuple[DataTypeSpec | EvaluationTaskSpec, Callable[..., object]]]
+        wanted = [(spec, partial(find_evaluation_task, spec)) for spec in exam.evaluation_tasks]
         if (type_spec := exam.dataset.data_type) is not None:
             wanted.append((type_spec, partial(data_type, type_spec.name, type_spec)))
         for spec, find_it in wanted:

@@ -7,7 +7,7 @@ from ianvs.config.contracts import Contract, contract_of, runner_of
 from ianvs.config.spec import JobSpec
 from ianvs.running.scheduler.checks import Check, Preflight
 
-_OF_OUR_ROUNDS = ("budget", "linear_probe", "task_scores", "teacher_forced", "questions", "model_eval")
+_OF_OUR_ROUNDS = ("budget", "linear_probe", "task_scores", "teacher_forced", "evaluation_tasks", "model_eval")
 """Keys of a testenv that act on rounds which `ianvs.running` itself runs. Without them a result is the same."""
 
 

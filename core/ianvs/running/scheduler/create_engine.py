@@ -129,7 +129,7 @@ def open_engine(job: JobSpec, tasks: int | None, *, for_cases: bool = True) -> E
 
 def builds_exams(engine: Engine, job: JobSpec) -> bool:
     """Return whether exams are built on the job's `engine` and not by local processes."""
-    return isinstance(engine, LocalEngine | InlineEngine) or (engine.isolates and job.engine.checks == "there")
+    return isinstance(engine, LocalEngine | InlineEngine) or (engine.isolates and job.engine.build_exams == "there")
 
 
 def open_checker(job: JobSpec, *, opened: bool = False) -> Engine:

@@ -109,19 +109,17 @@ def _incompatibilities(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Validati
         yield ValidationError(message, spec.gate.place, code="unfit-exam")
     of_classes = data_type(exam.kind, spec.dataset.data_type).probes
     lacks, misfits = _unequal(exam), False
-    for question in evaluation_tasks_of(spec):
+    for task in evaluation_tasks_of(spec):
         message = ""
-        if question.of_classes and not of_classes:
-            message = f"{question.name} is about classes, one for each sample, and these are {exam.kind} data"
-        elif question.of_type not in ("", exam.kind):
-            message = f"{question.name} is about {question.of_type} data, and these are {exam.kind} data"
-        elif question.fits and lacks:
-            message = f"{question.name} needs a test set for each round, and {lacks}"
+        if task.of_classes and not of_classes:
+            message = f"{task.name} is about classes, one for each sample, and these are {exam.kind} data"
+        elif task.of_type not in ("", exam.kind):
+            message = f"{task.name} is about {task.of_type} data, and these are {exam.kind} data"
+        elif task.fits and lacks:
+            message = f"{task.name} needs a test set for each round, and {lacks}"
         if message:
-            misfits |= question.fits
-            yield ValidationError(
-                f"{message}. Take it out.", spec.places.get(question.name, spec.place), code="unfit-exam"
-            )
+            misfits |= task.fits
+            yield ValidationError(f"{message}. Take it out.", spec.places.get(task.name, spec.place), code="unfit-exam")
     if not lacks or misfits:
         return
     for metric in spec.metrics:

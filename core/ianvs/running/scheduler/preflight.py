@@ -184,10 +184,10 @@ def _subjects(
 ) -> Iterator[Subject]:
     """Yield a subject for each module. choices: hyperparameters of an algorithm without a grid."""
     needed = dict.fromkeys(
-        Needed(question.name, question.method, question.wanted, question.shows_labels)
+        Needed(task.name, task.method, task.wanted, task.shows_labels)
         for testenv in job.testenvs
-        for question in checks.known_tasks(testenv)
-        if not question.may_lack
+        for task in checks.known_tasks(testenv)
+        if not task.may_lack
     )
     modules = algorithm.modules
     if is_searched(algorithm):

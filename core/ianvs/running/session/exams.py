@@ -88,7 +88,7 @@ def _scoring_errors(exam: Exam, spec: TestEnvSpec) -> list[ValidationError]:
     if of_settings := spec.dataset.mismatched_settings(exam.dataset.classes):
         return of_settings
     seen = _oracle_record(kind, exam, spec.dataset.columns_of_settings)
-    answered = {question.name for question in spec.questions}  # answered by learners only
+    answered = {task.name for task in spec.evaluation_tasks}  # answered by learners only
     for metric_spec in _metrics_to_try(spec):
         metric = resolve(metric_spec)
         if lacking := [name for name in metric.columns if metric.level == "score" and name not in seen.columns]:

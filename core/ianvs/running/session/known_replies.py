@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ianvs.base.errors import PluginError, ReplyServerError
+from ianvs.base.former_names import former_arguments
 from ianvs.exam.data.fingerprint import read_memo, write_memo
 from ianvs.plugins.contract import Adapter
 from ianvs.processes.reply_server import ReplyServer
@@ -48,6 +49,7 @@ class Replies:
         finally:
             self._when = None
 
+    @former_arguments(longest="max_tokens", weights="weights_digest")
     def __call__(
         self,
         prompts: Sequence[Sequence[int]],
@@ -55,8 +57,8 @@ class Replies:
         adapter: Callable[[], Adapter],
         generate: Callable[[list[int]], Sequence[Sequence[int]]],
         stops: Sequence[int],
-        longest: int,
-        weights: str,
+        max_tokens: int,
+        weights_digest: str,
     ) -> list[list[int]]:
         """Return one reply to each prompt, as token ids. See ianvs.plugins.contract.Generation."""
         if self._when is None:
@@ -65,15 +67,15 @@ class Replies:
         lists = [[int(token) for token in prompt] for prompt in prompts]
         keys = [_digest(np.array(prompt, np.int64).tobytes()) for prompt in lists]
         files = {} if self._server is None else _files(adapter())
-        said_by: object = weights if self._server is None else [*map(_digest, files.values())]
-        self._open_cache([said_by, tuple(stops), longest])
+        said_by: object = weights_digest if self._server is None else [*map(_digest, files.values())]
+        self._open_cache([said_by, tuple(stops), max_tokens])
         missing = {key: number for number, key in enumerate(keys) if key not in self._by_prompt}
         if missing:
             numbers = sorted(missing.values())
             if self._server is None:
                 replies = [[int(token) for token in reply] for reply in generate(numbers)]
             else:
-                replies = self._served(self._server, files, [lists[number] for number in numbers], stops, longest)
+                replies = self._served(self._server, files, [lists[number] for number in numbers], stops, max_tokens)
             self._note([keys[number] for number in numbers], replies)
         return [[*map(int, self._by_prompt[key].split())] for key in keys]
 
@@ -83,7 +85,7 @@ class Replies:
         files: dict[str, bytes],
         prompts: list[list[int]],
         stops: Sequence[int],
-        longest: int,
+        max_tokens: int,
     ) -> list[list[int]]:
         self._require_planned(server)
         (self._cache / "adapters").mkdir(parents=True, exist_ok=True)
@@ -91,7 +93,7 @@ class Replies:
             for file, held in files.items():
                 Path(folder, file).write_bytes(held)
             with server.adapter(Path(folder)) as model:
-                return server.replies(model, prompts, tuple(stops), longest, self._salt)
+                return server.replies(model, prompts, tuple(stops), max_tokens, self._salt)
 
     def _require_planned(self, server: ReplyServer) -> None:
         planned = self._request.generation.version

@@ -30,12 +30,14 @@ class Speaker:
         request: Any = SimpleNamespace(workspace=workspace, generation=spec, identity=identity)
         self.replies, self.asked = Replies(request), list[Sequence[int]]()
 
-    def says(self, *prompts: list[int], weights: str = "w", stops: Sequence[int] = (0,), longest: int = 5) -> Any:
+    def says(
+        self, *prompts: list[int], weights_digest: str = "w", stops: Sequence[int] = (0,), max_tokens: int = 5
+    ) -> Any:
         def generate(numbers: list[int]) -> list[list[int]]:
             self.asked += [prompts[number] for number in numbers]
             return [[prompts[number][-1]] * 2 + [0] for number in numbers]
 
-        how = {"stops": stops, "longest": longest, "weights": weights}
+        how = {"stops": stops, "max_tokens": max_tokens, "weights_digest": weights_digest}
         return self.replies(prompts, **how, adapter=lambda: WITHIN, generate=generate)
 
 
@@ -51,7 +53,7 @@ def test_only_what_is_new_is_generated_also_by_the_next_process(tmp_path: Path) 
     assert second.asked == [[5]]
 
 
-@pytest.mark.parametrize("changed", [{"weights": "v"}, {"stops": (0, 9)}, {"longest": 6}])
+@pytest.mark.parametrize("changed", [{"weights_digest": "v"}, {"stops": (0, 9)}, {"max_tokens": 6}])
 def test_other_weights_ends_and_lengths_are_other_replies(tmp_path: Path, changed: Any) -> None:
     speaker = Speaker(tmp_path)
     with speaker.replies.use_for("1"):
@@ -99,7 +101,7 @@ def test_who_learns_can_not_find_out_what_is_asked(tmp_path: Path) -> None:
 
 def test_fewer_replies_than_prompts_are_refused(tmp_path: Path) -> None:
     speaker = Speaker(tmp_path)
-    how = {"stops": (0,), "longest": 5, "weights": "w", "adapter": lambda: WITHIN}
+    how = {"stops": (0,), "max_tokens": 5, "weights_digest": "w", "adapter": lambda: WITHIN}
     with speaker.replies.use_for("1"), pytest.raises(PluginError, match="replies"):
         speaker.replies([[1], [2]], **how, generate=lambda numbers: [[1]])
 
@@ -123,7 +125,7 @@ class Speller:
             self.log.write_text((self.log.read_text() if self.log.exists() else "") + f"{len(numbers)} in {round}\\n")
             return [prompts[number] for number in numbers]
 
-        how = {"stops": (0,), "longest": 99, "weights": str(round), "adapter": None}
+        how = {"stops": (0,), "max_tokens": 99, "weights_digest": str(round), "adapter": None}
         said = generation(prompts, **how, generate=generate) if generation else prompts
         return [["".join(map(chr, one))] for one in said]
 

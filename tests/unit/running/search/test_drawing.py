@@ -60,7 +60,7 @@ def _searched(
     study = next_wave(_study(space, rungs, up), spec, space)
     while not study.ended:
         for trial in [trial for trial in study.trials if trial.waits]:
-            study = record_value(study, trial.number, worth(trial.drawn, trial.goal))
+            study = record_value(study, trial.number, worth(trial.drawn, trial.next_rung))
         study = next_wave(study, spec, space)
     return study
 
@@ -99,7 +99,7 @@ def test_a_search_by_halving_trains_less_and_ends_with_a_winner_at_the_last_rung
     assert won.reached == 10 and won.value == max(t.value or 0 for t in study.trials if t.reached == 10)
     # More trials go on with the same search.
     more = next_wave(study, SearchSpec(name="asha", trials=43), space)
-    assert not more.ended and len(more.trials) == 43 and more.trials[40].goal == 2
+    assert not more.ended and len(more.trials) == 43 and more.trials[40].next_rung == 2
     assert [t.drawn for t in more.trials[:40]] == [t.drawn for t in study.trials]
 
 

@@ -59,7 +59,7 @@ def test_like_a_naive_second_reading(seed: int) -> None:
         here = [one for one in trials if rungs[place] in one.values]
         for one in here:
             mine = one.values[rungs[place]]
-            if mine is None or one.goal != rungs[place]:
+            if mine is None or one.next_rung != rungs[place]:
                 continue
             better = 0
             for other in here:

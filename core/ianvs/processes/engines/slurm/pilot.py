@@ -32,12 +32,12 @@ class Hello(NamedTuple):
 
 
 class Orders(NamedTuple):
-    """First message to a pilot. alone: what to do with its task if the supervisor has ended."""
+    """First message to a pilot. without_supervisor: what to do with its task if the supervisor has ended."""
 
     workload: Workload
     folder: Path  # working directory
     requests_gpus: bool
-    alone: Literal["finish", "stop"]
+    without_supervisor: Literal["finish", "stop"]
 
 
 class Cancel(NamedTuple):
@@ -128,7 +128,7 @@ class _Pilot:
 
     def _handle_supervisor_loss(self) -> None:
         self._alone = True
-        if self._key is not None and self._orders.alone == "stop":
+        if self._key is not None and self._orders.without_supervisor == "stop":
             self._engine.cancel(self._key)
 
     def _send(self, message: Event | Leave) -> None:

@@ -108,7 +108,7 @@ class SlurmEngine(Engine):
         pilots: int | None = None,
         signal_delay_s: int = 120,
         host: str | None = None,
-        alone: Literal["finish", "stop"] = "finish",
+        without_supervisor: Literal["finish", "stop"] = "finish",
     ) -> None:
         max_pilots = pilots or workload.jobs or _DEFAULT_PILOTS
         self.slots = max(1, min(max_pilots, workload.tasks or max_pilots))
@@ -124,7 +124,9 @@ class SlurmEngine(Engine):
             arguments = sbatch_arguments(sbatch_options, kind, workload.threads, signal_delay_s, extra or [])
             sbatch(["--test-only", *arguments], "\n".join([*script, "true\n"]))
             requests_gpus = any(argument.startswith(("--gres", "--gpus")) for argument in arguments)
-            self._classes[kind] = _ResourceClass(arguments, Orders(workload, Path.cwd(), requests_gpus, alone))
+            self._classes[kind] = _ResourceClass(
+                arguments, Orders(workload, Path.cwd(), requests_gpus, without_supervisor)
+            )
         self._name = f"ianvs-{secrets.token_hex(4)}"
         root = (workload.workspace or Path.cwd()).absolute() / _FOLDER
         self._orphans = _clean_up_orphans(root)

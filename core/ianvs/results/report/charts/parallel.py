@@ -38,7 +38,7 @@ def parallel_chart(key: str, study: Study) -> Markup:
     lines = [_line(study, shown, trial, columns, places) for trial in drawn]
     width = places[-1] + _LEFT  # labels are centred on their axes
     title = f"Trials of {method_name(study.algorithm, study.testenv)}"
-    about = f"{len(trials)} trials of {study.metric} {study.seen}; trials.csv holds their numbers."
+    about = f"{len(trials)} trials of {study.metric} {study.values_description}; trials.csv holds their numbers."
     return figure(
         key, width, _TOP + _HEIGHT + 16, title, about, tag("g", *parts, class_="axes"), *lines, class_="chart trials"
     )
