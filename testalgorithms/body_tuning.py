@@ -1,4 +1,4 @@
-"""Methods that train a part of a pretrained body beside a head that is then dropped."""
+"""Methods that train a part of a pretrained body under a head that is discarded afterwards."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -112,7 +112,7 @@ class FirstRoundTuner(BodyTuner, ClosedFormLearner):
         return self.joined(plain, head)
 
     def joined(self, plain, head):
-        """The network: of `self.tunable`, and of `plain`, the pretrained body, if the method needs it."""
+        """Return the network, made of `self.tunable` and, if the method needs it, `plain`, the pretrained body."""
         return nn.Sequential(self.tunable, head)
 
     def training_data(self, data):

@@ -1,4 +1,4 @@
-"""Networks that get new parts as rounds come."""
+"""Networks that get new parts in later rounds."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What methods that learn prompts of a frozen transformer have in common."""
+"""The common parts of methods that learn prompts of a frozen transformer."""
 
 from dataclasses import replace
 
@@ -20,12 +20,12 @@ class Prompted(nn.Module):
         self.frozen = FrozenBody(body)
 
     def query(self, x):
-        """(N, F): the features that the transformer has without prompts."""
+        """Return the features of the transformer without prompts, (N, F)."""
         with torch.no_grad():
             return self.frozen(x)
 
     def begin(self, number):
-        """Round `number` begins. Returns a remark, or ""."""
+        """Start round `number`. Returns a note for the report, or ""."""
         return ""
 
 
@@ -45,18 +45,18 @@ class PromptsOfRounds(Prompted):
         self.register_buffer("latest", torch.tensor(0))
 
     def add(self, name, values):
-        """Prompts or keys that begin as `values` (rounds, ...)."""
+        """Add prompts or keys with the initial values `values` (rounds, ...)."""
         self.shapes[name] = values.shape[1:]  # stored flat: torch can't put five dimensions into channels_last
         self.register_buffer(f"{name}_of_rounds", values.flatten(1))
         self.register_parameter(name, nn.Parameter(values[0].flatten().clone()))
 
     @property
     def place(self):
-        """(1,) the present round's, counted from 0."""
+        """The present round's position (1,), counted from 0."""
         return self.count.clamp(1, self.rounds)[None] - 1
 
     def every(self, name):
-        """(rounds, ...) values of all rounds; no step changes those of others than the present one."""
+        """Return the values of all rounds (rounds, ...); a step only changes those of the present round."""
         values = getattr(self, f"{name}_of_rounds").index_copy(0, self.place, getattr(self, name)[None])
         return values.unflatten(1, self.shapes[name])
 
@@ -73,7 +73,7 @@ class PromptsOfRounds(Prompted):
         return f"it has prompts for {self.rounds} rounds; later rounds trained the last ones on" if over else ""
 
     def start(self, place):
-        """Set the parameters to what a round, counted from 0, begins with."""
+        """Set the parameters to the initial values of a round, counted from 0."""
         raise NotImplementedError
 
 
@@ -97,7 +97,7 @@ class PromptLearner(TorchLearner):
             )
 
     def prompted(self, body, features):
-        """A `Prompted` of the `Transformer` body, which has that many features."""
+        """Return a `Prompted` for the `Transformer` body with `features` features."""
         raise NotImplementedError
 
     def build_network(self, input_shape, num_classes):
@@ -119,7 +119,10 @@ class PromptLearner(TorchLearner):
 
 
 def blocks_of(body, chosen, default):
-    """Indices, from 0, of the `chosen` blocks, which are counted from 1; None: of the `default` ones that there are."""
+    """Return indices, from 0, of the `chosen` blocks, which are counted from 1.
+
+    None: those `default` ones that exist.
+    """
     depth = len(body.blocks)
     numbers = [number for number in default if number <= depth] if chosen is None else list(chosen)
     if any(not 1 <= number <= depth for number in numbers):

@@ -39,7 +39,7 @@ class GrowingLearner(ExemplarLearner):
                 f"{type(self).__name__} trains new bodies: take out `frozen` and `lora_rank`.", code="conflicting-keys"
             )
         self.f = self.shown = self.second_head = None
-        self.later_passes = None  # what a round's second stage may use of its passes
+        self.later_passes = None  # share of a round's passes for its second stage
 
     def build_network(self, input_shape, num_classes):
         body, head = body_and_head(super().build_network(input_shape, num_classes))
@@ -47,15 +47,17 @@ class GrowingLearner(ExemplarLearner):
 
     @property
     def grows(self):
-        """Whether this round brings new classes to known ones."""
+        """Whether this round brings new classes besides known ones."""
         return bool(self.known_classes and self.new_classes)
 
     def new_head(self, inputs, outputs, purpose, like=None):
-        """A linear layer on the network's device; the round's stream of `purpose` draws it, as `initialization` says.
+        """Return a linear layer on the network's device, drawn by the round's stream of `purpose`, by the option
+        `initialization`.
 
-        like: a head whose rows of known classes it takes over, as far as that has columns.
+        like: a head from which it copies the rows of known classes, for the common columns.
         """
-        round_ = (0, 0) if self.data is None else (self.data.seed, self.data.round)  # no round: it will be overwritten
+        # Outside of a round the weights will be overwritten.
+        round_ = (0, 0) if self.data is None else (self.data.seed, self.data.round)
         with seeded(stream_seed(*round_, purpose)), torch.no_grad():
             head = nn.Linear(inputs, outputs)
             initialize(head, self.initialization)
@@ -66,7 +68,10 @@ class GrowingLearner(ExemplarLearner):
         return head
 
     def grow(self):
-        """Fix the last body and add a copy of it; the head keeps what it knows of known classes, the rest is drawn."""
+        """Fix the last body and add a copy of it.
+
+        The head keeps its weights for known classes, the others are drawn.
+        """
         bodies, head = self.network
         *fixed, last = bodies.parts
         bodies = Bodies(*fixed, FrozenBody(last), copy.deepcopy(last))
@@ -74,7 +79,7 @@ class GrowingLearner(ExemplarLearner):
         wider = self.new_head(inputs, head.out_features, "head", like=head)
         bodies.parts[-1].requires_grad_(True)
         self.network = nn.Sequential(bodies, wider).train()
-        self._optimizer = None  # what it has gathered is of another head
+        self._optimizer = None  # its state belongs to another head
 
     def grow_to(self, weights):
         bodies = len({name.split(".")[2] for name in weights if name.startswith("0.parts.")})
@@ -82,7 +87,7 @@ class GrowingLearner(ExemplarLearner):
             self.grow()
 
     def later_stage(self, data, epochs):
-        """The data of a first stage, whose passes are cut by the share that a second one of `epochs` needs."""
+        """Return the data of a first stage, with fewer passes, so a second one of `epochs` is possible."""
         if data.passes is None:
             self.later_passes = None
             return data

@@ -54,18 +54,18 @@ class DenseLearner(TorchLearner):
         return len(self.old) > 1
 
     def copied(self):
-        """The network as it is, which learns no more."""
+        """Return a frozen copy of the network."""
         self.network.stages = []  # activations of the last step, with their graph
         return copy.deepcopy(self.network).eval().requires_grad_(False)
 
     def before_round(self, data):
         self.moves = data.generator("moves")
-        # Tensors, since a GPU waits where it is indexed by lists.
+        # Tensors, since indexing by lists synchronises a GPU.
         self.old_index = torch.tensor(self.old, dtype=torch.int64, device=data.device)
         self.new_index = torch.tensor(self.new, dtype=torch.int64, device=data.device)
 
     def extend(self, x, y):
-        """The batch with random moves, the same for an image and its mask."""
+        """Return the batch with random moves, the same for an image and its mask."""
         y = y.long()
         if self.crop is not None:
             x, y = draw_crop(x, y, self.crop, self.moves)
@@ -82,7 +82,7 @@ class DenseLearner(TorchLearner):
         return cross_entropy(batch.logits, batch.y.long(), ignore_index=IGNORE)
 
     def predict(self, data, *, num_classes, classes_seen=(), device="cpu", seed=0, **context):
-        """(N, H, W) the likeliest class of each pixel among those that were taught."""
+        """Return the most likely class of each pixel among the taught ones, (N, H, W)."""
         mask = output_mask(tuple(classes_seen), num_classes, torch.device(device))
         x = data.tensors("cpu")
         self._ready(x, num_classes, device, seed)

@@ -1,4 +1,4 @@
-"""Networks that answer a class for every pixel, with the activations of their stages at hand."""
+"""Networks that predict a class for every pixel, and store the activations of their stages."""
 
 from importlib import import_module
 
@@ -39,7 +39,9 @@ class DenseNetwork(nn.Module):
 
     @torch.no_grad()
     def start_from_background(self, new, background):
-        """Give outputs of `new` classes the background's weights, and let all share its probability (MiB, eq. 10)."""
+        """Initialise outputs of `new` classes with the background's weights, and let all share its probability (MiB,
+        eq. 10).
+        """
         layer = self.model.get_submodule(self.classifier_place)
         rows = layer.weight.transpose(0, 1) if isinstance(layer, nn.ConvTranspose2d) else layer.weight
         rows[new] = rows[background].clone()
@@ -48,7 +50,10 @@ class DenseNetwork(nn.Module):
 
 
 def build(name, classes, weights=None):
-    """A network with weights drawn at random. weights: a file of the weights of DeepLab's backbone in torchvision."""
+    """Return a network with randomly drawn weights.
+
+    Weights: a file of the weights of DeepLab's backbone in torchvision.
+    """
     if name in SHAPES:
         if weights is not None:
             raise PluginError(

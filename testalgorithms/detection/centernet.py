@@ -8,8 +8,8 @@ from ianvs.testalgorithms.detection.targets import objects
 from ianvs.testalgorithms.nets import scene_body
 
 STRIDE = 4
-RARE = 0.1  # the share of objects that an untrained heatmap answers
-PEAKS = 50  # answers for each image
+RARE = 0.1  # the probability of an object in an untrained heatmap
+PEAKS = 50  # number of answers per image
 
 
 class CenterNet(nn.Module):
@@ -50,7 +50,7 @@ class CenterNet(nn.Module):
         return (focal + l1_loss(predicted, self.shapes(boxes, column, row), reduction="sum")) / count
 
     def heatmaps(self, rows, held, size):
-        """(B, C, h, w): 1 in the cell of an object's centre, falling off around it as a Gaussian of its size."""
+        """Return (B, C, h, w): 1 in the cell of an object's centre, decreasing around it as a Gaussian of its size."""
         column, row = self.cells(rows[..., :4], size)
         spread = (rows[..., 2:4] - rows[..., :2]).clamp_min(1e-3) / (6 * STRIDE)
         steps = [torch.arange(n, device=rows.device) for n in size]
@@ -64,19 +64,21 @@ class CenterNet(nn.Module):
 
     @staticmethod
     def cells(boxes, size):
-        """Column and row (...,) of the cells that hold the centres of boxes (..., 4)."""
+        """Return column and row (...,) of the cells that contain the centres of boxes (..., 4)."""
         centre = ((boxes[..., :2] + boxes[..., 2:4]) / (2 * STRIDE)).floor().long()
         return centre[..., 0].clamp(0, size[1] - 1), centre[..., 1].clamp(0, size[0] - 1)
 
     @staticmethod
     def shapes(boxes, column, row):
-        """(n, 4): what the last four maps should say in these cells."""
+        """Return the targets of the last four maps in these cells, (n, 4)."""
         size = (boxes[:, 2:] - boxes[:, :2]).clamp_min(1e-3) / STRIDE
         centre = (boxes[:, :2] + boxes[:, 2:]) / (2 * STRIDE)
         return torch.cat([size.log(), centre - torch.stack([column, row], 1)], 1)
 
     def answers(self, maps, classes):
-        """(B, PEAKS, 6): x1 y1 x2 y2 score label of the highest local maxima of the heatmaps of `classes` (n,)."""
+        """Return (B, PEAKS, 6): x1 y1 x2 y2 score label of the highest local maxima of the heatmaps of `classes`
+        (n,).
+        """
         p = maps[:, classes].sigmoid()
         p = torch.where(max_pool2d(p, 3, 1, 1) == p, p, 0.0).flatten(1)
         score, place = p.topk(min(PEAKS, p.shape[1]))

@@ -1,17 +1,19 @@
-"""Boxes as tensors: of each image equally many rows, so that batches and memories hold them as any label."""
+"""Boxes as tensors with the same number of rows for each image, so batches and memories can treat them like other
+labels.
+"""
 
 import numpy as np
 import torch
 
 from ianvs.base.errors import PluginError
 
-NOTHING = -1.0  # the label of a row that stands for no object
+NOTHING = -1.0  # the label of an unused row
 
 
 def rows_of(targets, most):
-    """(N, most, 5) float32, x1 y1 x2 y2 label in each row, of N mappings with `boxes` (n, 4) and `labels` (n,).
+    """Return (N, most, 5) float32, x1 y1 x2 y2 label in each row, for N mappings with `boxes` (n, 4) and `labels` (n,).
 
-    Rows that are not needed have the label -1. Crowds (`iscrowd` 1) are left out.
+    Unused rows have the label -1. Crowds (`iscrowd` 1) are left out.
     """
     rows = np.zeros((len(targets), most, 5), dtype=np.float32)
     rows[..., 4] = NOTHING
@@ -30,14 +32,17 @@ def rows_of(targets, most):
 
 
 def objects(rows):
-    """rows (B, K, 5) without columns that hold an object in no image, one at least; and which do (B, K)."""
+    """Return rows (B, K, 5) without unused columns, but at least one, and which rows are used (B, K)."""
     held = rows[..., 4] >= 0
     used = held.any(0) | (torch.arange(held.shape[1], device=held.device) == 0)
     return rows[:, used], held[:, used]
 
 
 def box_iou(a, b):
-    """(..., n, m) intersection over union of boxes a (..., n, 4) and b (..., m, 4); 0 for two without an area."""
+    """Return intersection over union (..., n, m) of boxes a (..., n, 4) and b (..., m, 4).
+
+    0 for two without an area.
+    """
     low = torch.maximum(a[..., :, None, :2], b[..., None, :, :2])
     high = torch.minimum(a[..., :, None, 2:4], b[..., None, :, 2:4])
     common = (high - low).clamp_min(0).prod(-1)
@@ -47,7 +52,7 @@ def box_iou(a, b):
 
 
 def mappings(answers):
-    """A list of N mappings boxes, labels, scores, of answers (N, M, 6): x1 y1 x2 y2 score label, -inf for none."""
+    """Return N mappings boxes, labels, scores, for answers (N, M, 6): x1 y1 x2 y2 score label, -inf for unused rows."""
     answers = answers.cpu().double()
     filled = (rows[rows[:, 4] > -torch.inf].numpy() for rows in answers)
     return [{"boxes": rows[:, :4], "scores": rows[:, 4], "labels": rows[:, 5].astype(np.int64)} for rows in filled]

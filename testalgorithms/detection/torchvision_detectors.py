@@ -7,7 +7,7 @@ from ianvs.authoring.weight_files import find_weights, fit, read_weights
 from ianvs.testalgorithms.detection.targets import NOTHING
 
 TORCHVISION = ("fasterrcnn_mobilenet_v3_large_320_fpn", "ssdlite320_mobilenet_v3_large")
-ANSWERS = 100  # of an image
+ANSWERS = 100  # per image
 
 
 class TorchvisionDetector(nn.Module):
@@ -21,7 +21,10 @@ class TorchvisionDetector(nn.Module):
         self.model = get_model(name, weights=None, weights_backbone=None, num_classes=num_classes + 1)
 
     def fill(self, weights, initial):
-        """Load what fits by name and shape from the file `weights` and from tensors `initial`; says what did not."""
+        """Load weights with matching names and shapes from the file `weights` and tensors `initial`.
+
+        Return a note on others.
+        """
         given = [] if weights is None else [(read_weights(find_weights(weights)), f"weights '{weights}'")]
         given += [] if initial is None else [(initial, "the initial model")]
         self.trained = bool(given)
@@ -30,7 +33,10 @@ class TorchvisionDetector(nn.Module):
         return "; ".join(filter(None, messages))
 
     def train(self, mode=True):
-        """Trained batch normalisation keeps its statistics: batches of a detector are too small for new ones."""
+        """Set the mode.
+
+        Pretrained batch normalisation keeps its statistics, because batches of a detector are too small.
+        """
         super().train(mode)
         for layer in self.modules():
             if self.trained and isinstance(layer, nn.BatchNorm2d):
@@ -38,17 +44,17 @@ class TorchvisionDetector(nn.Module):
         return self
 
     def forward(self, x):
-        """The images themselves: what torchvision computes of them depends on whether there are targets."""
+        """Return the images unchanged, because torchvision's computation depends on whether there are targets."""
         return x
 
     def loss(self, x, rows, classes):
-        """The sum of torchvision's losses."""
+        """Return the sum of torchvision's losses."""
         held = rows[..., 4] > NOTHING
         targets = [{"boxes": r[h, :4], "labels": r[h, 4].long() + 1} for r, h in zip(rows, held, strict=True)]
         return sum(self.model(list(x), targets).values())
 
     def answers(self, x, classes):
-        """(B, ANSWERS, 6): x1 y1 x2 y2 score label; -inf as the score where there are fewer."""
+        """Return (B, ANSWERS, 6): x1 y1 x2 y2 score label; unused rows have the score -inf."""
         answers = x.new_full((len(x), ANSWERS, 6), -torch.inf)
         for rows, output in zip(answers, self.model(list(x)), strict=True):
             chosen = torch.isin(output["labels"] - 1, classes).nonzero()[:ANSWERS, 0]

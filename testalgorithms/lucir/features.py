@@ -1,4 +1,4 @@
-"""Features whose direction alone counts."""
+"""Features of which only the direction matters."""
 
 import torch
 from torch import nn

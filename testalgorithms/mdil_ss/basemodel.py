@@ -71,12 +71,12 @@ class MDILSS(SegmentationLearner):
         yield from self.distillation(batch.x)
 
     def distillation(self, x):
-        """kd_weight L_KLD, one earlier domain after the other."""
+        """Yield kd_weight L_KLD of each earlier domain."""
         for loss in old_domain_losses(self.logits, self.teacher_logits, x, self.old, self.kd):
             yield self.kd_weight * loss
 
     def teacher_logits(self, x, domain):
-        """What the network from before the round says."""
+        """Return the logits of the network from before the round."""
         return self.logits(x, domain, self.teacher)
 
     def after_round(self, data):

@@ -1,4 +1,4 @@
-"""What MDIL-SS goes down (Garg et al., WACV 2022), and the weights of classes in it.
+"""The loss of MDIL-SS (Garg et al., WACV 2022), and its class weights.
 
 For a batch (x, y) of domain t, with the network from before the round as teacher and lambda = 0.1:
 L = L_CE(student(x, t), y) + lambda * sum over j < t of L_KLD(student(x, j), teacher(x, j)).
@@ -25,7 +25,7 @@ def weighted_cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> T
 
     logits: (B, C, H, W). labels: (B, H, W) integers in 0..C-1. weights: (C,), 0 for "ignore". Returns nats.
     """
-    # One row a pixel is a view when logits are channels_last, and faster than the library's loss on images, whose
+    # One row per pixel is a view when logits are channels_last, and faster than the library's loss on images, whose
     # mean, besides, is nan when all pixels weigh 0 and is summed in any order on a GPU.
     rows = _full(logits).movedim(1, -1).reshape(-1, logits.shape[1])
     targets = labels.reshape(-1).long()
@@ -53,7 +53,9 @@ def distillation(student: Tensor, teacher: Tensor, kind: str = "kl") -> Tensor:
 
 
 def _full(logits: Tensor) -> Tensor:
-    """float32 of logits in half precision, which is too coarse for logarithms of probabilities and their sums."""
+    """Return half-precision logits as float32: half precision is too coarse for logarithms of probabilities and
+    their sums.
+    """
     return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 
@@ -83,10 +85,10 @@ def old_domain_losses(
     kind: str = "kl",
     temperature: float = 1.0,
 ) -> Iterator[Tensor]:
-    """`distillation` of each of the earlier `domains`, all on images x of the new domain.
+    """Yield the `distillation` of each of the earlier `domains`, all on images x of the new domain.
 
-    student, teacher: (x, domain) -> logits; the teacher is the frozen network from before the round. A loss that was
-    gone down can be freed before the next is asked for. The authors wrote it out for at most two old domains.
+    student, teacher: (x, domain) -> logits; the teacher is the frozen network from before the round. A loss can be
+    freed after its backward pass, before the next is requested. The authors wrote it out for at most two old domains.
     temperature: T of Hinton et al. 2015, T^2 KL at logits / T.
     """
     for old in domains:
@@ -103,8 +105,8 @@ def class_weights(counts: Tensor, offset: float = 1.1) -> Tensor:
     """Return (C,) float64 weights 1 / ln(offset + p_c), p_c = (n_c + 1) / sum (n + 1), and 0 for the last class,
     "ignore".
 
-    After Paszke et al. 2016 (ENet), as MDIL-SS has it: rare classes weigh up to 10.5 with offset 1.1,
-    the authors' choice for training with a decoder.
+    After Paszke et al. 2016 (ENet), as in MDIL-SS: rare classes weigh up to 10.5 with offset 1.1, the authors' choice
+    for training with a decoder.
     """
     counts = counts.to(torch.float64) + 1.0
     weights = 1.0 / torch.log(offset + counts / counts.sum())

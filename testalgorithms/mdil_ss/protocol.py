@@ -1,4 +1,6 @@
-"""How MDIL-SS takes up a domain (Garg et al., WACV 2022): its first weights, what learns, how fast."""
+"""Start of a new domain in MDIL-SS (Garg et al., WACV 2022): its first weights, the trained parameters, the learning
+rates.
+"""
 
 import copy
 from collections.abc import Iterator
@@ -16,12 +18,12 @@ def poly_lr(base: float, epoch: int, epochs: int, power: float = 0.9) -> float:
 
 
 def initialise_domain(network: ErfNet, new: int, source: int, *, copy_running_statistics: bool = False) -> None:
-    """Start domain `new` where `source`, the last one learnt, stands; its class outputs stay as they are.
+    """Initialise domain `new` from `source`, the last learned one; its class outputs are not changed.
 
     Copied are adapters, the encoder's affine batch normalisation, and the decoder with its running statistics, all but
-    the convolution to classes, since these differ. Running statistics of the encoder's batch normalisations are not, as
-    in the authors' code: until they are trained, both branches of the encoder agree in training mode and not in
-    evaluation. copy_running_statistics=True takes them too. A network without adapters has decoders only.
+    the convolution to classes, since these differ. Running statistics of the encoder's batch normalisations are not
+    copied, as in the authors' code: until they are trained, both branches of the encoder agree in training mode and not
+    in evaluation. copy_running_statistics=True copies them too. A network without adapters only has decoders.
     """
     for learnt, fresh in zip(network.domain_modules(source), network.domain_modules(new), strict=True):
         if fresh is network.decoders[new]:
@@ -64,11 +66,11 @@ def frozen_copy(network: ErfNet, *, training: bool = False) -> ErfNet:
 
 @contextmanager
 def training_mode(network: ErfNet, domain: int, *, old_statistics_drift: bool = False) -> Iterator[None]:
-    """Inside, `network` trains on `domain`, with the branches of all other domains in evaluation mode.
+    """Put `network` into training mode for `domain`, with the branches of all other domains in evaluation mode.
 
     Distillation runs old branches on images of the new domain. Their batch normalisations then use the statistics of
     their own domain and keep them; dropout, which lies in the shared part, is active in every branch.
-    old_statistics_drift=True leaves the whole network in training mode, as the authors' code does: old branches are
+    old_statistics_drift=True leaves the whole network in training mode, as in the authors' code: old branches are
     normalised by the new domain's batches and forget their own statistics.
 
     Afterwards the network is in evaluation mode.

@@ -1,7 +1,7 @@
-"""Horizontal flip and small shifts of images together with their labels, where the batch lies.
+"""Horizontal flip and small shifts of images together with their labels, on the device of the batch.
 
-What happens to each sample is drawn ahead, on the CPU, so that it is the same on every device and a GPU waits for
-nothing: draw the moves of an epoch, send them over once, and give every batch its part.
+The moves of each sample are drawn in advance on the CPU, so they are the same on every device and a GPU is never waited
+for: draw the moves of an epoch, copy them once, and give every batch its part.
 """
 
 import torch
@@ -23,10 +23,10 @@ def draw_moves(count: int, generator: torch.Generator, *, flip: float = 0.5, max
 
 
 def move(x: Tensor, y: Tensor, moves: Tensor, *, ignore: int, shift_border: str = "ignore") -> tuple[Tensor, Tensor]:
-    """Flip and then shift every sample as its row of `moves` says; the pixels that a shift uncovers are black.
+    """Flip and then shift every sample by its row of `moves`; uncovered pixels are black.
 
-    x: (B, C, H, W) images, y: (B, H, W) labels, of any dtype; uint8 is fastest. moves: (B, 3), best on the device of
-    x. ignore: the label of uncovered pixels.
+    x: (B, C, H, W) images, y: (B, H, W) labels, of any dtype; uint8 is fastest. moves: (B, 3), best on the device of x.
+    ignore: the label of uncovered pixels.
 
     shift_border="reference_quirk": as in the authors' code, uncovered pixels get label `ignore` on the left and at the
     top, but 0, which is a real class, on the right and at the bottom.
@@ -38,7 +38,7 @@ def move(x: Tensor, y: Tensor, moves: Tensor, *, ignore: int, shift_border: str 
 
 
 def _by_slices(x: Tensor, y: Tensor, moves: Tensor, near: int, far: int) -> tuple[Tensor, Tensor]:
-    """Sample by sample: on a CPU 5 to 20 times faster than `_by_index`, since whole rows are copied."""
+    """Move sample by sample: on a CPU 5 to 20 times faster than `_by_index`, since whole rows are copied."""
     height, width = y.shape[1:]
     moved_x, moved_y = torch.zeros_like(x), torch.full_like(y, near)
     for i, (flipped, right, down) in enumerate(moves.tolist()):
@@ -57,10 +57,10 @@ def _overlap(shift: int, size: int) -> tuple[slice, slice]:
 
 
 def _by_index(x: Tensor, y: Tensor, moves: Tensor, near: int, far: int) -> tuple[Tensor, Tensor]:
-    """Return all samples with a fixed number of kernels, and without asking the device for anything."""
+    """Return all samples with a fixed number of kernels, without synchronising the device."""
     (batch, height, width), device = y.shape, x.device
     flipped, right, down = (column[:, None] for column in moves.to(device, non_blocking=True).unbind(1))
-    rows = torch.arange(height, device=device) - down  # (B, H): where each pixel comes from
+    rows = torch.arange(height, device=device) - down  # (B, H): the source of each pixel
     columns = torch.arange(width, device=device) - right
     before = (rows < 0)[:, :, None] | (columns < 0)[:, None, :]
     after = (rows >= height)[:, :, None] | (columns >= width)[:, None, :]

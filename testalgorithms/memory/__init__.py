@@ -1,1 +1,1 @@
-"""Systems that answer from their feedback, and the memories and agents that they consist of."""
+"""Systems that answer from feedback, and their memories and agents."""

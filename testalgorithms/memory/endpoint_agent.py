@@ -53,7 +53,7 @@ class EndpointAgent:
         ]
 
     def measured(self):
-        """Since it was asked last."""
+        """Return the costs since the last call."""
         spent, self._spent = self._spent, {"tokens": 0, "calls": 0}
         return {name: float(number) for name, number in spent.items()}
 
@@ -71,7 +71,7 @@ class EndpointAgent:
 
     def _reply(self, question, notes):
         messages = [{"role": "system", "content": "Answer the last question as briefly as the earlier ones were."}]
-        for before, answer in reversed(list(notes)):  # what matters most comes first, and stands nearest
+        for before, answer in reversed(list(notes)):  # the most relevant note comes first, and is put nearest
             messages += [{"role": "user", "content": str(before)}, {"role": "assistant", "content": str(answer)}]
         reply = self._post([*messages, {"role": "user", "content": question}])
         try:

@@ -51,16 +51,16 @@ class LanguageAgent:
         self.options = ModelOptions(base_model=base_model, revision=revision, download=download, **_FIXED)
         self.basemodel = base_model
         self.max_new_tokens, self.longest = max_new_tokens, longest
-        self._network = None  # loaded when it is first asked
+        self._network = None  # loaded at the first question
         self._spent = {"tokens": 0, "calls": 0}
         self.reset()
 
     def reset(self):
-        """The loaded model stays."""
+        """Forget everything but the loaded model."""
         self._seen, self._cache = [], None
 
     def save(self, path):
-        """Nothing was learnt: the model is frozen."""
+        """Write a file without content: the model is frozen, so nothing was learned."""
         Path(path).write_text("", encoding="utf-8")
 
     def load(self, path):
@@ -79,7 +79,7 @@ class LanguageAgent:
         return [self._reply(str(question), noted) for question, noted in zip(data.x, notes, strict=True)]
 
     def measured(self) -> dict[str, float]:
-        """Since it was asked last."""
+        """Return the costs since the last call."""
         spent, self._spent = self._spent, {"tokens": 0, "calls": 0}
         return {name: float(number) for name, number in spent.items()}
 
@@ -97,7 +97,7 @@ class LanguageAgent:
     def _reply(self, text: str, notes) -> str:
         question = self._ids(f"Question: {text}\nAnswer:")
         parts, left = [], self.longest - self.max_new_tokens - len(question)
-        for before, answer in notes:  # what matters most comes first, and stands nearest to the question
+        for before, answer in notes:  # the most relevant note comes first, and is put nearest to the question
             parts.append(self._ids(f"Question: {before}\nAnswer: {answer}\n"))
             left -= len(parts[-1])
             if left < 0:
@@ -111,7 +111,7 @@ class LanguageAgent:
 
     @torch.inference_mode()
     def _generated(self, prompt: list[int]) -> list[int]:
-        """Greedy, from a cache of what the prompt before began with."""
+        """Return a greedy continuation, with a cache of the part that the prompt shares with the one before."""
         same = 0
         while same < min(len(self._seen), len(prompt) - 1) and self._seen[same] == prompt[same]:
             same += 1
@@ -132,13 +132,16 @@ class LanguageAgent:
         return tokens
 
     def _shorten(self, length: int):
-        """The cache to its first tokens; transformers takes how many are left out, as a negative number."""
+        """Cut the cache to its first tokens.
+
+        Transformers expects the number of removed tokens, as a negative number.
+        """
         if self._cache is not None and (more := self._cache.get_seq_length() - length) > 0:
             self._cache.crop(-more)
 
 
 class _WithMemory(LanguageAgent):
-    """One with a memory of its own; a subclass makes it, before the model is loaded."""
+    """An agent with its own memory; a subclass creates it, before the model is loaded."""
 
     memory: History
 

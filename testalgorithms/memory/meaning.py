@@ -1,4 +1,4 @@
-"""Retrieval by meaning: the nearest question by a sentence encoder that an installed package or a folder carries."""
+"""Retrieval by meaning: the nearest question by a sentence encoder in an installed package or a folder."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -10,7 +10,7 @@ from ianvs.base.package import files_of
 from ianvs.testalgorithms.memory.memories import Nearest
 from ianvs.testalgorithms.memory.systems import Remembering
 
-_MARK = "modules.json"  # stands in the folder of every sentence-transformers model
+_MARK = "modules.json"  # every folder of a sentence-transformers model has this file
 
 
 def _folder(encoder: str) -> Path:
@@ -28,7 +28,7 @@ def _folder(encoder: str) -> Path:
 
 @lru_cache(1)
 def _loaded(folder: Path, device: str):
-    from sentence_transformers import SentenceTransformer  # takes seconds
+    from sentence_transformers import SentenceTransformer  # the import takes seconds
 
     return SentenceTransformer(str(folder), local_files_only=True, device=device)
 

@@ -14,11 +14,11 @@ from ianvs.base.errors import PluginError, require_known
 Pair = tuple[str, str]  # a question and the answer to it
 _CHOICES = re.compile(r"(.*?)\s*Choose from: (.*)", re.DOTALL)
 _SUM = re.compile(r"(\d+) (\w+) (\d+)")
-_MOST = 9  # by which an operation takes a number
+_MOST = 9  # largest factor in an operation
 
 
 def parted(question: str) -> tuple[str, list[str]]:
-    """Return (a question, the answers that it offers, none where it is open)."""
+    """Return (the question, the answers to choose from; none if it is open)."""
     match = _CHOICES.fullmatch(question)
     return (match[1], match[2].split("; ")) if match else (question, [])
 
@@ -76,15 +76,15 @@ class History:
         return [self.find(parted(str(question))[0]) for question in data.x]
 
     def key(self, question: str) -> str:
-        """What answers are kept by."""
+        """Return the key under which answers to the question are stored."""
         return question
 
     def keep(self, question: str, answer: str):
-        """It is right."""
+        """Store a correct answer."""
         self.notes.append((question, answer))
 
     def drop(self, question: str, answer: str):
-        """It is not right, perhaps not any more."""
+        """Remove an answer that is wrong, or wrong by now."""
         self.notes = [pair for pair in self.notes if tuple(pair) != (question, answer)]
 
     def find(self, question: str) -> list[Pair]:
@@ -149,7 +149,7 @@ class SameWording(History):
 
 
 class KeyedNotes(SameWording):
-    """A note for what a question is about, in whatever words: its names, which are the words with a capital letter.
+    """Keeps a note for the subject of a question in any wording: its names, which are the words with a capital letter.
 
     A new answer overwrites the old one. Results of an operation ("3 marn 5") are all noted, and the next result is that
     of the first p a + q b that agrees with them, p and q from 0 to 9.
@@ -189,7 +189,7 @@ class Nearest(History):
         self.k, self.of_equals = k, of_equals
 
     def similarities(self, question: str) -> list[float]:
-        """To each question that is kept; 0 is nothing in common."""
+        """Return the similarity to each stored question; 0 is nothing in common."""
         raise NotImplementedError
 
     def find(self, question: str) -> list[Pair]:
@@ -227,8 +227,8 @@ class NearestByWords(Nearest):
         return (near / np.where(lengths, lengths, 1.0)).tolist()
 
     def _index(self):
-        """What was kept since the last question. (row, word, how often) lie side by side."""
-        if self._indexed is not self.notes:  # a drop, a load
+        """Update the index with the questions stored since the last one; (row, word, count) are parallel lists."""
+        if self._indexed is not self.notes:  # after a drop or a load
             self._indexed, self._words, self._done = self.notes, {}, 0
             self._rows, self._columns, self._often = array("q"), array("q"), array("q")
         for row in range(self._done, len(self.notes)):

@@ -27,7 +27,7 @@ class AsNoted:
 
 
 def answer_with(question: str, notes: list[Pair], wrong=()) -> str:
-    """Return the answer to a question as it was asked. wrong: answers that are not."""
+    """Return the answer to a question from notes. wrong: answers known to be wrong."""
     choices = parted(question)[1]
     noted = next((answer for _, answer in notes if not choices or answer in choices), None)
     if noted is not None or not choices:

@@ -13,9 +13,9 @@ from ianvs.testalgorithms.body_tuning import Adapted
 from ianvs.testalgorithms.growing import Growing
 from ianvs.testalgorithms.slca.basemodel import SLCA
 
-CLOSE = 0.8  # temperature of the loss that keeps features apart, as in the authors' code
-NEVER = -1e9  # what is added to the outputs of a class that was not taught
-LOOKS = 4  # sets of adapters that a sample is looked at with, at most
+CLOSE = 0.8  # temperature of the loss that separates features, as in the authors' code
+NEVER = -1e9  # added to the outputs of classes that were not taught
+LOOKS = 4  # maximum number of adapter sets that are tried for a sample
 
 
 class Merged(Adapted):
@@ -35,11 +35,11 @@ class Merged(Adapted):
         return self.last_features
 
     def by_round(self, x):
-        """(N, T, F): features with the adapters of each round."""
+        """Return features with the adapters of each round, (N, T, F)."""
         return torch.stack([self.encoded(adapters, index, x) for index, adapters in enumerate(self.round_adapters)], 1)
 
     def encoded(self, adapters, earlier, x):
-        """(N, F): features with `adapters`, those of a round that has so many `earlier` ones."""
+        """Return features with `adapters` (N, F), those of a round with `earlier` rounds before it."""
         transformer, tokens = self.frozen.body, self.frozen.body.tokens(x)
         if not (self.merging and earlier):
             return transformer.pooled(transformer.encode(tokens, adapters=dict(enumerate(adapters))))
@@ -48,7 +48,7 @@ class Merged(Adapted):
 
         def merged(layer):
             def call(h):
-                with torch.inference_mode(False), torch.no_grad():  # steps of a later round go on from these numbers
+                with torch.inference_mode(False), torch.no_grad():  # steps of a later round continue from these values
                     for p, m in zip(adapters.parameters(), mean, strict=True):
                         p.data = torch.lerp(p.data, m, self.merging)
                 return adapters[layer](h)
@@ -59,13 +59,13 @@ class Merged(Adapted):
         return transformer.pooled(transformer.encode(tokens, adapters=layers))
 
     def remember(self):
-        """Take the adapters of earlier rounds, as they are now, for those that are merged into others."""
+        """Store the current adapters of earlier rounds, for merging."""
         with torch.inference_mode(False):
             self.ended = [[p.detach().clone() for p in adapters.parameters()] for adapters in self.round_adapters]
 
     @contextmanager
     def unchanged(self):
-        """What is merged within is undone afterwards, so that no examination changes the learner."""
+        """Undo merging at the end of this context, so examinations do not change the learner."""
         ended = self.ended
         self.remember()
         before = [(p, p.data) for adapters in (self.adapters, self.round_adapters) for p in adapters.parameters()]

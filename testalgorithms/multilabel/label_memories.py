@@ -1,4 +1,4 @@
-"""Memories whose share of each label is steered towards a target: p_c = n_c^rho / sum n^rho, n_c labels seen so far."""
+"""Memories that steer the share of each label towards a target: p_c = n_c^rho / sum n^rho, n_c labels seen so far."""
 
 import torch
 
@@ -7,22 +7,25 @@ from ianvs.base.errors import PluginError
 
 
 def target_shares(counts, rho):
-    """(C,) p of counts (C,): 0 for classes never seen. rho 0 is uniform, rho 1 the shares of the stream."""
+    """Return the shares p for counts (C,): 0 for classes never seen.
+
+    Rho 0 is uniform, rho 1 the shares of the stream.
+    """
     powers = torch.where(counts > 0, counts.double().clamp(min=1) ** rho, 0.0)
     return powers / powers.sum().clamp(min=1e-300)
 
 
 def closest_to(target, labels, capacity):
-    """Increasing positions of `capacity` rows of labels (M, C), removed one by one as in OCDM.
+    """Return ascending positions of `capacity` rows of labels (M, C), after removing others one by one as in OCDM.
 
-    Each removal minimises KL(target || shares of the labels in the rest), and of equally good ones is the first.
-    Where a removal, or an earlier one, leaves nothing of a class, the least part of the target is lost first, and then
-    KL is that over the classes left.
+    Each removal minimises KL(target || shares of the labels in the rest); of equally good rows the first is removed. If
+    a removal, or an earlier one, leaves nothing of a class, the smallest part of the target is lost first, and then KL
+    is that over the classes left.
     """
     labels = labels.double()
     left, sizes, counts = torch.ones(len(labels), dtype=torch.bool), labels.sum(1), labels.sum(0)
     for _ in range(len(labels) - capacity):
-        # For all rows at once: KL after row i has gone is linear in its labels, but for the term of its size. Where
+        # For all rows at once: KL without row i is linear in its labels, apart from the term of its size. Where
         # n_c = 1, the class is lost with the row, and its terms go with it.
         last = torch.where(counts == 1, target, 0.0)
         per_label = torch.where(
@@ -38,7 +41,7 @@ def closest_to(target, labels, capacity):
 
 
 def _least(values, among):
-    """Where values (M,) are the least `among` (M,), up to rounding: equal rows may differ in the last bits."""
+    """Return which values (M,) are the least `among` (M,), up to rounding: equal rows may differ in the last bits."""
     return among & (values <= values[among].min() + 1e-12)
 
 
@@ -54,7 +57,10 @@ class _LabelMemory(Memory):
         self.rho, self.counts = rho, None  # counts: (C,) labels seen so far
 
     def add(self, x, y, generator, *more):
-        """Offer samples x (N, ...), or their ids, with labels y (N, C) and further columns; `generator` on the CPU."""
+        """Offer samples x (N, ...), or their ids, with labels y (N, C) and further columns.
+
+        `generator` is on the CPU.
+        """
         x, y = torch.as_tensor(x), torch.as_tensor(y)
         if y.ndim != 2:
             raise PluginError(
@@ -82,7 +88,7 @@ class DistributionMatchingMemory(_LabelMemory):
     """
 
     def chosen(self, labels, before, generator=None):
-        """Increasing positions to keep of labels (M, C), of which those from `before` on are new."""
+        """Return ascending positions to keep among labels (M, C); those from `before` on are new."""
         self.counts = self.counts + labels[before:].sum(0)
         return closest_to(target_shares(self.counts, self.rho), labels, self.capacity)
 
@@ -99,7 +105,7 @@ class PartitioningReservoirMemory(_LabelMemory):
     """
 
     def chosen(self, labels, before, generator):
-        """Increasing positions to keep of labels (M, C), of which those from `before` on are new."""
+        """Return ascending positions to keep among labels (M, C); those from `before` on are new."""
         wide, rows = labels.double(), torch.arange(before)
         for new in range(before, len(labels)):
             if len(rows) < self.capacity:
@@ -117,7 +123,7 @@ class PartitioningReservoirMemory(_LabelMemory):
         return bool(torch.rand((), generator=generator, dtype=torch.float64) < probability)
 
     def leaves(self, labels, generator):
-        """Position of the stored sample that goes, of labels (M, C)."""
+        """Return the position of the stored sample to remove, given labels (M, C)."""
         counts, target = labels.sum(0), target_shares(self.counts, self.rho)
         if not counts.any():
             return int(torch.randint(len(labels), (1,), generator=generator))

@@ -1,4 +1,4 @@
-"""A base class for several labels: TorchLearner with a logit and an answer of its own for each class."""
+"""A base class for several labels: TorchLearner with a separate logit and answer for each class."""
 
 from types import MappingProxyType
 
@@ -12,7 +12,7 @@ from ianvs.testalgorithms.nets import scene_body
 
 
 def binary_cross_entropy(z, y, classes):
-    """Of logits z and labels y (N, C), the mean over samples and `classes` of -y log p - (1 - y) log(1 - p).
+    """Return the mean over samples and `classes` of -y log p - (1 - y) log(1 - p), for logits z and labels y (N, C).
 
     p = sigmoid(z).
     """
@@ -74,6 +74,9 @@ class MultilabelLearner(MultiLabelMasking):
         return self.criterion(batch.outputs, batch.y, self.allowed(self.data.mask, batch.outputs.shape[1]))
 
     def predict(self, data, **context):
-        """(N, num_classes) probabilities; -inf for classes that were not taught yet, and so are never answered."""
+        """Return (N, num_classes) probabilities.
+
+        -inf for classes that were not taught yet, which are therefore never answered.
+        """
         logits = self.answer_logits(data, **context)
         return torch.where(logits > -torch.inf, logits.sigmoid(), -torch.inf).cpu().numpy()

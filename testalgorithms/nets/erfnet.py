@@ -106,7 +106,7 @@ class ErfNet(nn.Module):
         return tuple(decoder.classifier.out_channels for decoder in self.decoders)  # type: ignore[union-attr, misc]
 
     def add_domain(self, classes: int) -> int:
-        """Make room for one more domain, with new weights where the network lies. Returns its index.
+        """Add a domain with new weights on the network's device. Returns its index.
 
         The optimiser does not know the new tensors: build it afterwards.
         """
@@ -132,7 +132,9 @@ class ErfNet(nn.Module):
         return x
 
     def domain_modules(self, domain: int) -> list[nn.Module]:
-        """Everything that only `domain` uses, W_t: its units in the encoder, if it has its own, and its decoder."""
+        """Return all modules that only `domain` uses (W_t): its units in the encoder, if it has any, and its
+        decoder.
+        """
         modules = [self._module_of(self.units, domain)] if self.adapters else []
         return [*modules, self._module_of(self.decoders, domain)]
 
@@ -166,7 +168,7 @@ class ErfNet(nn.Module):
         return nn.ModuleList(units).train(self.training)
 
     def _like_encoder(self, module: nn.Module) -> nn.Module:
-        """`module` on the device, in the precision and in the memory layout of the shared convolutions."""
+        """Return `module` with the device, precision and memory layout of the shared convolutions."""
         like = next(self.encoder.parameters())
         module = module.to(like.device, like.dtype)
         channels_last = like.is_contiguous(memory_format=torch.channels_last) and not like.is_contiguous()

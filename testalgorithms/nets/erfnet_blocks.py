@@ -1,8 +1,7 @@
 """Building blocks of ERFNet (Romera et al. 2018) and of its form for many domains (Garg et al. 2022).
 
-What the domains share and what each has for itself lie in separate modules: a block holds convolutions, a *unit* the
-batch normalisation and the adapters of one domain for one block. A domain is then frozen, copied or put into
-evaluation mode as a whole.
+Shared parts and those of one domain are separate modules: a block holds convolutions, a *unit* the batch normalisation
+and the adapters of one domain for one block. So a domain can be frozen, copied or put into evaluation mode as a whole.
 """
 
 import torch
@@ -11,7 +10,7 @@ from torch.nn.functional import max_pool2d
 
 
 def batch_norm(channels: int) -> nn.BatchNorm2d:
-    """As in the authors' code: eps 1e-3, momentum 0.1, affine."""
+    """Return a batch normalisation as in the authors' code: eps 1e-3, momentum 0.1, affine."""
     return nn.BatchNorm2d(channels, eps=1e-3, momentum=0.1)
 
 
@@ -46,11 +45,11 @@ class ResidualUnit(nn.Module):
         self.norm_2 = batch_norm(channels)
 
     def first(self, shared: Tensor, x: Tensor) -> Tensor:
-        """BN_t(shared + A_t(x)): the adapter works on what the shared convolutions worked on."""
+        """Return BN_t(shared + A_t(x)): the adapter has the same input as the shared convolutions."""
         return self.norm_1(shared if self.adapter_1 is None else shared + self.adapter_1(x))  # type: ignore[no-any-return]
 
     def second(self, shared: Tensor, x: Tensor) -> Tensor:
-        """As `first`, for the dilated half of the block."""
+        """Return the same as `first`, for the dilated half of the block."""
         return self.norm_2(shared if self.adapter_2 is None else shared + self.adapter_2(x))  # type: ignore[no-any-return]
 
 

@@ -1,8 +1,8 @@
-"""Checkpoints of the authors of ERFNet and MDIL-SS: their names of tensors to ours, and back.
+"""Conversion of checkpoints by the authors of ERFNet and MDIL-SS: their names of tensors to ours, and back.
 
-Their encoder is `initial_block` and `layers.0`, `layers.1`, ..., ours is counted through; a block's parts per domain
-carry the domain last in their names (`bns_1.0`), ours lie together by domain. ERFNet without adapters has `bn1` for
-`bns_1.0`, and `decoder.` for `decoder.0.` as long as it has one decoder.
+Their encoder is `initial_block` and `layers.0`, `layers.1`, ..., ours is numbered consecutively; a block's parts per
+domain have the domain last in their names (`bns_1.0`), ours are grouped by domain. ERFNet without adapters has `bn1`
+for `bns_1.0`, and `decoder.` for `decoder.0.` if it has one decoder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,10 @@ UNITS = {
     "adapter_2": "parallel_conv_2",
 }
 NORMS = {"norm": "bn", "norm_1": "bn1", "norm_2": "bn2"}
-PREFIXES = ("module.features.", "module.")  # data parallel training; the former of the ImageNet classifier
+PREFIXES = (
+    "module.features.",
+    "module.",
+)  # prefixes of data parallel training; the first is that of the ImageNet classifier
 
 
 def author_names(network: ErfNet, *, plain_units: bool = False) -> dict[str, str]:
@@ -70,7 +73,7 @@ def read_checkpoint(path: Path | str) -> dict[str, Tensor]:
         saved = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise PluginError(f"{shown_path(path)}: there is no such checkpoint.", code="missing-file") from None
-    except Exception as error:  # torch.load raises what it likes: EOFError, RuntimeError, UnpicklingError, ...
+    except Exception as error:  # torch.load may raise EOFError, RuntimeError, UnpicklingError, ...
         raise PluginError(
             f"{shown_path(path)} can't be read as a checkpoint of PyTorch: {first_line(error)}", code="unreadable-file"
         ) from error
@@ -98,10 +101,10 @@ def export_state(network: ErfNet) -> dict[str, Tensor]:
 
 
 def import_state(network: ErfNet, state: Mapping[str, Tensor]) -> None:
-    """Take over a whole checkpoint by the authors' names. Raises PluginError, and changes nothing, unless all fits.
+    """Load a whole checkpoint with the authors' names. Raises PluginError, and changes nothing, unless all tensors fit.
 
-    Counters of batches may be missing: they came with PyTorch 0.4.1, and nothing here depends on them. What ERFNet's
-    encoder has to classify by itself, `encoder.output_conv`, may be there and is left aside.
+    Counters of batches may be missing: they came with PyTorch 0.4.1, and nothing here depends on them. The classifier
+    of ERFNet's encoder, `encoder.output_conv`, is ignored.
     """
     state = without_prefix(state)
     wanted = author_names(network)
@@ -112,13 +115,13 @@ def import_state(network: ErfNet, state: Mapping[str, Tensor]) -> None:
 
 
 def import_encoder(network: ErfNet, state: Mapping[str, Tensor], *, norms: bool = False) -> list[str]:
-    """Take over the encoder of an ERFNet, such as the one that its authors trained on ImageNet.
+    """Load the encoder of an ERFNet, such as the one that its authors trained on ImageNet.
 
-    norms=False takes the shared convolutions only: that is how MDIL-SS starts, since the names of its batch
-    normalisations differ from those of ERFNet (train_RAPFT_step1.py). norms=True takes them too, as the authors'
-    single-task training does; with adapters they go to domain 0.
+    norms=False loads only the shared convolutions: that is how MDIL-SS starts, since the names of its batch
+    normalisations differ from those of ERFNet (train_RAPFT_step1.py). norms=True also loads these, as in the authors'
+    single-task training; with adapters they go to domain 0.
 
-    Returns the authors' names of what the checkpoint has besides, which is left aside.
+    Returns the authors' names of the checkpoint's other tensors, which are ignored.
     """
     state = without_prefix(state)
     parts = ("encoder.", "units.0.") if norms else ("encoder.",)
@@ -133,7 +136,7 @@ def import_encoder(network: ErfNet, state: Mapping[str, Tensor], *, norms: bool 
 
 
 def _copy(network: ErfNet, wanted: Mapping[str, str], state: Mapping[str, Tensor], unexpected: Sequence[str]) -> None:
-    """wanted: our name -> the authors' name."""
+    """Copy tensors. wanted: our name -> the authors' name."""
     missing = [name for name in wanted.values() if name not in state and not name.endswith(".num_batches_tracked")]
     values = {ours: state[theirs] for ours, theirs in wanted.items() if theirs in state}
     tensors, names = network.state_dict(), author_names(network)

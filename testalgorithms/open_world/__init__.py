@@ -1,1 +1,1 @@
-"""What methods share that know what they do not know."""
+"""The common parts of methods that detect samples of unknown classes."""

@@ -1,4 +1,4 @@
-"""Experience replay by a learner that also says of each sample how unlike it is to all that was taught."""
+"""Experience replay by a learner that also scores how different each sample is from everything that was taught."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from ianvs.authoring.round_data import gather, output_mask, to_device
 
 
 class KeptSamples:
-    """What a learner keeps of earlier rounds, counted together."""
+    """The samples of earlier rounds that a learner stores, counted together."""
 
     def __init__(self, *memories):
         self.memories = memories
@@ -39,14 +39,14 @@ class UnseenLearner(TorchLearner):
         self.memory = KeptSamples(self.replayed, self.held)
 
     def strangeness(self, x, mask):
-        """(B,) of prepared samples x (B, ...), the higher the less they look like what was taught.
+        """Return (B,) for prepared samples x (B, ...): higher for samples less similar to what was taught.
 
         mask: (num_classes,) 0 for classes that were taught and -inf for others; None: all were.
         """
         raise NotImplementedError
 
     def detect_unseen(self, data, *, num_classes, classes_seen=(), device="cpu", **context):
-        """(N,) strangeness above the threshold; before there is one everything is unseen."""
+        """Return the strangeness above the threshold (N,); before there is a threshold, everything is unseen."""
         if self.threshold is None:
             return torch.ones(len(data))
         self.network.to(device)
@@ -87,7 +87,7 @@ class UnseenLearner(TorchLearner):
         self.threshold = state["threshold"]
 
     def detector_state(self):
-        """What a detector keeps between rounds; it takes it back in its own `restore`."""
+        """Return the state that a detector keeps between rounds, for its own `restore`."""
         return {}
 
     def _strangeness(self, x, mask):

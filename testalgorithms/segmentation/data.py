@@ -1,4 +1,4 @@
-"""Pictures of one domain with their labels as its head numbers them, moved once and gathered by index."""
+"""Images of one domain, with labels in the numbering of its head; copied to the device once and gathered by index."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -14,13 +14,16 @@ from ianvs.testalgorithms.mdil_ss.losses import class_weights
 from ianvs.testalgorithms.mdil_ss.scene_augmentation import draw_moves, move
 
 IGNORE = 255  # the label of ignored pixels in the exam's numbering
-STRANGE = 254  # what can't be a label of a head: two ids are kept free above its last
+STRANGE = 254  # not possible as a head's label: two ids are kept free above its last
 AHEAD = 3  # batches that are prepared while the accelerator works on one
 
 
 @dataclass(slots=True)
 class Batch:
-    """One step's images of one domain. x: (B, 3, H, W) numbers in 0..1, y: (B, H, W) uint8 outputs of the head."""
+    """The images of one step, of one domain.
+
+    X: (B, 3, H, W) numbers in 0..1, y: (B, H, W) uint8 outputs of the head.
+    """
 
     x: Tensor
     y: Tensor
@@ -48,17 +51,21 @@ class DomainLabels:
         self._to_exam = torch.tensor([*self.classes, IGNORE], dtype=torch.uint8)
 
     def to_head(self, labels: Tensor) -> Tensor:
-        """uint8 labels in the exam's numbering to outputs of the head, on the device of `labels`."""
+        """Convert uint8 labels in the exam's numbering to outputs of the head, on the device of `labels`."""
         table = self._to_head.to(labels.device)
         return torch.cat([_look_up(table, part) for part in torch.split(labels, 16)]) if len(labels) else labels
 
     def to_exam(self, outputs: Tensor) -> Tensor:
-        """int64 outputs of the head to uint8 labels in the exam's numbering; 255 where "ignore" was predicted."""
+        """Convert int64 outputs of the head to uint8 labels in the exam's numbering.
+
+        255 where "ignore" was predicted.
+        """
         return _look_up(self._to_exam.to(outputs.device), outputs)
 
     def counts(self, labels: Tensor) -> Tensor:
-        """Return (outputs,) int64 pixels of each output in labels (N, H, W) of the head. Raises on one that is none of
-        it.
+        """Return (outputs,) int64 pixels of each output in labels (N, H, W) of the head.
+
+        Raises an error for unknown labels.
         """
         counts = torch.zeros(IGNORE + 1, dtype=torch.int64, device=labels.device)
         for part in torch.split(labels, 16):
@@ -78,7 +85,7 @@ def _look_up(table: Tensor, index: Tensor) -> Tensor:
 
 
 def prepare(x: Tensor, layout: torch.memory_format) -> Tensor:
-    """uint8 images (B, 3, H, W) to the network's input: numbers in 0..1."""
+    """Convert uint8 images (B, 3, H, W) to the network's input: numbers in 0..1."""
     return x.to(torch.float32, memory_format=layout).div_(255.0)
 
 
@@ -95,7 +102,7 @@ class Augmentation:
         return draw_moves(count, generator, flip=self.flip, max_shift=self.max_shift)
 
     def apply(self, x: Tensor, y: Tensor, moves: Tensor, ignore: int) -> tuple[Tensor, Tensor]:
-        """Pictures and labels of a batch, moved; `ignore` labels what a shift uncovers."""
+        """Return images and labels of a batch after the moves; pixels uncovered by a shift are labelled `ignore`."""
         if not self.flip and not self.max_shift:
             return x, y
         return move(x, y, moves, ignore=ignore, shift_border=self.shift_border)
@@ -104,8 +111,8 @@ class Augmentation:
 class DomainData:
     """All images of one domain in a round.
 
-    x: uint8 (N, 3, H, W), y: uint8 (N, H, W) outputs of the head. They lie on `device` if they fit there, else in the
-    host's memory, from where batches are fetched ahead.
+    x: uint8 (N, 3, H, W), y: uint8 (N, H, W) outputs of the head. They are on `device` if they fit there, else in the
+    host's memory, from which batches are fetched in advance.
     """
 
     def __init__(self, x: Tensor, y: Tensor, labels: DomainLabels, domain: int, device: torch.device) -> None:
@@ -140,7 +147,7 @@ class DomainData:
         order: torch.Generator,
         moves: torch.Generator,
     ) -> Iterator[Batch]:
-        """One pass in an order drawn by `order`, every image moved as `moves` draws."""
+        """Yield one pass in an order drawn by `order`, with moves of the images drawn by `moves`."""
         plan = torch.randperm(len(self), generator=order)
         drawn = torch.split(to_device(augmentation.draw(len(self), moves), self.device), batch_size)
         if self.is_resident:
@@ -154,8 +161,8 @@ class DomainData:
             for index in parts:
                 yield gather(self.x, index), self.y.index_select(0, index)
             return
-        # A thread copies images into pinned memory while the accelerator computes; from there they go over without
-        # anybody waiting.
+        # A thread copies images into pinned memory while the accelerator computes; their transfer from there is
+        # asynchronous.
         with ThreadPoolExecutor(1) as pool:
             coming: deque[Future[tuple[Tensor, Tensor]]] = deque()
             for index in parts:

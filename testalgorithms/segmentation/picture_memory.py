@@ -1,4 +1,4 @@
-"""A memory of images with labels, shared fairly among domains."""
+"""A memory of images with labels, with equal shares for domains."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ class DomainMemory:
     """
 
     def __init__(self, capacity: int) -> None:
-        ReservoirMemory(capacity)  # refuses what can't be a capacity
+        ReservoirMemory(capacity)  # raises an error for an invalid capacity
         self.capacity = int(capacity)
         self.parts: dict[int, ReservoirMemory] = {}  # by domain
         self.weights: dict[int, Tensor] = {}  # of the classes, in the domain's whole data
@@ -29,7 +29,7 @@ class DomainMemory:
         return sum(part.nbytes for part in self.parts.values())
 
     def add(self, domain: int, x: Tensor, y: Tensor, weights: Tensor, generator: torch.Generator) -> None:
-        """Offer images x (N, 3, H, W) with labels y (N, H, W) of `domain`; what is kept is copied."""
+        """Offer images x (N, 3, H, W) with labels y (N, H, W) of `domain`; stored ones are copied."""
         self.parts.setdefault(domain, ReservoirMemory(0))
         self.weights[domain] = weights
         for d, part in self.parts.items():
@@ -37,15 +37,15 @@ class DomainMemory:
             if d == domain:
                 part.add(x, y, generator)
             else:
-                part.add(part.x[:0], part.y[:0], generator)  # those of it that still have room
+                part.add(part.x[:0], part.y[:0], generator)  # those that still fit
 
     def state(self) -> dict[str, Any]:
-        """Everything that it holds, for `torch.save`."""
+        """Return the whole state, for `torch.save`."""
         parts = {domain: part.state() | {"capacity": part.capacity} for domain, part in self.parts.items()}
         return {"parts": parts, "weights": self.weights}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `state` returned."""
+        """Load the result of `state`."""
         self.weights = dict(state["weights"])
         self.parts = {domain: ReservoirMemory(part["capacity"]) for domain, part in state["parts"].items()}
         for domain, part in self.parts.items():

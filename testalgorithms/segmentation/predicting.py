@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ianvs.testalgorithms.segmentation.data import DomainData, prepare
 
-PIXELS = {"cpu": 2**16}  # that go through the network at once: on a CPU few, so that they stay in its cache
+PIXELS = {"cpu": 2**16}  # images per forward pass: few on a CPU, so they fit into its cache
 MANY_PIXELS = 2**22
 
 
@@ -18,20 +18,20 @@ def answers(
     layout: torch.memory_format,
     device: torch.device,
 ) -> Iterator[Tensor]:
-    """Yield the likeliest of the first `outputs` outputs for each pixel, (n, H, W) int64, for n images at a time.
+    """Yield the most likely of the first `outputs` outputs for each pixel, (n, H, W) int64, for n images at a time.
 
-    logits: what the network makes of (n, 3, H, W) numbers in 0..1. pictures: (N, 3, H, W) uint8, anywhere.
+    logits: the network's function of (n, 3, H, W) numbers in 0..1. pictures: (N, 3, H, W) uint8, on any device.
     """
     room = PIXELS.get(device.type, MANY_PIXELS)
     for part in torch.split(pictures, max(1, room // (pictures.shape[2] * pictures.shape[3]))):
         with torch.inference_mode():
-            # With the outputs last in memory, their maximum is found three times as fast.
+            # With the outputs last in memory, the maximum is three times as fast.
             rows = logits(prepare(part.to(device), layout)).permute(0, 2, 3, 1)
             yield rows[..., :outputs].argmax(-1)
 
 
 def mean_iou(logits: Callable[[Tensor], Tensor], data: DomainData, layout: torch.memory_format) -> float:
-    """Mean IoU over all classes of the domain (Garg et al. 2022): a class that is nowhere counts 0.
+    """Return the mean IoU over all classes of the domain (Garg et al. 2022): a class that occurs nowhere counts 0.
 
     "ignore" may be predicted, and is a miss.
     """

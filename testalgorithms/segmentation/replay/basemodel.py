@@ -34,7 +34,7 @@ class Replay(SegmentationLearner):
             yield self.cross_entropy(self.remembered(domain, len(batch.y)))
 
     def remembered(self, domain, count):
-        """A batch from the memory, augmented like any other."""
+        """Return a batch from the memory, augmented like any other."""
         x, y = self.memory.parts[domain].sample(count, self.draws)
         x, y = to_device(x, self.device), to_device(y, self.device)
         moves = self.augmentation.draw(len(y), self.moves)
