@@ -198,9 +198,8 @@ class Method:
         else:
             for value in vars(self._learner).values():
                 for parameter in value.parameters() if isinstance(value, torch.nn.Module) else ():
-                    parameter.grad = torch.zeros_like(
-                        parameter
-                    )  # gradients are not saved, and DualPrompt relies on them
+                    # Gradients are not saved, and DualPrompt relies on them.
+                    parameter.grad = torch.zeros_like(parameter)
             self._learner.after_task()
         self._exam.begin(x, labels, passes)
         self._learner.incremental_train(self._exam)

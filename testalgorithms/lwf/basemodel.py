@@ -38,17 +38,14 @@ class LwF(TorchLearner):
         require_known("weighting", weighting, ("sum", "rounds"))
         self.alpha, self.alpha_growth, self.temperature, self.weighting = alpha, alpha_growth, temperature, weighting
         self.head_epochs, self.rounds = head_epochs, 0  # rounds: that were learned
-        self.known_classes, self.heads = (
-            [],
-            None,
-        )  # classes; (H, classes) 0 for those of an old head, -1e30 for the others
+        # Classes; (H, classes) 0 for those of an old head, -1e30 for the others.
+        self.known_classes, self.heads = ([], None)
 
     def before_round(self, data):
         self.weight = self.alpha + self.alpha_growth * max(0, self.rounds - 1)
         self.teacher = copy.deepcopy(self.network).eval().requires_grad_(False) if self.known_classes else None
-        self.round_head = torch.zeros(
-            1, self.network[-1].out_features, device=data.device
-        )  # what this round will leave
+        # What this round will leave.
+        self.round_head = torch.zeros(1, self.network[-1].out_features, device=data.device)
         if data.mask is not None:
             self.round_head = data.mask[None].clamp_min(-1e30)  # 0 times -inf would be no number
         self.then = self.now = self.round_head if self.heads is None else self.heads.to(data.device)

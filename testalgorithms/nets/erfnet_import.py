@@ -30,10 +30,8 @@ UNITS = {
     "adapter_2": "parallel_conv_2",
 }
 NORMS = {"norm": "bn", "norm_1": "bn1", "norm_2": "bn2"}
-PREFIXES = (
-    "module.features.",
-    "module.",
-)  # prefixes of data parallel training; the first is that of the ImageNet classifier
+# Prefixes of data parallel training; the first is that of the ImageNet classifier.
+PREFIXES = ("module.features.", "module.")
 
 
 def author_names(network: ErfNet, *, plain_units: bool = False) -> dict[str, str]:

@@ -156,9 +156,8 @@ def _grid(schema: Any, batches: Batches, path: Path) -> Grid:
     """Return the cells of a table. path: its name in messages."""
     features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
     classes = {name: tuple(feature["names"]) for name, feature in features.items() if "names" in feature}
-    index = (schema.pandas_metadata or {}).get(
-        "index_columns", []
-    )  # index levels of a data frame, which are not columns
+    # Index levels of a data frame, which are not columns.
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
 
     def blocks(names: Sequence[str]) -> Iterator[dict[str, Any]]:
         for batch in batches(list(names)):

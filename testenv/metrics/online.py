@@ -48,9 +48,8 @@ def anytime_average_accuracy(R: Array, curve: Curve) -> Array:
     def area(last: int | None) -> float:
         if last is None or not curve.samples[last]:
             return _NAN
-        counted = np.flatnonzero(
-            weights[: last + 1]
-        )  # if two examinations are at the same sample, the first one counts
+        # If two examinations are at the same sample, the first one counts.
+        counted = np.flatnonzero(weights[: last + 1])
         return float(averages[counted] @ weights[counted] / curve.samples[last])
 
     return np.array([area(last) for last in _round_ends(curve, rounds)])

@@ -97,9 +97,8 @@ class _Similarity:
         if both:
             values[at, 0] = -1.0
             vectors, cut = self._texts.vectors(np.array(both))
-            np.maximum.at(
-                values[:, 0], at, _cosines(vectors[:, 0], vectors[:, 1])
-            )  # of several references, the nearest one
+            # Of several references, the nearest one.
+            np.maximum.at(values[:, 0], at, _cosines(vectors[:, 0], vectors[:, 1]))
             np.maximum.at(values[:, 1], at, np.where(cut.any(axis=1), _CUT, _ANSWERED))
         return in_rows(places, values, count_of(record))
 

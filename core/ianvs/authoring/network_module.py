@@ -64,9 +64,8 @@ class NetworkModule:
         self.channels_last = channels_last
         self.backbone_choice = backbone.completed(architecture)
         self.scaling = Scaling(self.backbone_choice.scale or "symmetric")
-        self.remark = (
-            self.backbone_choice.note
-        )  # shown in the leaderboard, for example initial weights that did not fit
+        # Shown in the leaderboard, for example initial weights that did not fit.
+        self.remark = self.backbone_choice.note
         self._shape: tuple[tuple[int, ...], int] | None = None  # (shape of a sample, number of classes) of the network
         self._layout = torch.contiguous_format
         self._decoder: nn.Linear | None = None  # for pre-training

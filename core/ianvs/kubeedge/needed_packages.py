@@ -184,9 +184,8 @@ def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[str]) -> tuple[
     top = dotted.partition(".")[0]
     spec = PathFinder.find_spec(top, folders)
     places = [] if spec is None or spec.origin is None else [Path(spec.origin)]
-    examples = [
-        parent for folder in near[:1] for parent in folder.parents if parent.name == "examples"
-    ]  # the path in a checkout
+    # The path in a checkout.
+    examples = [parent for folder in near[:1] for parent in folder.parents if parent.name == "examples"]
     for folder in (*near, *examples[:1]) if not places else ():
         some = islice(folder.rglob("*"), _MOST * (10 if folder in examples else 1))
         matches = [path for path in (folder, *some) if path.name.split("-")[0] in (top, f"{top}.py")]

@@ -70,9 +70,8 @@ def _check(source: SourceSpec) -> list[ValidationError]:
         f"{len(absent)} of {len(words)} samples of {shown_path(path)} are not there, the first is '{absent[0]}'. "
         f"Paths are absolute, or start at {shown_path(path.parent)}."
     )
-    return [
-        ValidationError(message, source.place, warning=True, code="doubtful-data")
-    ]  # words that are no paths are passed on, too
+    # Words that are no paths are passed on, too.
+    return [ValidationError(message, source.place, warning=True, code="doubtful-data")]
 
 
 def _content(source: SourceSpec, cache_dir: Path) -> object:

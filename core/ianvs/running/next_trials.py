@@ -207,9 +207,8 @@ def _distributions(space: Mapping[str, Range]) -> dict[str, optuna.distributions
     distributions: dict[str, optuna.distributions.BaseDistribution] = {}
     for name, space_range in space.items():
         if space_range.kind == "choice":
-            distributions[name] = CategoricalDistribution(
-                list(range(len(space_range.choices)))
-            )  # a choice may be a list, too
+            # A choice may be a list, too.
+            distributions[name] = CategoricalDistribution(list(range(len(space_range.choices))))
         elif space_range.kind == "int":
             distributions[name] = IntDistribution(int(space_range.low or 0), int(space_range.high or 0))
         else:

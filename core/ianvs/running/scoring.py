@@ -93,9 +93,8 @@ def _write_scores(
     ]
     exam = _ScoredExam(record, kind, truth, every, exams.rows(request.exam_id), of_sheets)
     state = {key: _StatefulMetric(spec, metric.accumulate) for spec, key, metric in metrics if metric.accumulate}
-    alone = [
-        metric_asked for metric_asked in metrics if metric_asked[1] not in state
-    ]  # they are known only from the predictions of a round
+    # They are known only from the predictions of a round.
+    alone = [metric_asked for metric_asked in metrics if metric_asked[1] not in state]
     values: dict[str, list[Numbers]] = {key: [] for _, key, _ in metrics}
     details: dict[str, list[list[Parts]]] = {key: [] for _, key, _ in metrics}
     between: dict[str, dict[int, Numbers]] = {key: {} for _, key, _ in metrics}

@@ -32,9 +32,8 @@ class BoxFiles(NamedTuple):
     labels: Sequence[Mapping[str, Any]]
     classes: tuple[str, ...]
     sizes: Sequence[Size | None] = ()  # (width, height) of each image according to the box files; (): unknown
-    place: Callable[[int, int | None], Location] = lambda picture, box: Location(
-        Path()
-    )  # location of a box; None: that of its image
+    # Location of a box; None: that of its image.
+    place: Callable[[int, int | None], Location] = lambda picture, box: Location(Path())
 
 
 def refusal(file: Path, line: int, message: str, code: ErrorCode = "invalid-record") -> SourceError:

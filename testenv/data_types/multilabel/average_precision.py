@@ -65,9 +65,8 @@ def _of_eleven_points(truth: NDArray[np.bool_], scores: Scores) -> float:
         return float("nan")
     right = np.cumsum(truth[_best_first(scores)])
     precision = right / np.arange(1, len(right) + 1)
-    best = np.append(
-        np.maximum.accumulate(precision[::-1])[::-1], 0.0
-    )  # the precision is 0 at recalls that are never reached
+    # The precision is 0 at recalls that are never reached.
+    best = np.append(np.maximum.accumulate(precision[::-1])[::-1], 0.0)
     return float(best[np.searchsorted(10 * right, np.arange(11) * positives)].mean())  # exact, as these are integers
 
 

@@ -93,9 +93,8 @@ def run_example(
     example = checkout.joinpath(*job.parts[:2]) if len(job.parts) > 2 else (checkout / job).parent
     packages = sorted(f"{package.name} {package.version}" for package in distributions())
     lists = None if environments is None else dict(environments.lists)
-    key = digest(
-        [asdict(limits), sys.executable, packages, lists, content_digest(example)]
-    )  # everything that the outcome depends on
+    # Everything that the outcome depends on.
+    key = digest([asdict(limits), sys.executable, packages, lists, content_digest(example)])
     if stored.is_file() and not again and (record := json.loads(stored.read_bytes()))["key"] == key:
         return Example(**record["example"])
     begun = monotonic()

@@ -150,9 +150,8 @@ class RankSpec(Spec):
         Mapping[str, Name], Field(description="a mapping of hyperparameters to the columns that show them")
     ] = field(default_factory=dict)
     save_mode: Literal["selected_only", "selected_and_all", "selected_and_all_and_picture"] = "selected_and_all"
-    places: Annotated[Mapping[str, Location], NoKey] = field(
-        default_factory=dict, compare=False, repr=False
-    )  # by column
+    # By column.
+    places: Annotated[Mapping[str, Location], NoKey] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self, visualization: _Visualization | None, selected: _SelectedDataItem | None) -> None:
         shown = {f"visualization_{name}": value for name, value in vars(visualization).items()} if visualization else {}

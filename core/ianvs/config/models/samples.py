@@ -251,9 +251,8 @@ class DatasetSpec(PlacedSpec):
     test_share: Annotated[float, Field(gt=0, lt=1)] | None = None
     test_seed: Annotated[int, Field(ge=0)] = 0
     backbone: BackboneSpec | None = None  # features of this network in place of images
-    made_of: Collections = field(
-        default=(), repr=False
-    )  # collections that its samples were taken from; not part of the identity
+    # Collections that its samples were taken from; not part of the identity.
+    made_of: Collections = field(default=(), repr=False)
     hierarchy: Annotated[  # a tree, or the path of a yaml file with one, which the loader reads
         ClassTree | None, ByYamlType(text=Name, mapping=dict[str, object]), AfterValidator(lambda given: None)
     ] = None

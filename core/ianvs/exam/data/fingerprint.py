@@ -97,9 +97,8 @@ def listing_digest(listing: Listing, cache_dir: Path, say: Say = None) -> str:
         )
     if listing.form == "conversation" and (shown := picture_digests(listing.x.tolist(), cache_dir, say)):
         columns.append(column(shown))
-    hasher = hashlib.sha256(
-        b"["
-    )  # hashes the same text as `digest_of`, without building it: it is many times as large as the names
+    # Hashes the same text as `digest_of`, without building it: it is many times as large as the names.
+    hasher = hashlib.sha256(b"[")
     for number, values in enumerate(columns):
         hasher.update(b",[" if number else b"[")
         for start in range(0, len(values), _BLOCK):

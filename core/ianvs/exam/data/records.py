@@ -159,9 +159,8 @@ def _records_in_object(value: Any, text: str, position: int, location: Location)
         places = dict(_json_children(text, position))
         lists = [name for name, inner in value.items() if isinstance(inner, list)]
         inside = [name for name in lists if value[name] and all(isinstance(record, dict) for record in value[name])]
-        inside = [
-            name for name in inside if not {"role", "from", "human"} & value[name][0].keys()
-        ]  # turns of a conversation are no records
+        # Turns of a conversation are no records.
+        inside = [name for name in inside if not {"role", "from", "human"} & value[name][0].keys()]
         if len(inside) == 1 and len(lists) == 1:
             starts = (start for _, start in _json_children(text, places[inside[0]]))
             yield from zip(value[inside[0]], starts, strict=True)

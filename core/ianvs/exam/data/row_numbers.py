@@ -124,9 +124,8 @@ def _without(listing: Listing, numbering: Collection[str]) -> Listing:
     if len(remaining) == len(listing.features):
         return listing
     adjacent = remaining == list(range(remaining[0], remaining[-1] + 1))
-    columns = (
-        slice(remaining[0], remaining[-1] + 1) if adjacent else remaining
-    )  # a slice of a memory map is a memory map
+    # A slice of a memory map is a memory map.
+    columns = slice(remaining[0], remaining[-1] + 1) if adjacent else remaining
     names = tuple(listing.features[position] for position in remaining)
     gone = [name for name in listing.features if name in numbering]
     warnings = [left_out_warning(name, names, _place(listing, name)) for name in gone]

@@ -31,12 +31,8 @@ from ianvs.plugins.signature import Parameters, constructor_parameters, misnamed
 from ianvs.plugins.value_types import type_problems
 
 _OPTIONAL_ARGUMENTS = ("root", "download")  # keys of the dataset that are passed to parameters of these names
-_COLUMNS = (
-    "label",
-    "input",
-    "domain",
-    "label_separator",
-)  # keys for tables, unless the function has options of these names
+# Keys for tables, unless the function has options of these names.
+_COLUMNS = ("label", "input", "domain", "label_separator")
 SHAPING = ("image_size", "value_range", "test_share", "test_seed")  # keys that affect what is stored
 _STDLIB = sysconfig.get_paths()["stdlib"]
 _LINECACHE = os.path.join(_STDLIB, "linecache.py")  # noqa: PTH118

@@ -167,9 +167,8 @@ def _arguments(inputs: ScoreMatrix, takes: tuple[str, ...], square: bool) -> lis
     arguments: list[Array | Curve] = [R]
     for name in takes:
         if name == "curve":
-            steps = np.arange(
-                1, len(R) + 1, dtype=np.int64
-            )  # without a curve the rows of R are the curve, one point per round
+            # Without a curve the rows of R are the curve, one point per round.
+            steps = np.arange(1, len(R) + 1, dtype=np.int64)
             rows = Curve(samples=steps, begun=steps, ended=steps, scores=R)
             arguments.append(rows if inputs.curve is None else _check_curve(inputs.curve, R.shape[1]))
             continue

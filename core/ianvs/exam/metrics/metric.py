@@ -232,16 +232,14 @@ class Metric:
     # For a "score" with state over rounds: makes a function that is called with (round, evaluation) of one test set in
     # order and returns the score after each. `function` computes that of a single evaluation.
     accumulate: Callable[[], Fed] | None = field(default=None, compare=False, repr=False)
-    configure: Callable[[MetricSpec], Metric] | None = field(
-        default=None, compare=False, repr=False
-    )  # with its options
+    # With its options.
+    configure: Callable[[MetricSpec], Metric] | None = field(default=None, compare=False, repr=False)
     # The metric computed on a device, "auto", "cpu" or "cuda"; None if it makes no difference.
     on_device: Callable[[str], Metric] | None = field(default=None, compare=False, repr=False)
     # For a "stream" metric of future chunks: the metric at one shift, which a testenv writes after an @.
     at_shift: Callable[[Metric, int], Metric] | None = field(default=None, compare=False, repr=False)
-    missing: Callable[[], str | None] | None = field(
-        default=None, compare=False, repr=False
-    )  # what is not installed, and the remedy
+    # What is not installed, and the remedy.
+    missing: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
     direction_known: bool = True  # False: the direction is unknown; `higher_is_better` is then a guess for sorting
     # For a "matrix": the type of the value, its (T,) values after each round, and whether `untrained` is a score file's
     # row R0, if there is one. series is None if the source defines only the value after the last round.

@@ -53,9 +53,8 @@ def _samples_per_second(rounds: Rounds) -> float | None:
 def _inference_ms(rounds: Rounds) -> float | None:
     trained = [round_ for round_ in rounds if round_.index]
     samples = sum(round_.test_samples for round_ in trained)
-    streamed = any(
-        round_.revealed_samples is not None for round_ in trained
-    )  # its time includes predictions for training samples
+    # Its time includes predictions for training samples.
+    streamed = any(round_.revealed_samples is not None for round_ in trained)
     return 1000 * sum(round_.eval_seconds for round_ in trained) / samples if samples and not streamed else None
 
 

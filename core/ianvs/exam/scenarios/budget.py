@@ -33,9 +33,8 @@ def unmeasured_budget_text(budget: BudgetSpec | None, rounds: Sequence[RoundResu
         return ()
     sentences = []
     no_samples = all(round_.memory_samples is None for round_ in rounds)
-    no_bytes = no_samples and all(
-        round_.memory_bytes is None for round_ in rounds
-    )  # measured for sandboxes in any case
+    # Measured for sandboxes in any case.
+    no_bytes = no_samples and all(round_.memory_bytes is None for round_ in rounds)
     if (budget.memory_samples is not None and no_samples) or (budget.memory_bytes is not None and no_bytes):
         sentences.append("it declares no `memory`, so that the budget of memory was not measured")
     for name in ("tokens", "calls"):

@@ -186,9 +186,8 @@ def _weights(algorithm: Rewriting, path: Steps, lookup: KubeEdgeLookup) -> None:
     if not isinstance(text, str) or not text.strip():
         return
     try:
-        located = _located(
-            algorithm, path, replace(lookup, alike=2), text, "any"
-        )  # a folder may have the name of a model
+        # A folder may have the name of a model.
+        located = _located(algorithm, path, replace(lookup, alike=2), text, "any")
     except ValueError:
         if not HUB_NAME.fullmatch(text):
             message = (

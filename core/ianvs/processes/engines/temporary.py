@@ -21,9 +21,8 @@ except ImportError:  # Windows has no such locks: folders of a killed supervisor
 
 _PREFIX, _HOST, _SHORT = "ianvs-", ".host", "/tmp"
 _LONGEST = 107  # maximum length of a socket's path
-_INSIDE = len(
-    "/ianvs-12345678/12345/pymp-12345678/listener-12345678"
-)  # length of the name of a socket that multiprocessing creates
+# Length of the name of a socket that multiprocessing creates.
+_INSIDE = len("/ianvs-12345678/12345/pymp-12345678/listener-12345678")
 
 
 def own_folder(above: str | None = None) -> Path:

@@ -102,9 +102,8 @@ class Peer:
 
     def _send(self, message, held=b""):
         body = json.dumps(message).encode()
-        self._end.sendall(
-            _HEADER.pack(len(body), len(held)) + body + held
-        )  # at once, since each part would wake the other process
+        # At once, since each part would wake the other process.
+        self._end.sendall(_HEADER.pack(len(body), len(held)) + body + held)
 
     def _receive(self):
         words, size = _HEADER.unpack(self._exactly(_HEADER.size))

@@ -14,11 +14,8 @@ from ianvs.results.stored import Results
 from ianvs.store import replace_folder
 from ianvs.store.files import link_or_copy
 
-_GROWING = (
-    "log.txt",
-    "files",
-    "stream-*.journal",
-)  # files of a case that are modified in place; all others are replaced as a whole
+# Files of a case that are modified in place; all others are replaced as a whole.
+_GROWING = ("log.txt", "files", "stream-*.journal")
 
 
 @former_names(said="messages")

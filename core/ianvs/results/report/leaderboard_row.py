@@ -63,9 +63,8 @@ class LeaderboardRow:
     metrics: Mapping[str, Summary]  # by column name; empty when a case is missing
     by_seed: Mapping[str, tuple[float | None, ...]]  # the values of each seed, in the order of `seeds`
     costs: Mapping[str, Summary]  # by key of COSTS; empty when a case is missing
-    tests: Mapping[
-        str, tuple[str, Summary, Summary]
-    ]  # by test set: (score, value just after its round, value at the end)
+    # By test set: (score, value just after its round, value at the end).
+    tests: Mapping[str, tuple[str, Summary, Summary]]
     bound: bool  # a reference: it was given earlier rounds, or all of them at once
     doubt: Doubt  # why its predictions may not be those of the trained and saved model; "": no indication
     failures: tuple[FailedCase, ...]

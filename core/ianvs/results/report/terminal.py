@@ -28,10 +28,11 @@ _MOST_FAILURES = 20
 _MOST_LINES = 2  # lines of a kind
 _PADDING = 2  # blanks that tabulate adds to titles
 _PIPE = 120  # width of a line if it is not known
+# In reverse order of removal.
 _IMPORTANCE = (
     *("metric", "agrees", "published", "tried", "pareto", "cost", "module", "dataset", "round", "paradigm", "time"),
     "hyperparameter",
-)  # in reverse order of removal
+)
 _EXPLAINED = ("metric", "hyperparameter")  # explained by a definition or by their name
 _OUT_OF_RANK = ("bound", "over", "changed", "unsaved", "untrained")
 _STYLES = {"failed": "red", "unfinished": "yellow", **dict.fromkeys(_OUT_OF_RANK, "dim")}

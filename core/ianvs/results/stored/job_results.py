@@ -59,9 +59,8 @@ class Results:
     references: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # case id -> {role: id of its reference}
     budgets: Mapping[str, BudgetSpec] = field(default_factory=dict)  # by exam, if it has one
     published: Mapping[str, Mapping[str, PublishedSpec]] = field(default_factory=dict)  # by algorithm and metric
-    titles: Mapping[str, str] = field(
-        default_factory=dict
-    )  # by exam, if its data have another name than the stored one
+    # By exam, if its data have another name than the stored one.
+    titles: Mapping[str, str] = field(default_factory=dict)
     overlaps: Mapping[str, str] = field(default_factory=dict)  # by row: overlap of its pretraining data with the exam
     job_notes: tuple[Note, ...] = ()  # notes on settings and data
     studies: tuple[Study, ...] = ()  # searches that have begun; `rank` has what they may use

@@ -24,10 +24,8 @@ from ianvs.store.keys import digest
 _PARADIGMS = {"joint": "joint", "single_task": "solo"}  # by role
 ROLES = tuple(_PARADIGMS)
 STATELESS = "stateless"
-_HAVE_STATELESS = (
-    "incrementallearning",
-    "testtimelearning",
-)  # paradigms whose predictions come from modules that can be reset
+# Paradigms whose predictions come from modules that can be reset.
+_HAVE_STATELESS = ("incrementallearning", "testtimelearning")
 
 _Values = Mapping[str, object]
 _Known = tuple[PlannedAlgorithm, Callable[[_Values], _Values]]

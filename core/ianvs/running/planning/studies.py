@@ -13,13 +13,8 @@ from ianvs.running.planning.identity import metric_key
 from ianvs.store.job_store import Study, StudyStore, Trial
 from ianvs.store.keys import digest
 
-_APART = (
-    "place",
-    "places",
-    "trials",
-    "metric",
-    "select",
-)  # settings that do not identify a search, or have another name
+# Settings that do not identify a search, or have another name.
+_APART = ("place", "places", "trials", "metric", "select")
 
 
 @dataclass(frozen=True)

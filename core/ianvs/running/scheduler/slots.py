@@ -99,9 +99,8 @@ def gpu_memory_bytes(gpu_ids: Sequence[GpuId], ask: _Ask = _nvidia_smi) -> dict[
 
 MIN_SPEEDUP = 1.05  # of a GPU's throughput that one more case has to reach
 MEMORY_SHARE = 0.9  # of a GPU's memory that cases may use
-CUDA_CONTEXT_BYTES = (
-    1 << 30
-)  # of each case, which torch does not count: CUDA's context in its process and in that which answers
+# Of each case, which torch does not count: CUDA's context in its process and in that which answers.
+CUDA_CONTEXT_BYTES = 1 << 30
 MEMORY_SLACK = 1.2  # later rounds may use more than the first
 
 

@@ -256,9 +256,8 @@ class LocalLearner:
                 f"{session.caller} does not have its replies written by `generation`. Take it out of the job.",
                 code="unfit-module",
             )
-        return replace(
-            predictions, labels=copy.deepcopy(predictions.labels)
-        )  # a learner may change its result object later
+        # A learner may change its result object later.
+        return replace(predictions, labels=copy.deepcopy(predictions.labels))
 
     def _task_result(self, query: Query, x: Column, context: Mapping[str, Any]) -> NDArray[Any]:
         """Return the validated result of a further method of the base model for all samples."""

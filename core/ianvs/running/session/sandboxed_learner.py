@@ -237,11 +237,8 @@ class SandboxedLearner:
         folder = Path(tempfile.mkdtemp(prefix="sandbox-", dir=self._scratch))
         client = SandboxClient(self._sandbox, self._start, model, folder, self._serve, trains=trains)
         self.state = client.state
-        measures = {
-            **self._measures,
-            **client.facts.measures,
-            **self._measures,
-        }  # files of the plan have priority
+        # Files of the plan have priority.
+        measures = {**self._measures, **client.facts.measures, **self._measures}
         self.facts = replace(
             self.facts, measures=measures, device=client.facts.device, device_name=client.facts.device_name
         )

@@ -104,9 +104,8 @@ class _ServedData:
     """A view of training data, with the context for the learner."""
 
     view: TrainView | FeedbackView
-    seed: (
-        int | None
-    )  # of the global generators, with the purpose "global"; None: not seeded, and passes are not counted
+    # Of the global generators, with the purpose "global"; None: not seeded, and passes are not counted.
+    seed: int | None
     number: int = 0  # number of the round or the chunk
     share: Share = ALL
     classes: tuple[int, ...] = ()
@@ -244,9 +243,8 @@ class CaseSession:
 
     def round_context(self, number: int, seen: tuple[int, ...], new: tuple[int, ...]) -> dict[str, Any]:
         """Return the context of a round, for calls before or after its training."""
-        draws = LazyArgument(
-            partial(generator, self.seed, number, "plugin")
-        )  # lazy, because it takes as long as a small layer
+        # Lazy, because it takes as long as a small layer.
+        draws = LazyArgument(partial(generator, self.seed, number, "plugin"))
         return {"round": number, "classes_seen": seen, "new_classes": new, "generator": draws}
 
     def view(self, handout: ServedSamples, passed: int = 0) -> TrainView:

@@ -41,9 +41,8 @@ class RayHost:
         self, workload: Workload, paths: Sequence[str], folder: Path, code: Mapping[Path, str] | None, token: str
     ) -> None:
         work_dir = Path.cwd()
-        self._workspace_copy = Path(
-            tempfile.gettempdir(), f"ianvs-{token}"
-        )  # used if this node does not share the workspace
+        # Used if this node does not share the workspace.
+        self._workspace_copy = Path(tempfile.gettempdir(), f"ianvs-{token}")
         self._code = {path: work_dir / name for path, name in (code or {}).items()}
         came = [] if code is None else [os.fspath(work_dir)]
         sys.path[:] = dict.fromkeys([*came, *paths, *module_paths()])

@@ -244,9 +244,8 @@ def heatmaps(
     """
     shown = [entry for entry in rows if entry.key in scores]
     each = max(scores[entry.key].values.size for entry in shown)
-    some = shown[
-        : max(1, min(_MOST_CELLS // groups // each, max(10, _MOST_MAPS // groups)))
-    ]  # the first rows of the ranking
+    # The first rows of the ranking.
+    some = shown[: max(1, min(_MOST_CELLS // groups // each, max(10, _MOST_MAPS // groups)))]
     numbered = len(some) * each <= _MOST_NUMBERED // groups
     base = next((entry for entry in shown if entry.row.algorithm == baseline), None)
     base = base or next((entry for entry in shown if entry.row.rank is not None), shown[0])
