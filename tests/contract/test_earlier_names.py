@@ -15,14 +15,16 @@ from torch import nn
 from ianvs import api, authoring
 from ianvs.authoring import Anchor, ExemplarLearner, ReplayLearner, RoundData, round_data
 from ianvs.base import types
+from ianvs.base.entry_points import installed
 from ianvs.base.errors import ConfigError
 from ianvs.base.former_names import former_arguments
 from ianvs.base.types import RoundResult, ScoreMatrix
+from ianvs.cli import main
 from ianvs.cli.command_line import command_line
 from ianvs.cli.parser import subparsers_of
 from ianvs.cli.schema import file_schema
 from ianvs.config import load_job
-from ianvs.config.spec import MetricSpec
+from ianvs.config.spec import EvaluationTaskSpec, MetricSpec
 from ianvs.exam import questions
 from ianvs.exam.data import file_formats
 from ianvs.exam.data_types import DataType
@@ -32,6 +34,7 @@ from ianvs.results.comparing.merging import Merged
 from ianvs.store.checksummed_json import as_record, read_checksummed
 from ianvs.store.job_store import Study, StudyStore, Trial
 from tests.jobs import write_job
+from tests.packages import install
 from tests.unit.testalgorithms.exam_of_arrays import Data
 
 API = "Comparison Merged Results compare exams export load_results merge migrate plan prune report run validate"
@@ -250,6 +253,19 @@ def test_former_keys_of_the_engine_and_of_evaluation_tasks_work_with_a_warning(t
     assert (read.engine.build_exams, dict(read.engine.options)) == ("there", {"without_supervisor": "stop"})
     [task] = read.testenvs[0].evaluation_tasks
     assert task.name == "HowMany" and task.place is not None
+
+
+def test_evaluation_tasks_of_packages_are_found_in_the_former_group_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = "from ianvs.exam.questions import EvaluationTask\n\n\nclass HowMany(EvaluationTask):\n    name = 'HowMany'\n"
+    install(tmp_path, monkeypatch, "counting", code, "[ianvs.questions]\nHowMany = counting:HowMany\n")
+    with pytest.warns(DeprecationWarning, match="ianvs.evaluation_tasks"):
+        assert questions.find_evaluation_task(EvaluationTaskSpec("HowMany")).name == "HowMany"
+    assert {"linear_probe", "task_scores", "HowMany"} <= installed("ianvs.evaluation_tasks").keys()
+    assert main(["list", "questions"]) == 0
+    output = capsys.readouterr()
+    assert "evaluation_tasks" in output.err and "HowMany" in output.out
 
 
 def test_former_and_new_keys_together_are_refused(tmp_path: Path) -> None:

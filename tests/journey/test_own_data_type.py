@@ -53,4 +53,4 @@ def test_a_learner_without_the_method_that_is_asked_is_refused(tmp_path: Path) -
     testenv = job.parent / "testenv.yaml"
     head, _, tail = testenv.read_text().partition("  evaluation_tasks:")
     testenv.write_text(head + tail[tail.index("  metrics:") :])
-    assert errors_of(ianvs.run, job, engine="inline") == [("missing-request", f"{tmp_path}/own/testenv.yaml:14:13")]
+    assert errors_of(ianvs.run, job, engine="inline") == [("unrequested-scores", f"{tmp_path}/own/testenv.yaml:14:13")]

@@ -13,7 +13,7 @@ WITHOUT_EXAMPLE = {
     "invalid-syntax",
     "job-in-progress",
     "leaking-protocol",
-    "unknown-question",
+    "unknown-task-or-type",
     "unreachable-server",
     "unspecified",
 }

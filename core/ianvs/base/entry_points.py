@@ -2,16 +2,28 @@
 
 import os
 import sys
+import warnings
 from functools import lru_cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import cast
 
 from ianvs.base.package import PACKAGE
 
+_FORMER_GROUPS = {"ianvs.evaluation_tasks": "ianvs.questions"}
+
 
 def entries(group: str) -> tuple[EntryPoint, ...]:
     """Return all entry points of `group`: those of ianvs first, then those of other packages."""
-    return _of_group(tuple(filter(_has_packages, sys.path)), group)
+    path = tuple(filter(_has_packages, sys.path))
+    points = _of_group(path, group)
+    if group not in _FORMER_GROUPS:
+        return points
+    former = _of_group(path, _FORMER_GROUPS[group])
+    for point in former:
+        if not is_ours(point):
+            message = f"The entry points {point.group} ({point.name}) are now called {group}"
+            warnings.warn(f"{message}; the former name will be removed in the next release.", DeprecationWarning, 2)
+    return tuple(sorted((*points, *former), key=is_ours, reverse=True))
 
 
 @lru_cache(maxsize=512)

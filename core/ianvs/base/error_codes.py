@@ -73,7 +73,7 @@ ErrorCode = Literal[
     "missing-option",  # An option that the metric, engine or other part needs.
     "invalid-option",  # An option with a value that the part can't take.
     "unfit-metric",  # A metric that does not fit where it is used.
-    "missing-request",  # A metric that needs something that the testenv does not ask for.
+    "unrequested-scores",  # A metric that needs something that the testenv does not ask for.
     "missing-predictions",  # A metric that needs predictions that finished cases did not store.
     "duplicate-column",  # Two metrics that would give the same column.
     "unknown-column",  # A name of a column that the leaderboard does not have, or has several times.
@@ -99,8 +99,8 @@ ErrorCode = Literal[
     "unregistered-name",  # A file does not register the name that the algorithm gives.
     "rewritten",  # Warning: a key in the form of KubeEdge Ianvs is read as one of ours.
     "invalid-interpreter",  # An interpreter or environment that can't run the plugin.
-    "unnamed-file",  # Warning: a hyperparameter looks like a path, and no such file is there.
-    "unknown-question",  # An evaluation task or data type that can't be found.
+    "missing-path",  # Warning: a hyperparameter looks like a path, and does not exist.
+    "unknown-task-or-type",  # An evaluation task or data type that can't be found.
     "failed-plugin",  # Code of a plugin raised an exception, or ended its process.
     "invalid-request",  # A plugin, or its process, asks for a round, share, row or name that there is not.
     # --- running ---

@@ -43,6 +43,9 @@ def _list(options: argparse.Namespace) -> int:
             print(f"{kind:<{max(map(len, KINDS))}}  {one_line(names, 5)}")
         print("\n`ianvs list KIND` says what each is.")
         return 0
+    if options.kind in ("question", "questions"):
+        print("warning: questions are now called evaluation_tasks: `ianvs list evaluation_tasks`", file=sys.stderr)
+        options.kind = "evaluation_tasks"
     if f"{options.kind}s" in KINDS:
         options.kind += "s"
     if options.kind not in KINDS:

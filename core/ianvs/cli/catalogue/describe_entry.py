@@ -205,7 +205,7 @@ def _dataset(entry: Entry) -> Iterator[str]:
     yield f"  in a testenv: dataset: {{name: {entry.name}}}"
 
 
-def _data_type_or_question(entry: Entry) -> Iterator[str]:
+def _data_type_or_evaluation_task(entry: Entry) -> Iterator[str]:
     """Describe a data type or an evaluation task."""
     target = _target(entry)
     yield from _doc(target)
@@ -268,8 +268,8 @@ _BY_KIND: dict[str, Callable[[Entry], Iterator[str]]] = {
     "scenario": _scenario,
     "metric": _metric,
     "dataset": _dataset,
-    "data type": _data_type_or_question,
-    "question": _data_type_or_question,
+    "data type": _data_type_or_evaluation_task,
+    "evaluation task": _data_type_or_evaluation_task,
     "network": _network,
     "paradigm": _paradigm,
     "engine": _engine,

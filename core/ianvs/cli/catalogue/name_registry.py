@@ -1,4 +1,4 @@
-"""The names that files may use (algorithms, scenarios, metrics, datasets, data types, questions, ...), a line for each.
+"""The names that files may use (algorithms, scenarios, metrics, datasets, data types, ...), a line for each.
 
 The line is the first sentence of the docstring, read from the source file without importing it: importing torch takes
 seconds.
@@ -121,7 +121,7 @@ _KINDS: dict[str, Callable[[], Iterator[Entry]]] = {
     "metrics": _metrics,
     "datasets": _datasets,
     "data_types": partial(_installed, "data type", "ianvs.data_types"),
-    "questions": partial(_installed, "question", "ianvs.questions"),
+    "evaluation_tasks": partial(_installed, "evaluation task", "ianvs.evaluation_tasks"),
     "networks": _networks,
     "paradigms": _paradigms,
     "engines": partial(_installed, "engine", "ianvs.engines"),

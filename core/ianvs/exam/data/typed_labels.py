@@ -53,7 +53,7 @@ def read_typed_labels(parts: Parts, spec: DatasetSpec) -> Parts:
     try:
         reader = label_reader(type_spec)
     except PluginError as error:
-        raise SourceError([ValidationError.from_exception(error, place, "unknown-question")]) from None
+        raise SourceError([ValidationError.from_exception(error, place, "unknown-task-or-type")]) from None
     names = spec.classes or parts[0].classes
     if not reader.several_labels:
         if spec.label_separator is not None:

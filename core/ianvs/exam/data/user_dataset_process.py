@@ -82,7 +82,7 @@ def call_function(question: tuple[DatasetSpec, Path]) -> CallResult:
         try:
             read = _reader(dataset)
         except PluginError as error:
-            return _error_answer((str(error), "data_type", 0, code_of(error, "unknown-question")))
+            return _error_answer((str(error), "data_type", 0, code_of(error, "unknown-task-or-type")))
         if not callable(loaded.target):
             return _error_answer((f"'{name}' is not a function.", "", 0, "broken-contract"))
         takes = constructor_parameters(loaded.target)

@@ -27,7 +27,7 @@ def data_type(name: str, spec: DataTypeSpec | None = None) -> DataType:
         names = installed(ENTRY_POINTS)
         raise PluginError(
             f"there is no data type '{name}'.{closest(name, names)} There are: {one_line([*names])}.",
-            code="unknown-question",
+            code="unknown-task-or-type",
         )
     if isinstance(target, type) and issubclass(target, DataType):
         return target()

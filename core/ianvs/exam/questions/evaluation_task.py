@@ -13,7 +13,7 @@ from ianvs.base.former_names import former_names
 from ianvs.config.spec import EvaluationTaskSpec, TestEnvSpec
 from ianvs.plugins.loader import load_once
 
-ENTRY_POINTS = "ianvs.questions"
+ENTRY_POINTS = "ianvs.evaluation_tasks"
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def find_evaluation_task(spec: EvaluationTaskSpec) -> EvaluationTask:
             hint = f"{closest(spec.name, names)} There are: {one_line([*names])}."
             raise PluginError(
                 f"there is no evaluation task '{spec.name}'.{hint} One of your own needs the `url` of its file.",
-                code="unknown-question",
+                code="unknown-task-or-type",
             )
         target = names[spec.name].load()
     if isinstance(target, type) and issubclass(target, EvaluationTask):

@@ -194,7 +194,7 @@ def _weights(algorithm: Rewriting, path: Steps, lookup: KubeEdgeLookup) -> None:
                 f"there is no file '{text}'. If the plugin needs it, put it there; the plugin gets the path as written."
             )
             algorithm.problems.append(
-                ValidationError(message, algorithm.place(path), warning=True, code="unnamed-file")
+                ValidationError(message, algorithm.place(path), warning=True, code="missing-path")
             )
         return
     algorithm.lead(path, located)

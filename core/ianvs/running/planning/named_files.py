@@ -91,7 +91,7 @@ def missing_file_warnings(job: JobSpec) -> Iterator[ValidationError]:
                     f"It counts by its name: what else it may mean can change unseen.{near}",
                     _place_of_value(module, key, position),
                     warning=True,
-                    code="unnamed-file",
+                    code="missing-path",
                 )
 
 

@@ -222,7 +222,7 @@ def link_problems(preflight: Preflight) -> Iterator[ValidationError]:
                     if isinstance(metric, Metric) and key not in names:
                         how = f"{key}: true" if hasattr(exam, key) else f"evaluation_tasks: [{key}]"
                         message = f"{metric.name} needs `{how}` in the testenv: its input is recorded in a run."
-                        yield ValidationError(message, spec.place, code="missing-request")
+                        yield ValidationError(message, spec.place, code="unrequested-scores")
         if exam.gate is None:
             continue
         gate = exam.gate.metric
@@ -267,7 +267,7 @@ def task_problems(preflight: Preflight) -> Iterator[ValidationError]:
             try:
                 find_it()
             except PluginError as error:
-                yield ValidationError.from_exception(error, spec.places.get("name", spec.place), "unknown-question")
+                yield ValidationError.from_exception(error, spec.places.get("name", spec.place), "unknown-task-or-type")
 
 
 def known_tasks(exam: TestEnvSpec) -> Sequence[EvaluationTask]:

@@ -234,7 +234,7 @@ def _search_metric_problems(preflight: Preflight) -> Iterator[ValidationError]:
     base, subject = name.partition(" of ")[0], f"the search metric is '{name}', which"
     for exam in _exams_without(preflight, [name]):
         yield ValidationError(
-            f"{subject} the testenv {exam.name} does not list. Add it to its metrics.", place, code="missing-request"
+            f"{subject} the testenv {exam.name} does not list. Add it to its metrics.", place, code="unrequested-scores"
         )
     if preflight.levels.get(base) == "stream":
         yield ValidationError(

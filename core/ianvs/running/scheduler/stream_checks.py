@@ -43,7 +43,7 @@ def _unsupported_settings(preflight: Preflight, exam: TestEnvSpec) -> Iterator[V
     for spec, metric in zip(exam.metrics, preflight.inspector.metrics(exam.metrics), strict=True):
         if isinstance(metric, Metric) and metric.level == "stream":
             reason = f"{metric.name} needs predictions that are made before the labels are revealed"
-            yield ValidationError(f"{reason}. {_ADD}", spec.place, code="missing-request")
+            yield ValidationError(f"{reason}. {_ADD}", spec.place, code="unrequested-scores")
     algorithms = preflight.job.algorithms
     for algorithm, facts in zip(algorithms, preflight.inspector.paradigms(algorithms), strict=True):
         if facts.receives_feedback:
@@ -79,10 +79,10 @@ def _metric_problems(preflight: Preflight, exam: TestEnvSpec) -> Iterator[Valida
         if base == "near_future_accuracy" and not (shifts if not shift else int(shift) in shifts):
             wanted = f"[{', '.join(map(str, [*shifts, *([int(shift)] if shift else [0])]))}]"
             reason = f"{metric.name} needs copies that are asked ahead. Write `near_future: {wanted}` in `prequential`."
-            yield ValidationError(reason, spec.place, code="missing-request")
+            yield ValidationError(reason, spec.place, code="unrequested-scores")
         if metric.name == "stability_gain" and not exam.prequential.second_pass:
             yield ValidationError(
-                "stability_gain needs `second_pass: true` in `prequential`.", spec.place, code="missing-request"
+                "stability_gain needs `second_pass: true` in `prequential`.", spec.place, code="unrequested-scores"
             )
     first = preflight.job.rank.sort_by[0][0]
     if first == "online_accuracy" and all(metric.level in ("stream", "system") for _, metric in both):

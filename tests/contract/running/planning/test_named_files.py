@@ -110,7 +110,7 @@ def test_a_text_that_only_looks_like_a_file_is_told(tmp_path: Path, text: str, m
     monkeypatch.chdir(tmp_path)
     path = job(tmp_path, text)
     validated = ianvs.validate(path).warnings
-    assert [code for code, _ in recorded(validated)] == ["unnamed-file"]
+    assert [code for code, _ in recorded(validated)] == ["missing-path"]
     assert ianvs.plan(path).job.warnings == validated
 
 

@@ -348,7 +348,7 @@ def test_a_learner_without_features_is_told_what_is_missing(tmp_path):
 
 def test_a_probe_that_is_not_taken_is_refused_before_anything_runs(tmp_path):
     assert errors_of(sat, tmp_path, yaml_of(CIL, "accuracy, linear_probe_accuracy")) == [
-        ("missing-request", f"{tmp_path}/testenv.yaml:4:23")
+        ("unrequested-scores", f"{tmp_path}/testenv.yaml:4:23")
     ]
 
 

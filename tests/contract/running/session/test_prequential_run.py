@@ -317,8 +317,8 @@ REFUSED = [
     ),
     ("prequential: {feedback: score}", ONLINE, "accuracy", ("unfit-paradigm", "algorithm.yaml:2:18")),
     ("prequential: true\nlinear_probe: true", ONLINE, "accuracy", ("conflicting-keys", "testenv.yaml:6:3")),
-    ("name: x", ONLINE, "online_accuracy", ("missing-request", "testenv.yaml:4:13")),
-    ("prequential: true", ONLINE, "near_future_accuracy@3", ("missing-request", "testenv.yaml:4:13")),
+    ("name: x", ONLINE, "online_accuracy", ("unrequested-scores", "testenv.yaml:4:13")),
+    ("prequential: true", ONLINE, "near_future_accuracy@3", ("unrequested-scores", "testenv.yaml:4:13")),
     ("prequential: {delay: -1}", ONLINE, "accuracy", ("out-of-range", "testenv.yaml:5:24")),
 ]
 

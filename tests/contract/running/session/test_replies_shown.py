@@ -138,7 +138,7 @@ def test_who_hides_that_it_learns_while_it_is_tested_fails(tmp_path: Path) -> No
 def test_the_testenv_has_to_ask_for_it(tmp_path: Path, metric: str) -> None:
     testenv = edited(TESTENV, "teacher_forced: true\n", "", "reply_token_accuracy, perplexity", metric)
     assert errors_of(ianvs.validate, written(tmp_path, edited(testenv, "of: perplexity", "of: EM"))) == [
-        ("missing-request", f"{tmp_path}/testenv.yaml:6:13")
+        ("unrequested-scores", f"{tmp_path}/testenv.yaml:6:13")
     ]
 
 

@@ -204,7 +204,7 @@ def test_scores_that_are_none_end_the_case(tmp_path: Path, code: str) -> None:
 def test_the_testenv_has_to_ask_for_scores(tmp_path: Path) -> None:
     testenv = edited(yaml(), "task_scores: true", "")
     path = write_job(tmp_path, testenv=testenv, plugin=NEAREST, name="Nearest", hyperparameters="")
-    assert errors_of(ianvs.validate, path) == [("missing-request", f"{tmp_path}/testenv.yaml:4:23")]
+    assert errors_of(ianvs.validate, path) == [("unrequested-scores", f"{tmp_path}/testenv.yaml:4:23")]
 
 
 def test_the_likeliest_class_is_looked_for_among_those_of_the_task() -> None:
