@@ -15,7 +15,7 @@ IGNORE = 255
 
 
 class DenseLearner(TorchLearner):
-    """Trains a network with an output for each class of the exam; by itself, plain fine-tuning.
+    """Trains a network with an output for each class of the exam; by default, plain fine-tuning.
 
     The first class of the first round is the background: what a round's masks call so may be of any class of another
     round. Outputs of classes that were not taught yet are masked. Pixels of 255 are left out.

@@ -13,7 +13,7 @@ DETECTOR_NAMES = ("centernet", *TORCHVISION)
 
 
 class DetectionLearner(MultiLabelMasking):
-    """Trains a detector on each round's images; by itself, plain fine-tuning.
+    """Trains a detector on each round's images; by default, plain fine-tuning.
 
     In the hooks, y is (N, max_objects, 5): x1 y1 x2 y2 label in a row, label -1 where there is no object.
     Heatmaps of classes that were not taught yet are neither trained nor used in predictions.

@@ -43,7 +43,7 @@ class ChatTemplate:
     The tokens of a conversation are those of `apply_chat_template(tokenize=True)`. What the assistant says is what the
     template marks by `{% generation %}`, as TRL takes it; without such marks what is between a prompt and the
     conversation that goes on after its reply. Of a template that rewrites earlier turns (Qwen3's takes thoughts out)
-    each turn is learnt by itself, after the prompt that asks for its reply.
+    each turn is learnt separately, after the prompt that asks for its reply.
     """
 
     def __init__(self, tokenizer: Any, stops: Sequence[int] = (), sight: Sight | None = None) -> None:

@@ -66,7 +66,7 @@ class _Vectors:
 
 
 class _Pairs:
-    """TF-IDF vectors that are fitted on each pair of strings by itself, as the authors' script does.
+    """TF-IDF vectors that are fitted on each pair of strings separately, as the authors' script does.
 
     Of two strings, a word of both has the weight 1, one of a single string ln(3 / 2) + 1; so a cosine of all pairs
     is made of products of the matrices of counts.
@@ -125,7 +125,7 @@ class Codebook:
 
     A set of instructions is as near to a group as the mean cosine over all pairs (new, stored).
 
-    vectors: "pair" fits them on each pair by itself, as the authors' script does; "round" once, on the round's strings
+    vectors: "pair" fits them on each pair separately, as the authors' script does; "round" once, on the round's strings
     and all that were known before it, and in testing on all that are known then. Either way no answer depends on what
     else is asked. below: where none is as near as the threshold in testing, "newest" takes the group that was founded
     last, as their script does, and "nearest" the nearest.

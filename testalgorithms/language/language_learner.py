@@ -44,7 +44,7 @@ PICTURES = "pictures"  # of those that a method keeps, in the folder of a model
 
 
 class LanguageLearner(Steps):
-    """Tunes a causal language model on what each round brings; by itself, one round after the other.
+    """Tunes a causal language model on what each round brings; by default, one round after the other.
 
     The loss is the mean of -log p(token | tokens before) over what the assistant says, its end mark included. Each
     round has a new AdamW with a linear warm-up and a cosine decay, as instruction tuning usually has.
@@ -140,7 +140,7 @@ class LanguageLearner(Steps):
     # What a method may override, beside the steps of `Steps`.
 
     def loss(self, batch: Batch) -> Tensor:
-        """Return the scalar that a step goes down; by itself, the mean over learnt tokens of -log p."""
+        """Return the loss that a step minimises; by default, the mean over learnt tokens of -log p."""
         return cross_entropy(self.logits(batch), batch.targets)
 
     # What the benchmark calls.

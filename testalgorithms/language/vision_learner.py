@@ -6,7 +6,7 @@ from ianvs.testalgorithms.language.language_learner import LanguageLearner
 
 
 class VisionLanguageLearner(LanguageLearner):
-    """A language model that sees the images of conversations; by itself, the tiny one.
+    """A language model that sees the images of conversations; by default, the tiny one.
 
     A method on LanguageLearner takes the same base models: what it does is the same with images and without them.
     """

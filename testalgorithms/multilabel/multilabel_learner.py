@@ -38,7 +38,7 @@ LOSSES = MappingProxyType({"bce": binary_cross_entropy, "asl": asymmetric_loss})
 
 
 class MultilabelLearner(MultiLabelMasking):
-    """Trains on each round's samples, each class by itself; by itself, plain fine-tuning.
+    """Trains on each round's samples, each class by itself; by default, plain fine-tuning.
 
     In the hooks, y is (N, num_classes) uint8, 1 where a sample has the label; a label that the round does not teach is
     a 0 in it.

@@ -11,7 +11,7 @@ from ianvs.testalgorithms.label_sets import LabelSetReplay
 
 
 class NumberLearner(TorchLearner):
-    """Trains a network of one output on the squared error; by itself, plain fine-tuning. In the hooks, y is (N, 1)."""
+    """Trains a network of one output on the squared error; by default, plain fine-tuning. In the hooks, y is (N, 1)."""
 
     memory = ()  # it keeps no samples
 

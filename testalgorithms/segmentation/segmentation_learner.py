@@ -29,7 +29,7 @@ from ianvs.testalgorithms.segmentation.predicting import answers, mean_iou
 
 
 class SegmentationLearner:
-    """Trains ERFNet on the domain that each round brings; by itself, with a new decoder and all else shared.
+    """Trains ERFNet on the domain that each round brings; by default, with a new decoder and all else shared.
 
     A round's domain is its `task`; it gets a head of its own, with an output for each of the round's classes and one
     for "ignore", which weighs nothing. A domain that was not taught yet is predicted by the head of the last that was.
@@ -117,7 +117,7 @@ class SegmentationLearner:
         return self.pass_over(data)
 
     def step(self, batch: Any) -> None:
-        """One iteration; by itself, one step of the optimiser down the cross-entropy."""
+        """Do one iteration; by default, one optimiser step on the cross-entropy."""
         self.descend([self.cross_entropy(batch)])
 
     def after_round(self, data: DomainData) -> None:

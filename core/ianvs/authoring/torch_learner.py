@@ -34,7 +34,7 @@ _UNSTABLE = "the training loss of a round did not fall: a smaller learning_rate 
 
 
 class TorchLearner(NetworkModule):
-    """Trains a classifier on the data of each round; by itself, plain fine-tuning.
+    """Trains a classifier on the data of each round; by default, plain fine-tuning.
 
     The head has an output for every class of the exam from the start. Outputs of classes that were not yet taught are
     masked (-inf), in training and in testing; when all classes are seen, or none, nothing is masked. If an exam

@@ -47,8 +47,10 @@ def with_hyperparameters(job: JobSpec, inspector: Inspector) -> JobSpec:
     problems: list[ValidationError] = []
     for (_, key), overrides in groups.items():
         grid = {"values": [override.value for override in overrides]}
-        for slip in equal_values({"grid": grid}, ("grid",), grid):
-            problems.append(ValidationError(slip.message, overrides[int(slip.path[-1])].place, code="duplicate-entry"))
+        for problem in equal_values({"grid": grid}, ("grid",), grid):
+            problems.append(
+                ValidationError(problem.message, overrides[int(problem.path[-1])].place, code="duplicate-entry")
+            )
         changed = [_changed(algorithm, overrides, inspector) for algorithm in job.algorithms]
         if any(changed):
             pairs = zip(changed, job.algorithms, strict=True)

@@ -20,7 +20,7 @@ from typing import Any
 
 import psutil
 
-NAME = "door.json"
+NAME = "pilot_server.json"
 _HANDSHAKE_SECONDS = 10.0  # seconds for the handshake
 _CONNECT_SECONDS = 5.0  # seconds for connecting to one address
 _BYTES = 32  # of a key, a nonce, and a proof
@@ -41,14 +41,14 @@ class PilotListener(socketserver.ThreadingTCPServer):
         file = os.open(folder / NAME, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(file, "w") as stream:
             json.dump({"hosts": self.hosts, "port": self.port, "key": self._key.hex()}, stream)
-        threading.Thread(target=self.serve_forever, name="door", daemon=True).start()
+        threading.Thread(target=self.serve_forever, name="pilot-server", daemon=True).start()
 
     def close(self) -> None:
         self.shutdown()
         self.server_close()
 
     def finish_request(self, request: Any, client_address: object) -> None:
-        with contextlib.suppress(OSError, EOFError), _authenticated(request, self._key, b"door", b"pilot") as guest:
+        with contextlib.suppress(OSError, EOFError), _authenticated(request, self._key, b"server", b"pilot") as guest:
             self._welcome(guest, guest.recv())
 
 
@@ -60,7 +60,7 @@ def connect_to_supervisor(folder: Path, patience: float) -> Connection:
         for host in address["hosts"]:
             try:
                 with socket.create_connection((host, address["port"]), timeout=_CONNECT_SECONDS) as made:
-                    return _authenticated(made, bytes.fromhex(address["key"]), b"pilot", b"door")
+                    return _authenticated(made, bytes.fromhex(address["key"]), b"pilot", b"server")
             except (OSError, EOFError) as error:
                 last_error = f"{host}: {error}"
         time.sleep(0.5)
