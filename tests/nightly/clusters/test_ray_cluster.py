@@ -113,7 +113,7 @@ def job(folder: Path, **changes: str) -> Path:
     return path
 
 
-AWAY = "jobs: 2\nengine: {name: ray, shared: false, checks: there}"
+AWAY = "jobs: 2\nengine: {name: ray, shared: false, build_exams: there}"
 
 
 def matrices(results: ianvs.Results) -> list[Any]:

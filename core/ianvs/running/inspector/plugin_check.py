@@ -30,7 +30,7 @@ _PROBLEMS = TypeAdapter(tuple[ValidationError, ...])
 class Needed(NamedTuple):
     """A method that the base model needs for an evaluation task of the testenv, by the task's name."""
 
-    question: str
+    evaluation_task: str
     method: str
     wanted: str
     shows_labels: bool
@@ -189,7 +189,7 @@ def _check_module(subject: Subject) -> list[ValidationError]:
     return [*problems, *type_problems(module, takes, place)]
 
 
-def _method_errors(target: type, name: str, methods: Sequence[str], questions: Sequence[Needed]) -> Iterator[str]:
+def _method_errors(target: type, name: str, methods: Sequence[str], requirements: Sequence[Needed]) -> Iterator[str]:
     """Yield the missing `methods` of class `name`, and required arguments of its methods that are never passed."""
     missing = [method for method in methods if not callable(getattr(target, method, None))]
     if "train" in methods and lacks_train(target):
@@ -198,8 +198,8 @@ def _method_errors(target: type, name: str, methods: Sequence[str], questions: S
             "torch.nn.Module, which only switches between training and evaluation. Add it; "
             "train(True), train(False) and eval() stay PyTorch's."
         )
-    for requirement in questions:
-        out = f"or take `{requirement.question}: true` and the metrics that read it out of the testenv."
+    for requirement in requirements:
+        out = f"or take `{requirement.evaluation_task}: true` and the metrics that read it out of the testenv."
         if not callable(getattr(target, requirement.method, None)):
             lack = f"{name} lacks the method {requirement.method}(data, **context), which the testenv needs. It returns"
             yield f"{lack} {requirement.wanted}. Add it, {out}"

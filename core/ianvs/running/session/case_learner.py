@@ -97,7 +97,7 @@ class Query:
         context: Keyword arguments of `predict`.
         replies: Expected replies, if the evaluation task shows them.
         round: (number, seen classes, new classes) of a held-out part.
-        question: Name of an evaluation task; None if labels are predicted.
+        evaluation_task: Name of an evaluation task; None if labels are predicted.
         adaptation: (labelled samples, name, classes) on which a copy is trained before it predicts.
         taught: Whether the learner has been trained.
         is_trial: Whether the predictions are discarded.
@@ -110,7 +110,7 @@ class Query:
     context: Mapping[str, Any] = field(default_factory=dict)
     replies: Column | None = None
     round: tuple[int, tuple[int, ...], tuple[int, ...]] | None = None
-    question: str | None = None
+    evaluation_task: str | None = None
     adaptation: tuple[ServedSamples, str, tuple[int, ...]] | None = None
     taught: bool = True
     is_trial: bool = False

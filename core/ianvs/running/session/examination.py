@@ -33,7 +33,7 @@ _MAX_PROBE_SAMPLES = 20_000  # limit of training samples of a task that fits a p
 
 @dataclass(frozen=True)
 class _Call:
-    """Samples that are predicted in one call. question: the evaluation task; None: labels.
+    """Samples that are predicted in one call. evaluation_task: None for labels.
 
     order: permutation of the samples of all parts; None: one part after the other.
     """
@@ -44,7 +44,7 @@ class _Call:
     order: NDArray[np.int64] | None = None
     adapted: TestSet | None = None  # adapted to its data before it predicts
     round: tuple[int, tuple[int, ...], tuple[int, ...]] | None = None  # of a held-out part: number, seen, new
-    question: EvaluationTask | None = None
+    evaluation_task: EvaluationTask | None = None
 
 
 _TRY_SAMPLES = 16  # samples of a trial call
@@ -73,7 +73,7 @@ class Examination:
         self._exam, self._testenv, self._feed, self._learner = exam, testenv, feed, learner
         self._seed, self._replies = seed, replies
         self._kind = data_type(exam.dataset.kind, testenv.dataset.data_type)
-        self._questions = evaluation_tasks_of(testenv)
+        self._evaluation_tasks = evaluation_tasks_of(testenv)
         self._secret = _secret(exam)
         self.spent: Spent = NOTHING_SPENT
 
@@ -104,25 +104,25 @@ class Examination:
         labels = self._call_plan(parts, f"{taught} {samples}")
         steps: list[tuple[EvaluationTask | None, _CallPlan]] = [(None, labels)]
         if samples is None:
-            steps += [(question, self._calls_of(question, labels, parts, taught)) for question in self._questions]
+            steps += [(task, self._calls_of(task, labels, parts, taught)) for task in self._evaluation_tasks]
         calls = [call for _, arranged in steps for _, call in arranged]
         with self._learner.evaluating(model, apart=samples is not None):
             answers = iter(list(self._answers(calls, model, taught, when=f"{taught} {samples}")))
         results: dict[PredictionKey, Predictions] = {}
-        for question, arranged in steps:
+        for task, arranged in steps:
             for which, call in arranged:
                 answer = next(answers)
-                if question is None:
+                if task is None:
                     for j, part, rows in zip(which, call.parts, _rows(call), strict=True):
                         results[PredictionKey(j, samples)] = self._stored(part, answer, rows)
                     continue
                 values = _split(call, answer.labels)
                 for number, j in enumerate(which):
                     about = TaskContext(tests[j].classes, self._classes)
-                    if question.fits:
+                    if task.fits:
                         fitted = call.parts[2 * number]
                         about = replace(about, fitted=next(values), labels=fitted.samples.y[fitted.positions])
-                    extras = {**results[PredictionKey(j)].extras, **question.stored_answers(next(values), about)}
+                    extras = {**results[PredictionKey(j)].extras, **task.stored_answers(next(values), about)}
                     results[PredictionKey(j)] = replace(results[PredictionKey(j)], extras=extras)
         return results
 
@@ -134,10 +134,10 @@ class Examination:
         facts = (index, seen, tuple(round_.classes))
         part = Part(dataset.train, positions, round_.transform)
         name = f"the held-out part of round {index}"
-        question = _Call((part,), name, self._context(index - 1, round_.classes), round=facts)
+        call = _Call((part,), name, self._context(index - 1, round_.classes), round=facts)
         when = f"held out of {index}"
         with self._learner.evaluating(model):
-            [answer] = self._answers([question], model, index, timed=False, when=when)
+            [answer] = self._answers([call], model, index, timed=False, when=when)
         predictions = self._stored(part, answer, np.arange(len(positions)))
         earlier = tuple(sorted({label for r in rounds[: index - 1] for label in r.classes}))
         unseen = None if self._exam.rules.unseen == "none" else np.zeros(len(positions), bool)
@@ -164,9 +164,9 @@ class Examination:
 
     def predict_ahead(self, parts: Sequence[Part], model: Model, taught: int) -> list[Any]:
         """Predict training samples with a second object, part after part, whether revealed or not; untimed."""
-        questions = [_Call((part,), "questions of the stream") for part in parts]
+        calls = [_Call((part,), "questions of the stream") for part in parts]
         with self._learner.evaluating(model, apart=True):
-            return [answer.labels for answer in self._answers(questions, model, taught, timed=False, is_trial=True)]
+            return [answer.labels for answer in self._answers(calls, model, taught, timed=False, is_trial=True)]
 
     def constant_predictions_warning(self, predictions: Mapping[PredictionKey, Predictions], taught: int) -> str:
         """Return a warning if all predictions are one class although round `taught` has several; else ""."""
@@ -188,26 +188,26 @@ class Examination:
     # --- evaluation tasks ---------------------------------------------------------------------------------------
 
     def _call_plan(
-        self, parts: Mapping[int, tuple[Part, ...]], when: str, question: EvaluationTask | None = None
+        self, parts: Mapping[int, tuple[Part, ...]], when: str, task: EvaluationTask | None = None
     ) -> _CallPlan:
         """Return (test sets, call): one call for all if the task is hidden, else one each. parts: by test set."""
         tests = [batch.union for batch in self._exam.evaluation_batches]
-        adapted = {j: tests[j] for j in parts if tests[j].adapt is not None and question is None}
+        adapted = {j: tests[j] for j in parts if tests[j].adapt is not None and task is None}
         alone = [j for j in parts if j in adapted or self._exam.rules.task_in_testing]
         mixed = tuple(j for j in parts if j not in alone)
         calls = []
         if mixed:
             chosen = tuple(part for j in mixed for part in parts[j])
-            name = "the test sets" if question is None else f"the {question.method}"
-            calls.append((mixed, _Call(chosen, name, order=self._order(chosen, when), question=question)))
+            name = "the test sets" if task is None else f"the {task.method}"
+            calls.append((mixed, _Call(chosen, name, order=self._order(chosen, when), evaluation_task=task)))
         for j in alone:
-            name = f"{'test set' if question is None else f'the {question.method} of'} {tests[j].name}"
+            name = f"{'test set' if task is None else f'the {task.method} of'} {tests[j].name}"
             context = self._context(j, tests[j].classes)
-            calls.append(((j,), _Call(parts[j], name, context, adapted=adapted.get(j), question=question)))
+            calls.append(((j,), _Call(parts[j], name, context, adapted=adapted.get(j), evaluation_task=task)))
         return calls
 
     def _calls_of(
-        self, question: EvaluationTask, labels: _CallPlan, parts: Mapping[int, tuple[Part, ...]], taught: int
+        self, task: EvaluationTask, labels: _CallPlan, parts: Mapping[int, tuple[Part, ...]], taught: int
     ) -> _CallPlan:
         """Return calls of an evaluation task for the same samples in the same order, plus training samples if it fits a
         probe.
@@ -215,30 +215,28 @@ class Examination:
         [] for a learner that may lack the method, and does. Raises PluginError for a learner that would learn from
         shown labels.
         """
-        if question.may_lack and self.skipped_evaluations:
+        if task.may_lack and self.skipped_evaluations:
             return []
-        if question.shows_labels and self._learner.adapts:
+        if task.shows_labels and self._learner.adapts:
             raise PluginError(
                 f"{self._learner.state.caller.partition('.')[0]} learns while it is tested, so the replies can't be "
-                f"shown to it. Take `{question.name}: true` out of the testenv, or the algorithm out of the job.",
+                f"shown to it. Take `{task.name}: true` out of the testenv, or the algorithm out of the job.",
                 code="unfit-paradigm",
             )
-        if not question.fits:
-            return [(which, replace(call, question=question)) for which, call in labels if call.adapted is None]
-        fitted = self._probe_parts(question, list(parts))
-        return self._call_plan({j: (part, *parts[j]) for j, part in fitted.items()}, f"{taught} probe", question)
+        if not task.fits:
+            return [(which, replace(call, evaluation_task=task)) for which, call in labels if call.adapted is None]
+        fitted = self._probe_parts(task, list(parts))
+        return self._call_plan({j: (part, *parts[j]) for j, part in fitted.items()}, f"{taught} probe", task)
 
     @property
     def skipped_evaluations(self) -> str:
         """Evaluations that are skipped because the learner may lack the method, and why."""
         return self._learner.state.skipped_evaluations
 
-    def _probe_parts(self, question: EvaluationTask, batches: Sequence[int]) -> dict[int, Part]:
+    def _probe_parts(self, task: EvaluationTask, batches: Sequence[int]) -> dict[int, Part]:
         """Return, by test set j, the training samples that are predicted with it."""
         if len(self._exam.evaluation_batches) != len(self._exam.rounds) or not self._kind.probes:
-            raise PluginError(
-                f"`{question.name}: true` needs one test set of classes for each round.", code="unfit-exam"
-            )
+            raise PluginError(f"`{task.name}: true` needs one test set of classes for each round.", code="unfit-exam")
         parts = {j: self._feed.probe_part(j + 1) for j in batches}
         return {j: replace(part, positions=part.positions[:_MAX_PROBE_SAMPLES]) for j, part in parts.items()}
 
@@ -273,8 +271,8 @@ class Examination:
         names the evaluation, for cached replies.
         """
         for call in calls:
-            shows = call.question is not None and call.question.shows_labels
-            adapted, labels = call.adapted, call.question is None
+            shows = call.evaluation_task is not None and call.evaluation_task.shows_labels
+            adapted, labels = call.adapted, call.evaluation_task is None
             pieces = list[Predictions]()
             with ExitStack() as stack:
                 by = None
@@ -287,7 +285,7 @@ class Examination:
                     context=call.context,
                     replies=columns_of(call.parts, ("y",), call.order)["y"] if shows else None,
                     round=call.round,
-                    question=None if call.question is None else call.question.name,
+                    evaluation_task=None if call.evaluation_task is None else call.evaluation_task.name,
                     adaptation=None
                     if adapted is None
                     else (self._feed.adaptation(adapted), adapted.name, adapted.classes),
@@ -322,7 +320,7 @@ class Examination:
                 yield replace(part, positions=part.positions[start : start + size]), labels
 
         stored = self._kind.stored_predictions(pieces(), self._classes)
-        ours = {extra for question in self._questions for extra in question.extras}
+        ours = {extra for task in self._evaluation_tasks for extra in task.extras}
         if taken := answer.extras.keys() & {*stored.extras, *self._kind.own_extras, *ours}:
             raise PluginError(f"predict() returned an extra '{min(taken)}', a name of ours.", code="invalid-result")
         return replace(stored, extras={**stored.extras, **{name: v[rows] for name, v in answer.extras.items()}})

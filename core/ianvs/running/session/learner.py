@@ -49,7 +49,7 @@ class LocalLearner:
     def __init__(self, request: CaseRequest, brief: ExamInfo, memory: MemoryMeter) -> None:
         self._request, self._brief, self.memory = request, brief, memory
         self._kind = data_type(brief.kind, request.testenv.dataset.data_type)
-        self._questions = {question.name: question for question in evaluation_tasks_of(request.testenv)}
+        self._evaluation_tasks = {task.name: task for task in evaluation_tasks_of(request.testenv)}
         self._meter = Meter()
         self.spent = self.built = self.saved = NOTHING_SPENT
         self.changed = ""
@@ -210,13 +210,13 @@ class LocalLearner:
         session, context = self.session, dict(query.context)
         if query.round is not None:
             context |= session.round_context(*query.round)
-        if query.question is None:
+        if query.evaluation_task is None:
             context["generation"] = query.replies_by
             self._last = query if query.adaptation is None else None
         x = as_served(query.x, self._request.threads)
         if query.is_trial:
             start_generators(session.seed, "tried")
-        if query.question is not None:
+        if query.evaluation_task is not None:
             yield Predictions(self._task_result(query, x, context))
         elif query.adaptation is None:
             yield from self._pieces(query, x, context)
@@ -261,17 +261,17 @@ class LocalLearner:
 
     def _task_result(self, query: Query, x: Column, context: Mapping[str, Any]) -> NDArray[Any]:
         """Return the validated result of a further method of the base model for all samples."""
-        question, learner = self._questions[str(query.question)], self.session.module("basemodel")
-        if why := question.lacks(learner.plugin):
-            raise PluginError(f"`{question.name}: true` asks for {question.wanted}, and {why}.", code="broken-contract")
+        task, learner = self._evaluation_tasks[str(query.evaluation_task)], self.session.module("basemodel")
+        if why := task.lacks(learner.plugin):
+            raise PluginError(f"`{task.name}: true` asks for {task.wanted}, and {why}.", code="broken-contract")
         data: TestView | TrainView = TestView(x, name=query.name)
         if query.replies is not None:
             data = TrainView({"x": x, "y": as_served(query.replies, self._request.threads)}, name=query.name)
         try:
-            answers = self.session.call(learner, question.method, data, **context)
+            answers = self.session.call(learner, task.method, data, **context)
         finally:
             data.close()
-        return question.checked(answers, len(x), self.session.classes, f"{learner.name}.{question.method}()")
+        return task.checked(answers, len(x), self.session.classes, f"{learner.name}.{task.method}()")
 
     def _load_copy(self, model: Model) -> Modules:
         """Load `model` into new objects of the same classes. Raises PluginError if that is not possible."""
@@ -301,7 +301,7 @@ class LocalLearner:
             sees_past_rounds=session.modules.sees_past_rounds,
             modules=len(plugins),
             caller=session.caller,
-            skipped_evaluations=self._skipped_evaluations() if self._questions else "",
+            skipped_evaluations=self._skipped_evaluations() if self._evaluation_tasks else "",
             **self._size.numbers,
         )
 
@@ -309,11 +309,11 @@ class LocalLearner:
         """Return the evaluations that are skipped because a method is missing, and why."""
         paradigm = type(self.session.paradigm)
         base = paradigm.predict is Paradigm.predict
-        for question in self._questions.values():
-            if question.may_lack:
+        for task in self._evaluation_tasks.values():
+            if task.may_lack:
                 why = "" if base else f"{paradigm.name} does not answer by its base model alone, whose they would be"
-                if why := why or question.lacks(self.session.module("basemodel").plugin):
-                    return f"no {question.may_lack}: {why}"
+                if why := why or task.lacks(self.session.module("basemodel").plugin):
+                    return f"no {task.may_lack}: {why}"
         return ""
 
 

@@ -184,9 +184,9 @@ class SandboxedLearner:
     def answers(self, query: Query, model: Model) -> Iterator[Predictions]:
         """Yield validated predictions, as many at a time as the data type allows.
 
-        A question that shows labels, or fits a probe, has a sandbox of its own.
+        An evaluation task that shows labels, or fits a probe, has a sandbox of its own.
         """
-        if query.question is None:
+        if query.evaluation_task is None:
             assert self._examiner is not None, "within `evaluating`"
             yield from self._checked(query, self._answers_of(self._examiner, query))
             return
