@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from ianvs.api import validate
 from ianvs.base.errors import IanvsError
 from ianvs.cli.command_line import main
 from ianvs.cli.data_job import data_job
@@ -211,3 +212,14 @@ def test_what_is_not_there_or_holds_no_samples_is_refused(tmp_path):
     with pytest.raises(IanvsError):
         data_job(tmp_path / "empty", "mine", tmp_path / "mine")
     assert not (tmp_path / "mine").exists()
+
+
+@pytest.mark.parametrize("classes_found", [3, 4, 5, 7, 9, 10, 13])
+def test_a_job_of_any_number_of_classes_has_rounds_that_fit(tmp_path: Path, classes_found: int) -> None:
+    lines = [f"{n / 10},{n % 7},k{n % classes_found}" for n in range(130)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,label", *lines]))
+    job = data_job(tmp_path / "t.csv", "mine", tmp_path / "mine")
+    (tmp_path / "mine").mkdir()
+    for name, text in job.files.items():
+        (tmp_path / "mine" / name).write_text(text)
+    validate(tmp_path / "mine" / "benchmarkingjob.yaml")

@@ -231,5 +231,8 @@ def _testenv(samples: _Found, where: str, facts: tuple[str, ...]) -> str:
         rounds = classes if classes == 3 else min(5, classes // 2)
     lines += ["  scenario:", f"    name: {name}   # {why}"]
     lines += [f"    rounds: {rounds}"] if rounds else []
+    if name == "class-incremental" and classes % rounds:
+        first = classes - (rounds - 1) * (classes // rounds)
+        lines.append(f"    first: {first}   # classes of the first round; the others have {classes // rounds} each")
     lines += ["  metrics:   # `ianvs list metrics`", "    - accuracy", "    - BWT"]
     return "\n".join(lines) + "\n"

@@ -30,12 +30,12 @@ from ianvs.base.method_names import ALIASES, carried
 from ianvs.base.package import PACKAGE
 from ianvs.plugins.authors_files import add_folders, is_source, kept_files, package_spec, source_spec
 from ianvs.plugins.local_imports import import_folders, package_of
+from ianvs.plugins.missing_modules import UNIQUE, how_to_install, how_to_name
 from ianvs.plugins.mode_switch import separate_mode_switch
 from ianvs.plugins.registration import aliases_of, sedna_stub
 
 ENTRY_POINTS = "ianvs.algorithms"
 _FEW = 12  # maximum number of names in a message
-_UNIQUE = "ianvs_plugin_"  # prefix of the names of modules from authors' files
 _MODULES = "modules"  # the temporary folder from which other processes import them
 
 T = TypeVar("T")
@@ -98,9 +98,9 @@ def load(url: str | None, name: str, group: str = ENTRY_POINTS) -> Loaded:
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
-        raise PluginError(
-            f"module '{module_name}' can't be imported: {cause(error, None)}", code="unloadable-plugin"
-        ) from error
+        own = isinstance(error, ModuleNotFoundError) and error.name and f"{module_name}.".startswith(f"{error.name}.")
+        why = f"{error}. {how_to_name(module_name)}." if own else cause(error, None)
+        raise PluginError(f"module '{module_name}' can't be imported: {why}", code="unloadable-plugin") from error
     return Loaded(_pick(module, attribute or name, module_name))
 
 
@@ -209,7 +209,7 @@ def _from_entry_point(name: str, group: str) -> Loaded:
 
 
 def _imported(path: Path) -> Loaded:
-    unique = f"{_UNIQUE}{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
+    unique = f"{UNIQUE}{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
     spec = source_spec(f"{unique}_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise PluginError(f"{shown_path(path)} is not a python file that can be read.", code="unloadable-plugin")
@@ -297,7 +297,7 @@ def place_for_others(module: str) -> None:
     """
     top, *inner = module.split(".")
     file = Path(tempfile.gettempdir(), _MODULES, f"{top}.py")
-    if not module.startswith(_UNIQUE) or not file.parent.is_dir() or file.exists():
+    if not module.startswith(UNIQUE) or not file.parent.is_dir() or file.exists():
         return
     source, path = Path(str(sys.modules[module].__file__)), ""
     if inner:
@@ -364,31 +364,4 @@ def cause(error: BaseException, path: Path | None) -> str:
     return f"{place}: {message}"
 
 
-_PRIVATE_NAMES = re.compile(rf"\b{_UNIQUE}\w+\.(?=\w)")
-WORKER_PACKAGE = "author_"  # the same for an author's package in another interpreter: see interpreters/worker.py
-_PACKAGES = {
-    "cv2": "opencv-python",
-    "sklearn": "scikit-learn",
-    "PIL": "pillow",
-    "yaml": "pyyaml",
-    "skimage": "scikit-image",
-}
-"""Names for pip of packages whose modules have another name."""
-
-
-def how_to_install(module: str, python: Path | str | None = None) -> str:
-    """Return a sentence on installing a missing module.
-
-    Python: the interpreter that lacks it, if it is not this one.
-    """
-    top, _, rest = module.partition(".")
-    own_package = _UNIQUE if python is None else WORKER_PACKAGE
-    if top.startswith(own_package):  # the author's own package, under its unique name
-        return f"An import beginning with '.' needs {rest.replace('.', '/')}.py, which is not in the plugin's package"
-    if top == PACKAGE.name:
-        return f"{PACKAGE.name} has no module of that name"
-    if rest:  # python imports a package before its modules
-        return f"The package {module.rpartition('.')[0]} has no such module: check the spelling, and its version"
-    command = f"{'python' if python is None else shown_path(python)} -m pip install {_PACKAGES.get(top, top)}"
-    advice = f"a module of your own goes beside the plugin's file, and a `url` names it by its path (./{top}.py)"
-    return f"Install the package that has it (`{command}`); {advice}"
+_PRIVATE_NAMES = re.compile(rf"\b{UNIQUE}\w+\.(?=\w)")

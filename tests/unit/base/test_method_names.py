@@ -39,7 +39,7 @@ def test_every_listed_algorithm_works_in_a_yaml_by_the_name_that_show_gives():
         found = load(module.url, module.name).target
         assert f"{found.__module__}:{found.__qualname__}" == entry.value, entry.name
     assert "name: language.EWC}" in describe_name("language.EWC")
-    assert "also called: ER (" in describe_name("ER")
+    assert "also called:\n    ER (" in describe_name("ER")
 
 
 def test_aliases_name_what_exists_and_no_two_things():

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.plugins.loader import how_to_install, load, load_object
+from ianvs.base.errors import PluginError
+from ianvs.plugins.loader import load, load_object
+from ianvs.plugins.missing_modules import how_to_install
 from tests.errors import errors_of
 
 
@@ -94,10 +96,31 @@ def test_a_plugins_own_modules_are_its_own_whatever_else_is_called_so(
 
 
 def test_a_package_whose_name_begins_like_those_of_workers_is_one_to_install() -> None:
-    assert "pip install author_tools" in how_to_install("author_tools")
+    assert "the package that has it" in how_to_install("author_tools")
     assert "pip install" not in how_to_install("author_folder.parts", "/an/environment/bin/python")
 
 
 def test_a_module_that_an_installed_package_lacks_is_not_to_be_installed() -> None:
     text = how_to_install("numpy.not_a_module")
     assert text == "The package numpy has no such module: check the spelling, and its version"
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"),
+    [
+        ("cv2", "pip install opencv-python"),
+        ("numpy", "pip install numpy"),
+        ("avalanche", "pip install avalanche-lib"),
+        ("utils", "has to lie beside the plugin's file"),
+        ("some_name", "whose name may be another"),
+    ],
+)
+def test_pip_is_told_a_name_only_where_it_is_known(module: str, expected: str) -> None:
+    text = how_to_install(module)
+    assert expected in text
+    assert ("pip install" in text) == ("pip install" in expected)
+
+
+def test_a_url_with_dots_of_an_own_file_is_told_its_path() -> None:
+    with pytest.raises(PluginError, match=r"\./pk_of_mine/plugin\.py"):
+        load("pk_of_mine.plugin", "Model")

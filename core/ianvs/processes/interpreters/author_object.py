@@ -26,8 +26,9 @@ import numpy as np
 from ianvs.base.errors import PluginError, shown_path
 from ianvs.config.contracts import Interpreter
 from ianvs.plugins.authors_files import kept_files
-from ianvs.plugins.loader import Loaded, how_to_install, load, load_once, no_such_name
+from ianvs.plugins.loader import Loaded, load, load_once, no_such_name
 from ianvs.plugins.local_imports import import_folders, package_of
+from ianvs.plugins.missing_modules import how_to_install
 from ianvs.processes.interpreters.lock import WORKER
 from ianvs.processes.interpreters.wire import Message, Peer, PeerClosedError, RemoteError, RemoteExit, packed, unpacked
 
