@@ -200,6 +200,8 @@ def _remedy(expected: str, value: object, path: Steps, shown: str) -> str:
     if (first_and_last := re.fullmatch(r"(\d+)\s*(?:-|\.\.|to)\s*(\d+)", str(value))) and expected == "a list":
         first, last = map(int, first_and_last.groups())
         return f" Write [{', '.join(map(str, range(first, last + 1)))}]." if 0 <= last - first < 100 else ""
+    if expected == "a list" and scalar and path[-1:] == ("seeds",) and type(value) is int and 1 < value <= 100:
+        return f" Write [{value}] for this seed, or [{', '.join(map(str, range(value)))}] for {value} seeds."
     if expected == "a list" and scalar:
         return f" Write [{_as_yaml(value)}]."
     if expected == "text" and scalar:

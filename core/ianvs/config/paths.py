@@ -124,7 +124,23 @@ def neighbour(tried: list[Path]) -> str:
         folder = path.parent
         if not folder.exists() and (near := _near_name(folder)) and (folder.with_name(near) / path.name).exists():
             return f" Did you mean '{Path(near) / path.name}'?"
+        if near := _elsewhere(path):
+            return f" Did you mean '{near}'?"
     return ""
+
+
+def _elsewhere(path: Path) -> str | None:
+    """Return the place of a file of the same name one folder below or above that of a missing path, relative to it."""
+    try:
+        if (path.parent.parent / path.name).is_file() and not path.parent.exists():
+            return path.name
+        with os.scandir(path.parent) as listing:
+            folders = [entry.name for entry in islice(listing, 1000) if entry.is_dir() and entry.name[:1] != "."]
+        return next(
+            (f"{name}/{path.name}" for name in sorted(folders) if (path.parent / name / path.name).is_file()), None
+        )
+    except OSError:
+        return None
 
 
 def _near_name(path: Path) -> str | None:

@@ -53,13 +53,19 @@ _SHORT: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Names of hyperparameters in other libraries, with our possible names."""
 
 
+_OF_JOBS = {"device": "device", "gpus": "gpus", "seed": "seeds", "seeds": "seeds", "threads": "threads"}
+
+
 def misnamed(owner: str, noun: str, takes: Parameters, given: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield (name, error) for arguments that `owner` does not accept, and for missing required ones."""
     listed = f"It takes: {', '.join(takes.names)}." if takes.names else "It takes none."
     for name in given:
         if not takes.open and name not in takes.names:
             meant = next((candidate for candidate in _SHORT.get(name.casefold(), ()) if candidate in takes.names), name)
-            yield name, f"{owner} has no {noun} '{name}'.{closest(meant, takes.names)} {listed}"
+            near = closest(meant, takes.names)
+            if noun == "hyperparameter" and not near and name in _OF_JOBS:
+                near = f" In the job's file there is a key `{_OF_JOBS[name]}`."
+            yield name, f"{owner} has no {noun} '{name}'.{near} {listed}"
     for name in takes.required:
         if name not in given:
             yield name, f"{owner} needs the {noun} '{name}', which the file does not give."

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ianvs.base.secrets import HIDDEN, hide_secrets, is_secret, without_secrets
-from ianvs.config.paths import Lookup, expand
+from ianvs.config.paths import Lookup, expand, neighbour
 from tests.errors import errors_of
 
 
@@ -15,6 +15,13 @@ def test_variables_are_taken_from_the_environment_that_is_given():
     assert expand("${B:-c}", {"B": "b"}) == "b"
     assert expand("${B:-c}", {"B": ""}) == "c"
     assert expand("$A and {A}", {"A": "/data"}) == "$A and {A}"
+
+
+@pytest.mark.parametrize(("there", "written"), [("algos/nm.py", "nm.py"), ("nm.py", "algos/nm.py")])
+def test_a_file_one_folder_away_is_proposed(tmp_path: Path, there: str, written: str) -> None:
+    (tmp_path / there).parent.mkdir(exist_ok=True)
+    (tmp_path / there).write_text("")
+    assert neighbour([tmp_path / written]) == f" Did you mean '{there}'?"
 
 
 @pytest.mark.parametrize(("text", "code"), [("${A}", "unset-variable"), ("x/${A", "invalid-variable")])

@@ -42,6 +42,8 @@ def folder_name(name: str) -> str:
         raise InvalidValue(f"the name '{name}' is taken by a folder of every workspace. Choose another.")
     if name in (".", "..") or name != name.strip() or len(name.encode()) > 200:
         raise InvalidValue(f"'{name}' can't be the name of a folder, and a job's results get one. Choose another.")
+    if "$" in name:
+        raise InvalidValue(f"the name '{name}' has a '$' in it: variables are not expanded in names. Leave it out.")
     if bad := next((character for character in name if character in "/\\" or not character.isprintable()), None):
         raise InvalidValue(f"the name has {bad!r} in it, which a folder's name can't have. Leave it out.")
     return name
