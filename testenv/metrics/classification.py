@@ -67,7 +67,7 @@ def balanced_accuracy(record: EvaluationRecord) -> float:
     source="van Rijsbergen 1979; macro average as 'averaged F1' in Opitz & Burst 2019",
 )
 def f1(record: EvaluationRecord) -> float:
-    """Macro F1: mean of the classes' F1 over classes that occur in truth or prediction."""
+    """Macro F1 of each test set: mean over the classes that it has or that are predicted, which then count 0."""
     counts = record.class_counts
     return _mean_of_present(ratio(2 * counts.hits, counts.predicted + counts.true))
 
