@@ -48,11 +48,11 @@ def how_to_install(module: str, python: Path | str | None = None) -> str:
         return f"The package {module.rpartition('.')[0]} has no such module: check the spelling, and its version"
     if top in _OF_REPOSITORIES.split():
         return f"A folder or file {top} of the method's repository has to lie beside the plugin's file"
-    own = f"a module of your own goes beside the plugin's file, and a `url` names it by its path (./{top}.py)"
+    advice = f"a module of your own goes beside the plugin's file, and a `url` names it by its path (./{top}.py)"
     if top not in _OTHER_NAMES and top not in _SAME_NAME.split():
-        return f"Install the package that has it, whose name may be another; {own}"
+        return f"Install the package that has it, whose name may be another; {advice}"
     command = f"{'python' if python is None else shown_path(python)} -m pip install {_OTHER_NAMES.get(top, top)}"
-    return f"Install the package that has it (`{command}`); {own}"
+    return f"Install the package that has it (`{command}`); {advice}"
 
 
 def how_to_name(url: str) -> str:
