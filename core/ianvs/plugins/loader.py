@@ -98,10 +98,9 @@ def load(url: str | None, name: str, group: str = ENTRY_POINTS) -> Loaded:
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
-        names_file = (
-            isinstance(error, ModuleNotFoundError) and error.name and f"{module_name}.".startswith(f"{error.name}.")
-        )
-        why = f"{error}. {how_to_name(module_name)}." if names_file else cause(error, None)
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        of_url = missing is not None and f"{module_name}.".startswith(f"{missing}.")
+        why = f"{error}. {how_to_name(module_name)}." if of_url else cause(error, None)
         raise PluginError(f"module '{module_name}' can't be imported: {why}", code="unloadable-plugin") from error
     return Loaded(_pick(module, attribute or name, module_name))
 
