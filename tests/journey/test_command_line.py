@@ -47,7 +47,7 @@ def test_a_typo_in_a_key_is_shown_with_its_place_and_the_closest_key(
 
 
 def test_a_wrong_metric_name_is_found_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_job(tmp_path, testenv=edited(TESTENV, "{name: BWT}", "{name: miou}"))
+    write_job(tmp_path, testenv=edited(TESTENV, "{name: BWT}", "{name: mIuU}"))
     status, error = said(capsys, "-f", "benchmarkingjob.yaml")
     assert (status, error.split(" ")[0]) == (2, "testenv.yaml:4:38:")
     printed(error)

@@ -223,3 +223,8 @@ def one_line(items: Sequence[object], limit: int = 12) -> str:
     """Return `items` separated by commas, cut after `limit`."""
     shown = ", ".join(map(str, items[:limit]))
     return f"{shown}, ... ({len(items)} in all)" if len(items) > limit else shown
+
+
+def counted_cases(count: int) -> str:
+    """Return "1 case" or "2 cases"."""
+    return "1 case" if count == 1 else f"{count} cases"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ianvs.base.errors import InvalidValue, ValidationError, closest
+from ianvs.base.errors import InvalidValue, ValidationError, closest, counted_cases
 from ianvs.base.secrets import without_secret
 from ianvs.base.visible_text import visible
 
@@ -190,7 +190,7 @@ def job_arguments(options: argparse.Namespace) -> str:
 
 def counted(states: Counter[str]) -> str:
     """Return the number of cases in each state, in words."""
-    return f"{states.total()} cases: " + ", ".join(f"{count} {state}" for state, count in states.items())
+    return f"{counted_cases(states.total())}: " + ", ".join(f"{count} {state}" for state, count in states.items())
 
 
 def warn(warnings: Sequence[ValidationError]) -> None:

@@ -1,12 +1,13 @@
 """Returns the results of a plan's cases, or explains why none are stored."""
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from ianvs.base.errors import ConfigError, IanvsError, one_line, shown_path
+from ianvs.base.errors import ConfigError, IanvsError, counted_cases, one_line, shown_path
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import TestCase
 from ianvs.config import resolved
@@ -92,7 +93,25 @@ def stored_results_of(
     last = (JobStore(plan.job.workspace, plan.job.name).read() or {}).get("provenance") or {}
     command = {"command": last["command"]} if last.get("command") else {}
     results = results_of(plan, {**provenance, **command}, inspector)
+    results = replace(results, job_notes=(*_missing_scores(plan), *results.job_notes))
     return with_earlier_cases(results, plan.store, earlier, shown=earlier_too)
+
+
+def _missing_scores(plan: Plan) -> Iterator[Note]:
+    """Yield a note on metrics that were added after cases had finished: without it, their columns are just empty."""
+    missing: Counter[str] = Counter()
+    cases = 0
+    for planned in plan.stored():
+        if planned.state == "finished" and planned.action == "score":
+            keys = plan.store.state(planned.case.id).score_keys
+            missing.update({metric.name for metric, key in plan.scores_of(planned.algorithm) if key not in keys})
+            cases += 1
+    if missing:
+        text = f"Not computed yet in {counted_cases(cases)}: {one_line(list(missing))}."
+        them = "it" if len(missing) == 1 else "them"
+        job = shown_path(plan.job.file)
+        remedy = f"`ianvs -f {job}` computes {them} from the stored predictions, without training."
+        yield Note("partial", text, remedy=remedy)
 
 
 def results_of_last_run(plan: Plan) -> Results:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from ianvs.base.digests import CHANGED_MESSAGE
-from ianvs.base.errors import one_line
+from ianvs.base.errors import counted_cases, one_line
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import REPEAT_ROLE, Failure, Status
 from ianvs.base.visible_text import visible
@@ -97,6 +97,8 @@ class _Progress(Listener):
     def _ending(self, case: PlannedCase, status: Status, failure: Failure | None) -> str:
         until = case.algorithm.until
         ending: str = status if status == "finished" or until is None else f"paused after round {until}"
+        if status == "finished" and case.action == "score":
+            ending = "scored"
         if failure is not None:
             first_line = failure.message.splitlines()[0] if failure.message else ""
             more = f"`ianvs logs {case.case.id[:8]} {self._job}` shows more" if self._job else f"log: {failure.log}"
@@ -309,9 +311,14 @@ def _opening(plan: Plan, to_do: int) -> str:
         going_on = f" for {listed}" if listed else ""
         return f"{plan.job.name}: a search{going_on}, and {to_do} of {total} other cases to do"
     if not to_do:
-        return f"{plan.job.name}: all {total} cases are finished already"
+        already = "the only case is" if total == 1 else f"all {total} cases are"
+        return f"{plan.job.name}: {already} finished already"
     reused = f", {total - to_do} finished already" if to_do < total else ""
-    return f"{plan.job.name}: {to_do} of {total} cases to do{reused}{references_text(plan)}"
+    scored = sum(planned.action == "score" for planned in plan.stored())
+    if scored == to_do:
+        return f"{plan.job.name}: {counted_cases(scored)} to score from what is stored; nothing is trained"
+    alone = f"; {counted_cases(scored)} of these only to score" if scored else ""
+    return f"{plan.job.name}: {to_do} of {counted_cases(total)} to do{reused}{alone}{references_text(plan)}"
 
 
 def references_text(plan: Plan) -> str:

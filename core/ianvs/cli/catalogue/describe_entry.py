@@ -164,13 +164,9 @@ def _algorithm(entry: Entry, whole: bool) -> Iterator[str]:
 
 def _also_called(aliases: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Yield lines on aliases and their sources."""
-    names = list(aliases)
-    if names:
-        yield "  also called:"
-        yield from (
-            textwrap.fill(f"{alias} ({source})", WIDTH, initial_indent="    ", subsequent_indent="      ")
-            for alias, source in names
-        )
+    for n, (alias, source) in enumerate(aliases):
+        indent = "    " if n else "  also called: "
+        yield textwrap.fill(f"{alias} ({source})", WIDTH, initial_indent=indent, subsequent_indent="      ")
 
 
 def _scenario(entry: Entry) -> Iterator[str]:

@@ -20,6 +20,8 @@ ALIASES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "final_accuracy": ("AA", f"{_GEM}, ACC"),
         "last_accuracy": ("AA", f"{_ICARL}, {_EQUAL}"),
         "A_T": ("AA", _CHAUDHRY),
+        "A_last": ("AA", f"accuracy after the last round, {_EQUAL}"),
+        "avg_acc": ("AA", f"{_GEM}, ACC, in words"),
         "average_incremental_accuracy": ("AIA", f"{_ICARL}, {_EQUAL}; {_SURVEY}"),
         "incremental_accuracy": ("AIA", _FACIL),
         "A_bar": ("AIA", "Douillard et al. 2020, arXiv 2004.13513 (PODNet)"),
@@ -47,6 +49,7 @@ ALIASES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "CLEAR_BWT": ("CLEAR_backward_transfer", _CLEAR),
         "CLEAR_FWT": ("CLEAR_forward_transfer", _CLEAR),
         "task_il": ("task_incremental_accuracy", _MAMMOTH),
+        "mean_class_accuracy": ("balanced_accuracy", "accuracy of each class, averaged: macro-averaged recall"),
         "macro_f1": ("f1", "van Rijsbergen 1979"),
         "mean_iou": ("mIoU", "Everingham et al. 2015 (PASCAL VOC)"),
         "params": ("parameters", "PyTorch"),
@@ -58,13 +61,13 @@ ALIASES: Mapping[str, tuple[str, str]] = MappingProxyType(
 )
 """Aliases with the name of the metric in ianvs and the source.
 
-Case, hyphens, underscores and blanks make no difference in an alias. In the names of metrics they do: `acc` is a score,
-`ACC` is `AA`. A name of the table is never one of a metric.
+Case, hyphens, underscores and blanks make no difference, here and in the names of metrics, unless two metrics differ in
+nothing else: `acc` is a score, `ACC` is `AA`. A name of the table is never one of a metric.
 """
 
 
 def normalize(name: str) -> str:
-    """Normalize `name`: remove what makes no difference in an alias."""
+    """Normalize `name`: remove what makes no difference."""
     return re.sub(r"[-_ ]", "", name.casefold())
 
 

@@ -9,7 +9,7 @@ from ianvs.config.contracts import contract_named
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.custom import from_object
 from ianvs.exam.metrics.metric import Metric
-from ianvs.exam.metrics.metric_names import ALIASES, named_by_alias
+from ianvs.exam.metrics.metric_names import ALIASES, named_by_alias, normalize
 from ianvs.plugins.loader import Loaded, load, load_entry_points
 
 GROUP = "ianvs.metrics"
@@ -22,6 +22,13 @@ def _all_named(name: str) -> list[tuple[Metric, EntryPoint]]:
     """Return all metrics of this name; several if packages define the same name."""
     all_metrics, _ = load_entry_points(GROUP, Metric)
     return [(metric, point) for metric, point in all_metrics if name in (metric.name, *metric.aliases)]
+
+
+def _all_alike(name: str) -> list[Metric]:
+    """Return all metrics whose name or alias differs from `name` only in what `normalize` removes."""
+    spelling = normalize(name)
+    every = (metric for metric, _ in load_entry_points(GROUP, Metric)[0])
+    return [metric for metric in every if spelling in map(normalize, (metric.name, *metric.aliases))]
 
 
 def metrics() -> tuple[Metric, ...]:
@@ -41,10 +48,10 @@ def unusable() -> tuple[str, ...]:
 
 
 def find(name: str) -> Metric | None:
-    """Return the metric of this name or alias; upper and lower case differ (`acc` is a score, `ACC` is `AA`).
+    """Return the metric of this name or alias, at first in this case (`acc` is a score, `ACC` is `AA`).
 
-    Otherwise the table of names in papers is searched, then the columns of costs. Raises PluginError if two packages
-    define the name.
+    Otherwise the table of names in papers is searched, then the columns of costs, then names that differ only in case,
+    hyphens, underscores and blanks, if they are of one metric. Raises PluginError if two packages define the name.
     """
     matches = _all_named(name)
     base, _, shift = name.rpartition("@")
@@ -56,6 +63,9 @@ def find(name: str) -> Metric | None:
         matches = [
             (metric, at) for metric, at in _all_named(f"{name[:1].lower()}{name[1:]}") if metric.level == "system"
         ]
+    if not matches:
+        alike = _all_alike(name)
+        return alike[0] if len(alike) == 1 else None
     if len(matches) > 1:
         owners = " and by ".join(origin_text(point) for _, point in matches)
         raise PluginError(

@@ -8,8 +8,13 @@ from ianvs.base.visible_text import visible
 from ianvs.results.report.document import BELOW, FIRST, Document, FailureGroup, Table, TableColumn
 from ianvs.results.report.ranking_table import constants_note, without_constants
 
-# Includes what GitHub links without brackets; an underscore within a word is no markup.
-_MARKUP = re.compile(r"[]|*<`\\[~&$]|(?<![^\W_])_|_(?![^\W_])|^[#>]|^[+-](?= )|:(?=//)|(?<=\bwww)\.|@")
+# Includes what GitHub links without brackets. Left as they are, since they are no markup: an underscore after a letter,
+# brackets without an address (no page defines references), a star between blanks, `<` before a sign or a digit.
+_MARKUP = re.compile(
+    r"[|`\\~$]|(?<![^\W_])_|\*(?!\s)|(?<!\s)\*|<(?=[A-Za-z/!?])|\](?=\()|&(?=#?\w+;)"
+    r"|^[#>\[]|^[+-](?= )|:(?=//)|(?<=\bwww)\.|@"
+)
+_CODE = re.compile(r"`([^`|]+)`")
 
 
 def markdown(document: Document) -> str:
@@ -75,7 +80,8 @@ def _listed(title: str, lines: Iterable[str]) -> list[str]:
 
 
 def _pictures(document: Document) -> list[str]:
-    shown = (f"![{_escape(PurePosixPath(path).stem)}](<{path}>)" for path in document.pictures)
+    names = ((path, PurePosixPath(path).stem.replace("[", "(").replace("]", ")")) for path in document.pictures)
+    shown = (f"![{_escape(name)}](<{path}>)" for path, name in names)
     return ["## Images", "\n".join(shown)] if document.pictures else []
 
 
@@ -86,7 +92,15 @@ def _failed(group: FailureGroup) -> str:
 
 def _escape(text: str) -> str:
     """Return `text` in one line, escaped for markdown: names can contain no image, link or html."""
-    return _MARKUP.sub(r"\\\g<0>", visible(" ".join(text.split())))
+    line = visible(" ".join(text.split()))
+    pieces = _CODE.split(line)  # within code, a backslash would be shown
+    if "``" in line or any("`" in piece for piece in pieces):
+        return _MARKUP.sub(r"\\\g<0>", line)
+    return "".join(f"`{piece}`" if n % 2 else _escape_piece(piece, first=n == 0) for n, piece in enumerate(pieces))
+
+
+def _escape_piece(text: str, *, first: bool) -> str:
+    return _MARKUP.sub(r"\\\g<0>", text) if first else _MARKUP.sub(r"\\\g<0>", f" {text}")[1:]
 
 
 def _fenced(text: str) -> str:

@@ -83,7 +83,7 @@ def _cells(leaderboard: Leaderboard, column: Column) -> tuple[Cell, ...]:
     if column.kind in ("metric", "published", "cost"):
         summaries = [_summary(row, column) for row in rows]
         measure = column.kind != "cost"
-        decimals = _decimals(summaries, precise=3 if measure else 2)
+        decimals = _decimals(summaries, precise=3) if measure else _decimals(summaries, precise=2, small_below=1.0)
         texts = [mean_and_spread(summary, decimals, spread=measure) for summary in summaries]
         best = _best(rows, column, texts) if column.kind == "metric" else ()
         return tuple(Cell(value, texts[n], n in best) for n, value in enumerate(values))
@@ -189,14 +189,20 @@ def _summary(row: LeaderboardRow, column: Column) -> Summary | None:
     return (row.metrics if column.kind == "metric" else row.costs).get(column.key)
 
 
-def _decimals(summaries: Sequence[Summary | None], precise: int) -> int:
-    """Return one number of decimals for a column: fewer for large numbers, and only those that the smallest error
-    supports.
+def _decimals(summaries: Sequence[Summary | None], precise: int, small_below: float | None = None) -> int:
+    """Return one number of decimals for a column: fewer for large numbers, more for small ones, and only those that the
+    smallest error supports.
+
+    Args:
+        summaries: Its cells.
+        precise: Decimals of numbers that are neither large nor small.
+        small_below: Columns whose largest number is below it get further decimals; None: if it would read 0.000. Costs
+            of one column differ by orders of magnitude: beside 0.01 ms another row's 0.004 ms must not read 0.00.
     """
     defined = [s for s in summaries if s is not None and s.mean is not None]
     largest = max((abs(s.mean or 0.0) for s in defined), default=0.0)
     errors = [s.std / math.sqrt(s.n) for s in defined if s.std and s.n]
-    if 0 < largest < 0.1**precise:  # a column of small numbers must not read 0.000
+    if 0 < largest < (0.1**precise if small_below is None else small_below):
         precise = min(precise + math.ceil(-math.log10(largest)), 12)
     elif largest >= 10:
         precise = 1 if largest < 1000 else 0

@@ -99,11 +99,11 @@ def _selection_bias(rows: Sequence[LeaderboardRow], metric: str) -> list[str]:
     for algorithm, group in many.items():
         errors = [error for row in group if metric in row.metrics if (error := row.errors(metric)[0]) is not None]
         most = expected_largest(len(group)) * float(np.median(errors)) if errors else 0.0
-        by = f", by up to {most:.2g}" if most else ""
-        chosen.append(f"{algorithm} ({len(group)}{by})")
+        by = f" (chance alone improves its {metric} by about {most:.2g})" if most else ""
+        chosen.append(f"the best of {len(group)} configurations of {algorithm}{by}")
     sentence = (
-        f"Several configurations of {', '.join(chosen)}: the best of them is chosen on what is reported, and looks "
-        "better than it is; `rank: {select: {by: seeds}}` keeps the two apart (docs/statistics.md)."
+        f"Selection: {'; '.join(chosen)}. A best row that is chosen by the scores of this table looks better than it "
+        "is; `rank: {select: {by: seeds}}` chooses on other seeds than it reports (docs/statistics.md)."
     )
     return [sentence] if chosen else []
 

@@ -102,7 +102,11 @@ def _resource_problems(preflight: Preflight) -> Iterator[ValidationError]:
     for algorithm in job.algorithms:
         for name, most in available.items():
             wanted = getattr(algorithm.resources, name, None) or 0
-            if wanted > most and (name != "gpus" or gpu_count):  # without any GPU, cases use the CPU
+            if wanted and name == "gpus" and not gpu_count:
+                reason = f"resources.gpus of {algorithm.name} is {wanted}, but there is no CUDA device on this machine"
+                message = f"{reason}: its cases use the CPU. Use `gpus: 0`, or another machine."
+                yield ValidationError(message, algorithm.place, warning=True, code="missing-device")
+            elif wanted > most:
                 reason = f"each case of {algorithm.name} takes {algorithm.resources}, and this machine has {most:.3g}"
                 yield ValidationError(
                     f"{reason} ({name}). Lower its `resources`, or take another engine.",

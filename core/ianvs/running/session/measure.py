@@ -13,6 +13,8 @@ from ianvs.base.errors import PluginError
 from ianvs.processes.interpreters.worker_memory import memory_size
 from ianvs.processes.proc import cpu_seconds
 
+_STORE_NAMES = ("buffer", "replay_buffer", "memory_buffer", "exemplars", "exemplar_set")  # instead of `memory`
+
 
 @dataclass(frozen=True)
 class Spent:
@@ -103,15 +105,16 @@ def memory_sizes(plugins: Iterable[object]) -> tuple[int | None, int | None, str
     """Measure the plugins' `memory`, their stores of old samples.
 
     Returns:
-        (samples, bytes, note): None for unknown values; a note why the bytes are unknown, "" if they are not.
+        (samples, bytes, note): None for unknown values; a note why a number is unknown, "" if none is or nothing is
+            stored.
     """
-    sizes = []
+    sizes, plugins = [], list(plugins)
     for memory in (getattr(plugin, "memory", None) for plugin in plugins):
         samples, size, unknown = memory_size(memory)
         if samples is not None:
             sizes.append((samples, size, getattr(memory, "unknown", unknown)))
     if not sizes:
-        return None, None, ""
+        return None, None, _other_store(plugins)
     samples = sum(samples for samples, _, _ in sizes)
     counted = [size for _, size, _ in sizes if size is not None]
     if len(counted) == len(sizes):
@@ -119,6 +122,19 @@ def memory_sizes(plugins: Iterable[object]) -> tuple[int | None, int | None, str
     unknown = next((unknown for _, size, unknown in sizes if size is None and unknown), "")
     remark = f"Memory_bytes is blank: `memory` holds {unknown}; give it a property `nbytes`" if unknown else ""
     return samples, None, remark
+
+
+def _other_store(plugins: Iterable[object]) -> str:
+    """Return a note on a store of samples under another name than `memory`; "" if there is none."""
+    for plugin in plugins:
+        for name in _STORE_NAMES:
+            samples, _, _ = memory_size(getattr(plugin, name, None))
+            if samples:
+                return (
+                    f"Memory_samples and Memory_bytes are blank: samples are counted in an attribute `memory`, and "
+                    f"{type(plugin).__name__} has `{name}`; write `self.memory = self.{name}` if it holds old samples"
+                )
+    return ""
 
 
 def saved_bytes(folder: Path, limit_mb: float) -> int:

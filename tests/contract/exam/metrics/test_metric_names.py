@@ -64,9 +64,17 @@ def test_names_of_papers_find_one_metric_each():
     assert find("FWT_GEM").name != find("FWT_Wang").name
 
 
-def test_lookup_is_exact():
-    assert find("miou") is None
-    assert find("bwt") is None
+def test_case_hyphens_and_blanks_matter_only_between_two_metrics():
+    assert find("miou").name == "mIoU"
+    assert find("learning accuracy").name == find("Learning-Accuracy").name == "learning_accuracy"
+    assert find("acc").level == "score"
+    assert find("ACC").name == "AA"
+    assert find("AcC") is None  # either
+    assert [find(name).name for name in ("A_last", "avg acc", "mean class accuracy")] == [
+        "AA",
+        "AA",
+        "balanced_accuracy",
+    ]
 
 
 def test_bwt_and_fwt_mean_lopez_paz_and_ranzato():
@@ -91,7 +99,7 @@ def test_a_near_name_is_suggested(typo, name):
 
 
 def test_an_unknown_metric_is_told_with_its_place_and_the_closest_name():
-    spec = MetricSpec("miou", place=Location(Path("testenv.yaml"), 9, 15))
+    spec = MetricSpec("mIuU", place=Location(Path("testenv.yaml"), 9, 15))
     assert errors_of(resolve, spec) == [("unknown-metric", "testenv.yaml:9:15")]
 
 

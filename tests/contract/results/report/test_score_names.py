@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 import ianvs
+from ianvs import api
+from ianvs.base.errors import shown_path
+from ianvs.cli.command_line import main
 from tests.edits import edited
 from tests.errors import errors_of
 from tests.jobs import write_job
@@ -165,3 +168,15 @@ def test_exams_that_ask_of_different_scores_are_each_ranked_by_their_own(tmp_pat
     rows = ianvs.run(path).leaderboard.rows
     assert [row.rank for row in rows] == [1, 1]
     assert [row.metrics["AA of f1"].mean is None for row in rows] == [True, False]
+
+
+def test_a_report_names_metrics_that_are_not_computed_yet_and_a_run_says_that_it_only_scores(tmp_path, capsys):
+    ianvs.run(job(tmp_path, "{name: accuracy}"))
+    path = job(tmp_path, "{name: accuracy}, {name: wrong, url: ./mine.py}, {name: per_class_accuracy}")
+    [note] = [note for note in api.report(path).job_notes if note.kind == "partial"]
+    assert "wrong, per_class_accuracy" in note.text
+    assert note.remedy == f"`ianvs -f {shown_path(path)}` computes them from the stored predictions, without training."
+    assert main(["run", "-f", str(path)]) == 0
+    told = capsys.readouterr()
+    assert "1 case to score from what is stored; nothing is trained" in told.out + told.err
+    assert not [note for note in api.report(path).job_notes if note.kind == "partial"]

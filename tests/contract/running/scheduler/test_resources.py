@@ -122,3 +122,13 @@ def test_what_can_not_be_had_is_told_before_anything_runs(tmp_path: Path, resour
         with pytest.raises(ConfigError) as caught:
             command(path)
         assert [found for found, _ in located(caught.value.problems)] == [code]
+
+
+def test_gpus_on_a_machine_without_any_are_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    path = mixed_job(tmp_path, "{gpus: 1}")
+    assert main(["validate", "-f", str(path)]) == 0
+    told = capsys.readouterr()
+    assert "no CUDA device on this machine: its cases use the CPU" in told.out + told.err

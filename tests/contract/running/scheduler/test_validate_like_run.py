@@ -298,7 +298,7 @@ def test_a_secret_of_a_wrong_type_is_not_shown(tmp_path: Path) -> None:
 
 def test_what_is_wrong_with_files_and_with_plugins_is_told_at_once(tmp_path: Path) -> None:
     path = write_job(tmp_path, plugin=model(", a: float"), name="Model", hyperparameters="- a: {values: [word]}",
-                     testenv=edited(TESTENV, "{name: BWT}", "{name: miou}"))  # fmt: skip
+                     testenv=edited(TESTENV, "{name: BWT}", "{name: mIuU}"))  # fmt: skip
     assert [location for _, location in refused(path)] == ["testenv.yaml:4:38", "algorithm.yaml:8:24"]
 
 

@@ -29,6 +29,11 @@ def measured(memory: object) -> tuple[int | None, int | None, str]:
         (SimpleNamespace(), None, None),
         (None, None, None),
         (range(7), 7, None),  # the samples are elsewhere
+        ({0: np.zeros((4, 8, 8), np.float32), 1: np.zeros((2, 8, 8), np.float32)}, 6, 6 * 256),  # exemplars by class
+        ({0: np.zeros((4, 5), np.float32), 1: np.zeros((0, 5), np.float32)}, 4, 80),
+        ({"cat": [ROW.copy(), ROW.copy()], "dog": [ROW.copy()]}, 3, 768),
+        ({7: np.zeros(5, np.float32), 9: np.zeros(5, np.float32)}, 2, 40),  # a sample each
+        ({"x": np.zeros((4, 5), np.float32), "y": np.zeros(4, np.int64)}, 4, 112),  # fields of the same four samples
     ],
 )
 def test_a_memory_counts_with_all_that_it_holds(memory, samples, size):
@@ -56,3 +61,13 @@ def test_the_memory_of_a_plugin_in_another_interpreter():
     assert measured(_Memory(3, None, "a Image"))[2].startswith("Memory_bytes is blank: `memory` holds a Image;")
     plugins = [SimpleNamespace(memory=_Memory(3, None, "a Image")), SimpleNamespace(memory=[ROW])]
     assert memory_sizes(plugins)[:2] == (4, None)
+
+
+def test_a_store_that_is_not_called_memory_is_named():
+    held = SimpleNamespace(replay_buffer=[ROW])
+    samples, size, note = memory_sizes([held])
+    assert (samples, size) == (None, None)
+    assert "SimpleNamespace has `replay_buffer`; write `self.memory = self.replay_buffer`" in note
+    assert memory_sizes([SimpleNamespace(buffer=[])])[2] == ""  # empty
+    assert memory_sizes([SimpleNamespace(buffer=200)])[2] == ""  # a number
+    assert memory_sizes([held, SimpleNamespace(memory=[])])[2] == ""
