@@ -1,7 +1,6 @@
 """Returns the results of a plan's cases, or explains why none are stored."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
@@ -99,12 +98,14 @@ def stored_results_of(
 
 def _missing_scores(plan: Plan) -> Iterator[Note]:
     """Yield a note on metrics that were added after cases had finished: without it, their columns are just empty."""
-    missing: Counter[str] = Counter()
+    missing: dict[str, None] = {}  # ordered
     cases = 0
     for planned in plan.stored():
         if planned.state == "finished" and planned.action == "score":
             keys = plan.store.state(planned.case.id).score_keys
-            missing.update({metric.name for metric, key in plan.scores_of(planned.algorithm) if key not in keys})
+            missing |= dict.fromkeys(
+                metric.name for metric, key in plan.scores_of(planned.algorithm) if key not in keys
+            )
             cases += 1
     if missing:
         text = f"Not computed yet in {counted_cases(cases)}: {one_line(list(missing))}."

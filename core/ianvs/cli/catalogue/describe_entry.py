@@ -164,8 +164,11 @@ def _algorithm(entry: Entry, whole: bool) -> Iterator[str]:
 
 def _also_called(aliases: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Yield lines on aliases and their sources."""
-    for n, (alias, source) in enumerate(aliases):
-        indent = "    " if n else "  also called: "
+    names = list(aliases)
+    if len(names) > 1:
+        yield "  also called:"
+    for alias, source in names:
+        indent = "    " if len(names) > 1 else "  also called: "
         yield textwrap.fill(f"{alias} ({source})", WIDTH, initial_indent=indent, subsequent_indent="      ")
 
 
