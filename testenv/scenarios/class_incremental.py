@@ -5,7 +5,7 @@ METHODS: survey arXiv 2302.00487, scenarios CIL and TIL. Task identity is known 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
@@ -105,10 +105,10 @@ class ByClasses(Scenario):
             name = group_name(request, classes)
             for part, positions in (("training", mine), ("test", containing)):
                 if not len(positions):
-                    rarely = "Raise `test_share` if that draws the test part, or take" if part == "test" else "Take"
-                    refuse(
-                        request, f"the round of {name} has no {part} samples. {rarely} out classes that don't occur."
-                    )
+                    remedy = "Raise `test_share` if that draws the test part, or add test samples of these classes."
+                    if part == "training":
+                        remedy = _only_tested(request, classes) or "Take classes without samples out of the list."
+                    refuse(request, f"the round of {name} has no {part} samples. {remedy}")
             rounds.append(Round(name, mine, classes, limited=several))
             whole = several and self.tests != "containing"
             tests.append(TestSet(name, np.arange(len(dataset.test)) if whole else containing, classes))
@@ -244,7 +244,9 @@ class ByClasses(Scenario):
             if count % rounds:
                 fitting = one_line([n for n in range(1, count + 1) if count % n == 0])
                 message = f"{count} classes can't be cut into {rounds} equal rounds."
-                refuse(request, f"{message} `rounds` can be {fitting}; or set `first`.", "rounds")
+                why = _only_tested(request, range(len(request.dataset.classes)))
+                why = f" {why}" if why else ""
+                refuse(request, f"{message} `rounds` can be {fitting}; or set `first`.{why}", "rounds")
             return [count // rounds] * rounds
         rest, others = count - first, rounds - 1
         fits = rest == 0 if others == 0 else rest > 0 and rest % others == 0
@@ -256,6 +258,25 @@ class ByClasses(Scenario):
             )
             refuse(request, message, "first")
         return [first] + [rest // others for _ in range(others)]
+
+
+def _only_tested(request: ScenarioRequest, classes: Iterable[int]) -> str:
+    """Return which of `classes` only the test part has, the first of their samples, and the remedy; "" for none."""
+    dataset = request.dataset
+    train, test = class_labels(dataset.train), class_labels(dataset.test)
+    if train is None or test is None:
+        return ""
+    only = sorted({*classes} & {*np.unique(test).tolist()} - {*np.unique(train).tolist()})
+    if not only:
+        return ""
+    rows = np.flatnonzero(np.isin(test, only))
+    verb = "is" if len(only) == 1 else "are"
+    samples = "a test sample" if len(rows) == 1 else f"{len(rows)} test samples"
+    return (
+        f"{one_line([dataset.classes[index] for index in only])} {verb} in the test part only ({samples}, the first is "
+        f"'{dataset.test.ids[rows[0]]}'): take these out of it, look at how the labels are written, or add training "
+        "samples of the class."
+    )
 
 
 def _position(request: ScenarioRequest, item: str | int, option: str) -> int:

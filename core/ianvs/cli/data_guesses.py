@@ -9,9 +9,10 @@ from ianvs.base.split_words import role_of
 from ianvs.exam.data import SourceError
 from ianvs.exam.data.cells import is_number
 from ianvs.exam.data.csv_headers import csv_header, delimiter_of, header_of
-from ianvs.exam.data.grids import DOMAIN_COLUMN, LABEL_COLUMNS, SPLIT_COLUMNS
-from ianvs.exam.data.index import suffix_of, text_lines
+from ianvs.exam.data.grids import DOMAIN_COLUMN, LABEL_COLUMNS
+from ianvs.exam.data.index import PICTURE_SUFFIXES, suffix_of, text_lines
 from ianvs.exam.data.listing import Listing
+from ianvs.exam.data.split_columns import SPLIT_COLUMNS
 
 _IMAGES = {"image", "images", "img", "imgs", "jpegimages", "rgb"}
 _MASKS = {"mask", "masks", "segmentation", "segmentations", "segmentationclass", "gt", "gtfine"}
@@ -83,7 +84,7 @@ def require_classes(data: Path, train: Listing) -> None:
         remedy = "Give a folder for each class" if data.is_dir() else "Give each sample the name of its class"
         raise IanvsError(
             f"all {len(train)} training samples of {shown_path(data)} are of one class, {names[0]}; methods learn two "
-            f"or more. {remedy}.",
+            f"or more. {remedy}.{table_hint(data)}",
             code="mismatched-data",
         )
     numbers = all(map(is_number, names))
@@ -102,6 +103,16 @@ def require_classes(data: Path, train: Listing) -> None:
             f"such as {one_line(names, 3)}: they are no classes. {remedy}",
             code="mismatched-data",
         )
+
+
+def inner_folder(data: Path) -> Path:
+    """Return the folder that holds the class folders: `data`, or the only folder in it if that has several folders."""
+    shown = [path for path in data.iterdir() if not path.name.startswith(".")]
+    folders = [path for path in shown if path.is_dir()]
+    others = [path for path in shown if path.suffix.lower() in (*PICTURE_SUFFIXES, ".csv", ".tsv", ".json", ".jsonl")]
+    if len(folders) != 1 or others or sum(path.is_dir() for path in folders[0].iterdir()) < 2:
+        return data
+    return inner_folder(folders[0])
 
 
 def has_parts(data: Path) -> bool:

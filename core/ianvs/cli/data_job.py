@@ -11,7 +11,14 @@ import numpy as np
 
 from ianvs.base.errors import ConfigError, IanvsError, Location, ValidationError, one_line, shown_path
 from ianvs.base.package import JOB_FILE
-from ianvs.cli.data_guesses import guessed_label, has_parts, refuse_annotated_images, require_classes, table_hint
+from ianvs.cli.data_guesses import (
+    guessed_label,
+    has_parts,
+    inner_folder,
+    refuse_annotated_images,
+    require_classes,
+    table_hint,
+)
 from ianvs.cli.scaffold import from_template
 from ianvs.config import load_job
 from ianvs.exam.data import SourceError
@@ -57,6 +64,7 @@ def data_job(data: Path, name: str, folder: Path) -> DataJob:
         raise IanvsError(f"there is no file or folder {shown_path(data)}.", code="missing-file")
     files = from_template("job", name, str(folder))
     if data.is_dir():
+        data = inner_folder(data)
         refuse_annotated_images(data)
     samples = _read(data, name, files)
     require_classes(data, samples.train)

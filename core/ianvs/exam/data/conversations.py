@@ -17,7 +17,7 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.conversation_forms import Conversation, Forms, text_at
 from ianvs.exam.data.conversation_pictures import IGNORE, PictureFiles
 from ianvs.exam.data.dataset import Table
-from ianvs.exam.data.grids import ABOUT, DOMAIN_COLUMN, LABEL_COLUMNS, SAMPLE_COLUMNS, TEXT_COLUMN
+from ianvs.exam.data.grids import ABOUT, DOMAIN_COLUMN, LABEL_COLUMNS, PATH_COLUMNS, SAMPLE_COLUMNS, TEXT_COLUMN
 from ianvs.exam.data.index import rows_listing
 from ianvs.exam.data.listing import Listing, SourceError, column, summary
 from ianvs.exam.data.records import RecordError, Records
@@ -247,7 +247,10 @@ def conversation_of(record: object, forms: Forms, files: PictureFiles | None = N
         has = f"{one_line(list(record)) or 'nothing'}."
         has += "" if fields & record.keys() or not record else " None of these fields is known."
         which = one_line([" with ".join(form.fields) for form in forms.installed], len(forms.installed))
-        other = "Other data: name their columns by `input` and `label` in the dataset."
+        other = (
+            "Images are records with the path and the class, such as {'image': 'a.png', 'label': 'cat'}, or an object "
+            "of lists of paths by class. Other data: name their columns by `input` and `label` in the dataset."
+        )
         raise RecordError(f"is no conversation.{hint} It has: {has} A conversation has one of: {which}. {other}")
     return matches[0].read(record, files)
 
@@ -267,7 +270,7 @@ def _is_meant_as_conversation(record: Mapping[str, object], forms: Forms) -> boo
     if _has_turns(record):
         return True
     names = {name.casefold() for name in record}
-    if names & {*SAMPLE_COLUMNS, TEXT_COLUMN}:
+    if names & {*SAMPLE_COLUMNS, *PATH_COLUMNS, TEXT_COLUMN}:
         return False
     texts = (isinstance(record[name], str | list) for name in forms.asking & record.keys())
     return any(texts) or (

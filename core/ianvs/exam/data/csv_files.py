@@ -27,6 +27,7 @@ from ianvs.exam.data.csv_headers import (
     delimiter_note,
     delimiter_of,
     header_of,
+    require_header,
     separator_line,
 )
 from ianvs.exam.data.grids import LABEL_COLUMNS, Cells, Grid, chosen_columns, domain_column, label_column, rows_of
@@ -44,6 +45,7 @@ _BLOCK = 1 << 22  # bytes that are parsed at a time; some blocks are read ahead
 
 def read_csv(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) -> Listing:
     """Read a table or conversations from a csv or tsv file. Raises SourceError."""
+    require_header(path)
     if not Forms().matching(dict.fromkeys(csv_header(path))):
         if (quick := _read_with_arrow(path, spec)) is not None:
             with suppress(ImportError, ValueError, OSError):  # includes pyarrow's errors

@@ -4,15 +4,18 @@ import csv
 import json
 import re
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from ianvs.base.errors import Location, ValidationError, one_line
-from ianvs.exam.data.index import suffix_of, text_lines
-from ianvs.exam.data.listing import data_warning
+from ianvs.exam.data.cells import is_number
+from ianvs.exam.data.index import PICTURE_SUFFIXES, suffix_of, text_lines
+from ianvs.exam.data.listing import SourceError, data_warning
 
 _PLAIN = re.compile(r"(?!(true|false|null)$)[A-Za-z_]\w*", re.ASCII | re.IGNORECASE)
 _SEPARATOR = re.compile(r'\ufeff?"?sep=(.)"?[\s,;]*', re.IGNORECASE)
 _DELIMITERS = (",", ";", "\t", "|")
+_LOOKED_AT = 100  # rows that are compared with the first line
 _IN_WORDS = {";": "';'", "\t": "tabs", "|": "'|'"}
 
 
@@ -56,6 +59,55 @@ def delimiter_of(path: Path, header: str) -> str:
         return "\t"
     counts = {mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in _DELIMITERS}
     return "," if counts[","] > 1 else max(_DELIMITERS, key=lambda mark: counts[mark])
+
+
+def require_header(path: Path) -> None:
+    """Raise SourceError if the first line of a csv or tsv file is a row of data, or its delimiter is not read."""
+    number, header, _ = _read_header(path)
+    delimiter = delimiter_of(path, header)
+    names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
+    below = [text for text in islice(text_lines(path), number, number + _LOOKED_AT) if text.strip()]
+    if len(names) == 1:
+        _require_known_delimiter(path, number, names[0], below)
+    if not any(map(_is_data, names)):
+        return
+    rows = [cells for cells in csv.reader(below, delimiter=delimiter) if len(cells) == len(names)]
+    if rows and _is_row(names, [[cell.strip() for cell in cells] for cells in zip(*rows, strict=True)]):
+        message = (
+            f"the first line seems to be a row of data, not the names of the columns: {one_line(names, 4)}. Write the "
+            f"names above it, such as {delimiter.join([*(f'x{i}' for i in range(1, min(len(names), 4))), 'label'])}."
+        )
+        raise SourceError.single(message, Location(path, number, 1), "invalid-record")
+
+
+def _require_known_delimiter(path: Path, number: int, header: str, below: Sequence[str]) -> None:
+    """Raise SourceError if the lines of a table with one column have as many parts at blanks or colons each."""
+    for mark, noun in ((":", "colons"), (None, "blanks")):
+        counts = {len(text.split(mark)) for text in (header, *below)}
+        if below and len(counts) == 1 and counts.pop() > 1:
+            message = (
+                f"its cells seem to be parted by {noun}; read are commas, semicolons, tabs and '|'. Write one of these "
+                "between the cells."
+            )
+            raise SourceError.single(message, Location(path, number, 1), "unreadable-data")
+
+
+def _is_data(name: str) -> bool:
+    return is_number(name.replace(",", ".")) or name.lower().endswith(PICTURE_SUFFIXES)
+
+
+def _is_row(names: Sequence[str], columns: Sequence[Sequence[str]]) -> bool:
+    """Return whether a header is like the rows below: each name is a number or a path as the cells are, or a cell.
+
+    Names that count columns, 0, 1, 2, ..., are a header.
+    """
+    alike = all(
+        name in cells if not all(map(_is_data, cells)) else _is_data(name)
+        for name, cells in zip(names, columns, strict=True)
+    )
+    numbers = [name for name in names if name.isascii() and name.isdecimal()]
+    counting = len(numbers) > 1 and numbers == [str(int(numbers[0]) + step) for step in range(len(numbers))]
+    return alike and not (counting and len(numbers) == sum(map(_is_data, names)))
 
 
 def delimiter_note(path: Path, delimiter: str, decimal_commas: bool) -> ValidationError | None:

@@ -24,6 +24,8 @@ from ianvs.plugins.loader import load_entry_points
 GROUP = "ianvs.table_forms"
 """The group of entry points by which packages add formats; each names a tuple of `FileFormat`."""
 
+_ARCHIVES = {".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".7z", ".rar"}
+
 Returned = tuple[object, tuple[str, ...] | None]
 """A part as functions return it (docs/extending.md), and the names of its classes, if they are known."""
 
@@ -105,6 +107,11 @@ def read_source(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
         raise SourceError.single(f"there is no file or folder '{path}'.", source.place, "missing-file")
     match = find_format(path)
     if match is None:
+        if {suffix.lower() for suffix in path.suffixes[-2:]} & _ARCHIVES:
+            message = (
+                f"{path.name} is an archive that is not read. Unpack it, and give the folder; a .zip is read as it is."
+            )
+            raise SourceError.single(message, source.place or Location(path), "wrong-path-type")
         suffixes = one_line([end for file_format in all_formats() for end in file_format.suffixes if end], 30)
         message = (
             f"don't know how to read '{path.suffix.lower()}'; expected {suffixes} (text also in "

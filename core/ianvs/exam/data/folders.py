@@ -16,6 +16,7 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.csv_headers import yaml_list
 from ianvs.exam.data.index import PICTURE_SUFFIXES
 from ianvs.exam.data.listing import Listing, SourceError, column, data_warning
+from ianvs.exam.data.split_columns import is_used_for_both
 
 
 def holds_pictures(path: Path) -> tuple[Path, ...]:
@@ -90,7 +91,8 @@ def class_folders(names: Sequence[PurePath], path: Path, spec: DatasetSpec, part
     if (level := _split_level(names, path, spec)) is not None:
         parts = parts_by_word({name.parts[level] for name in names}) or {}
         _require_no_share(parts, path, spec)
-        warnings += _part_warnings([name.parts[level] for name in names], parts, path, part)
+        both = is_used_for_both(path, spec)
+        warnings += _part_warnings([name.parts[level] for name in names], parts, path, part, both)
         marks = ("without validation",) if part == "test" and LEFT_OUT in parts.values() else ()
         names = [name for name in names if parts[name.parts[level]] == part]
         inside = [PurePath(*name.parts[:level], *name.parts[level + 1 :]) for name in names]
@@ -99,6 +101,13 @@ def class_folders(names: Sequence[PurePath], path: Path, spec: DatasetSpec, part
     if loose:
         message = f"these images are in no class folder: {one_line(loose, 3)}. Put each into the folder of its class."
         raise SourceError.single(message, Location(path), "invalid-record")
+    below = sorted({name.parts[1] for name in inside if len(name.parts) > 2})
+    if not spec.using and len({*labels}) == 1 and len(below) > 1 and path.is_dir():
+        message = (
+            f"all images are read as of one class, {labels[0]}, the folder around them. If the folders in it, "
+            f"{one_line(below, 4)}, are the classes, give {path.name}/{labels[0]} in place of {path.name}."
+        )
+        warnings.append(data_warning(message, Location(path)))
     outer, classes = _parallel_folders(inside)
     if not spec.using and outer:
         message = (
@@ -162,7 +171,7 @@ def _require_no_share(parts: Mapping[str, str], path: Path, spec: DatasetSpec) -
 
 
 def _part_warnings(
-    folders: Sequence[str], parts: Mapping[str, str], path: Path, part: str
+    folders: Sequence[str], parts: Mapping[str, str], path: Path, part: str, both: bool
 ) -> Iterator[ValidationError]:
     """Yield warnings about the folders of the parts. Raises SourceError if there are none for this part."""
     counts = Counter(parts[folder] for folder in folders)
@@ -172,7 +181,12 @@ def _part_warnings(
             f"the folder that holds it as `{part}_data`, or rename the folders."
         )
         raise SourceError.single(message, Location(path), "missing-data")
-    if len(parts) > 1:
+    if len(parts) > 1 and both:
+        if part == "train":  # one message for both parts
+            counted = f"{counts['train']} images for training, {counts['test']} for testing"
+            message = f"the folders {one_line(sorted(parts))} are read as the split: {counted}. Nothing has to be done."
+            yield data_warning(message, Location(path))
+    elif len(parts) > 1:
         named = one_line(sorted(folder for folder in parts if parts[folder] == part))
         message = (
             f"{counts[part]} of {len(folders)} images are of the {part} part by the folder {named}, and the others are "

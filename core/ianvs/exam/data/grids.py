@@ -1,5 +1,6 @@
 """The cells of a table in the form that its reader gives, and which of its columns are samples, labels and domains."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,18 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import Location, ValidationError, closest, one_line
-from ianvs.base.split_words import parts_by_word, role_of
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data.cells import is_number, number_of, text_of, truth_of
-from ianvs.exam.data.csv_headers import column_place, yaml_list
-from ianvs.exam.data.index import Lines
+from ianvs.exam.data.cells import is_number, number_of, truth_of
+from ianvs.exam.data.csv_headers import yaml_list
+from ianvs.exam.data.index import PICTURE_SUFFIXES, Lines
 from ianvs.exam.data.listing import SourceError, summary
 from ianvs.exam.data.records import Records, json_kind
 from ianvs.exam.data.row_numbers import feature_names, identifies_rows, may_number_rows
 
 SAMPLE_COLUMNS = ("image", "path", "file", "x", "img", "pixel_values")
+PATH_COLUMNS = (
+    *("filename", "file_name", "filepath", "file_path", "image_path", "image_id", "image_file", "image_name"),
+    *("img_path", "imagepath", "imagename", "img_name", "path_to_image"),
+)
+"""Names of the column of samples if its cells are paths of images; otherwise a name means something else."""
 LABEL_COLUMNS = ("label", "y", "target", "class", "answer", "labels")
-SPLIT_COLUMNS = ("split", "subset", "partition")
 TEXT_COLUMN = "question"
 DOMAIN_COLUMN = "domain"
 ABOUT = {"topic": "topics", "fact": "facts", "feedback": "feedback"}
@@ -29,6 +33,8 @@ ABOUT = {"topic": "topics", "fact": "facts", "feedback": "feedback"}
 Cells = NDArray[Any] | list[Any]
 """Some cells of a column: numbers as an array (n, ...), anything else as a list."""
 _MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil", "missing", "unknown", "?", "-", "--", "."}
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?", re.ASCII)
+_MONEY = re.compile(r"^[$€£¥]|[$€£¥]$")
 _LOOKED_AT = 100  # cells of a column that decide whether it holds numbers
 
 
@@ -116,6 +122,9 @@ def sample_columns(
         named = grid.named([name for name in SAMPLE_COLUMNS if name not in map(str.casefold, labels)])
         if named is not None and not _look_numeric(first[named], grid):
             return named, [], []
+        paths = grid.named([name for name in PATH_COLUMNS if name not in map(str.casefold, labels)])
+        if named is None and paths is not None and holds_paths(first[paths]):
+            return paths, [], []
         text = grid.named([TEXT_COLUMN])
         if named is None and text is not None and text not in reserved:
             return text, [], []
@@ -221,6 +230,8 @@ def no_number(grid: Grid, row: int, name: str, cell: object, features: Sequence[
     """
     cells = listed(grid.cells(name))
     others = [other for other in cells if _is_missing(other) or not grid.is_number(other)]
+    if written := _number_in_another_form(cell):
+        return grid.row_error(row, f"the column '{name}' holds {str(cell).strip()!r}, {written}.")
     missing = [other for other in others if _is_missing(other)]
     if len(others) == len(cells) or (len(missing) < len(others) and 2 * len(others) >= len(cells)):
         return _no_sample_column(grid, list(grid.columns) if features is None else features, (row, name, cell))
@@ -232,6 +243,23 @@ def no_number(grid: Grid, row: int, name: str, cell: object, features: Sequence[
         f"the column '{name}' {holds}{more}; a feature has a number in each row. Fill it, take the row out, or list "
         "the columns that are features by `input: [...]` in the dataset.",
     )
+
+
+def _number_in_another_form(cell: object) -> str:
+    """Return what of a cell is written unlike a number that is read, and the remedy; "" for any other cell."""
+    text = str(cell).strip() if isinstance(cell, str) else ""
+    if is_number(text.removesuffix("%")) and text.endswith("%"):
+        return f"a percentage. Write the number alone, such as {text[:-1].strip()}, in all rows"
+    if _THOUSANDS.fullmatch(text):
+        decimal = (
+            "" if text.count(",") > 1 or "." in text else f" (or {text.replace(',', '.')} if it is a decimal comma)"
+        )
+        return f"a number with a comma. Write it without, {text.replace(',', '')}{decimal}, in all rows"
+    if is_number(point := text.replace(",", ".")) and "," in text:
+        return f"a number with a decimal comma. Write a point, {point}, in all rows"
+    if _MONEY.search(text) and is_number(bare := _MONEY.sub("", text).replace(",", "").strip()):
+        return f"a number with a currency sign. Write the number alone, {bare}, in all rows"
+    return ""
 
 
 def _is_missing(cell: object) -> bool:
@@ -250,36 +278,10 @@ def _no_sample_column(grid: Grid, features: Sequence[str], odd: tuple[int, str, 
     return ValidationError(message, grid.place(odd[0]) if odd else Location(grid.path), code="missing-column")
 
 
-@dataclass(frozen=True)
-class Split:
-    """A column that assigns each row to a part.
-
-    Attributes:
-        column: Its name.
-        parts: The part of each cell, "train", "test" or `LEFT_OUT`, by the cell's text.
-    """
-
-    column: str
-    parts: Mapping[str, str]
-
-
-def split_column(grid: Grid, spec: DatasetSpec) -> Split | None:
-    """Return the column that assigns each row to training or testing; None without one."""
-    name = grid.named(SPLIT_COLUMNS)
-    used = (spec.input, spec.label, spec.domain, *(spec.input or ()), *(spec.label or ()))
-    if name is None or name in used:
-        return None
-    parts = parts_by_word({text_of(cell) for cell in listed(grid.cells(name))})
-    if parts is None:
-        return None
-    if spec.test_share is not None and len(set(map(role_of, parts))) > 1:
-        message = (
-            f"the column '{name}' says which rows are tested, and `test_share` would draw others. Give the file as "
-            "`test_data`, too, in place of `test_share`; or give the column another name."
-        )
-        place = spec.places.get("test_share", column_place(grid.path, name, 0))
-        raise SourceError.single(message, place, "conflicting-keys")
-    return Split(name, parts)
+def holds_paths(cells: Cells) -> bool:
+    """Return whether the first non-empty cell is the path of an image."""
+    first = next((cell for cell in listed(cells) if cell is not None and cell != ""), "")
+    return isinstance(first, str) and first.strip().lower().endswith(PICTURE_SUFFIXES)
 
 
 def listed(cells: Cells) -> list[Any]:

@@ -1,5 +1,6 @@
 """Index files: one sample per line, its path first and its label last."""
 
+import glob
 import gzip
 import os
 import re
@@ -9,6 +10,7 @@ import zlib
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -17,9 +19,10 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import Location, ValidationError, one_line, shown_path
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names, summary
+from ianvs.exam.data.listing import Listing, SourceError, column, data_warning, numbered_names, summary
 
 _READ_WHOLE = 1 << 22  # bytes
+_LOOKED_AT = 100  # lines that decide whether a file is a table
 _SHORT = 32  # labels up to this length are likely to repeat
 Lines = Sequence[int] | NDArray[np.int64]  # lines of samples in a file; 0 without lines
 
@@ -62,8 +65,12 @@ def read_lines(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) 
     labels: list[str] = []
     lines = array("q")
     problems: list[ValidationError] = []
+    comments: list[int] = []
     for number, text in enumerate(text_lines(path), start=1):
         if not text or text.isspace():  # `strip` would copy a large file
+            continue
+        if text.startswith("#") and _is_comment(text):
+            comments.append(number)
             continue
         try:
             tokens = _tokens(text)
@@ -83,11 +90,38 @@ def read_lines(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) 
         samples.append(tokens[0])
         labels.append(sys.intern(tokens[-1]) if len(tokens[-1]) < _SHORT else tokens[-1])
         lines.append(number)
+    if not any(sample.lower().endswith(PICTURE_SUFFIXES) for sample in samples[:_LOOKED_AT]):
+        _refuse_table(path, samples)
     if problems:
         raise SourceError(summary(problems))
     if not samples:
         raise SourceError.single("is empty; expected at least one sample.", Location(path), "empty-dataset")
-    return files_listing(path, spec, samples, labels, lines, [""] * len(samples))
+    listing = files_listing(path, spec, samples, labels, lines, [""] * len(samples))
+    if not comments:
+        return listing
+    count = "a line that begins" if len(comments) == 1 else f"{len(comments)} lines that begin"
+    message = f"{count} with # {'is' if len(comments) == 1 else 'are'} left out as a comment. Nothing has to be done."
+    return listing.noted([data_warning(message, Location(path, comments[0], 1))])
+
+
+def _is_comment(text: str) -> bool:
+    """Return whether a line that begins with # is a comment: no sample may begin so but the path of an image."""
+    first = text.split(maxsplit=1)[0]
+    return first == "#" or not any(end in text.lower() for end in PICTURE_SUFFIXES)
+
+
+def _refuse_table(path: Path, samples: Sequence[str]) -> None:
+    """Raise SourceError if the lines are rows of a table with a delimiter, and none begins with a file."""
+    first = list(islice((text for text in text_lines(path) if text.strip()), _LOOKED_AT))
+    for mark, noun, suffix in (("\t", "tabs", ".tsv"), (",", "commas", ".csv"), (";", "semicolons", ".csv")):
+        counts = {text.count(mark) for text in first}
+        if len(counts) == 1 and 0 not in counts and not (samples and Path(path.parent, samples[-1]).is_file()):
+            message = (
+                f"its lines seem to be rows of a table with {noun} between the cells; a {path.suffix or 'file'} is "
+                f"read as an index, with the path of an image and its label on each line. Call the file "
+                f"{path.stem}{suffix}, and give it as `train_data` or `test_data`."
+            )
+            raise SourceError.single(message, Location(path, 1, 1), "wrong-path-type")
 
 
 def suffix_of(path: Path) -> str:
@@ -181,9 +215,10 @@ def files_listing(
     problems: list[ValidationError] = []
     for noun, written, files in (("image", samples, paths), ("mask", labels, targets)):
         if lost := [i for i, file in enumerate(files) if file is None]:
+            looked = " and in ".join(map(shown_path, bases))
             message = (
                 f"{len(lost)} of {len(files)} {noun}s can't be found: {one_line([written[i] for i in lost], 3)}. "
-                f"Looked in {' and in '.join(map(shown_path, bases))}. {remedy}"
+                f"Looked in {looked}. {_found_below(written[lost[0]], bases) or remedy}"
             )
             problems.append(ValidationError(message, Location.of_line(path, lines[lost[0]]), code="missing-file"))
     if problems:
@@ -200,6 +235,17 @@ def files_listing(
         lines=np.array(lines, dtype=np.int64),
         given=files_column,
     )
+
+
+def _found_below(written: str, bases: Sequence[str]) -> str:
+    """Return the remedy if a missing file is in a folder below one of `bases`: a list beside a folder of images."""
+    if not _is_plain(written):
+        return ""
+    found = next((path for base in bases for path in sorted(Path(base).glob(f"*/{glob.escape(written)}"))), None)
+    if found is None:
+        return ""
+    folder = Path(*found.parts[: -len(PurePath(written).parts)])
+    return f"{shown_path(found)} is there: write the folder in each path, {folder.name}/{written}."
 
 
 def rows_listing(

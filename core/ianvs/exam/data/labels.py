@@ -6,6 +6,7 @@ the list of its sample's domain, and the numbering is of the union of the lists,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -13,7 +14,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import ValidationError, closest, one_line
+from ianvs.base.errors import Location, ValidationError, closest, one_line
 from ianvs.config.models.image_keys import IGNORE
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.cells import class_of, is_class_index
@@ -102,6 +103,31 @@ def class_lists(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
         message = f"there are {len(lists.names)} classes; masks can distinguish {IGNORED}."
         raise SourceError.single(message, spec.places.get("classes", spec.place), "out-of-range")
     return lists
+
+
+def similar_classes(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, Location] | None:
+    """Return a warning on class names that differ in upper and lower case or blanks only, and the place of one.
+
+    Single letters do not count: handwritten characters are classes in both cases.
+    """
+    counts = Counter(name for listing in listings if listing.label_form == "class" for name in listing.y.tolist())
+    groups: dict[str, list[str]] = {}
+    for name in sorted(counts, key=lambda name: -counts[name]):
+        if len(name) > 1:
+            groups.setdefault("".join(name.casefold().split()), []).append(name)
+    alike = [names for names in groups.values() if len(names) > 1]
+    if spec.classes is not None or not alike:
+        return None
+    listing, row = next((each, row) for each in listings for row, name in enumerate(each.y) if name == alike[0][1])
+    written = [
+        f"'{name}' ({counts[name]} labels)" if counts[name] > 1 else f"'{name}' (one label)" for name in alike[0]
+    ]
+    more = f" {len(alike) - 1} more names are so." if len(alike) > 1 else ""
+    message = (
+        f"{' and '.join(written)} are read as {len(written)} classes, and differ in upper and lower case or blanks "
+        f"only. If they are one class, write them alike.{more}"
+    )
+    return message, listing.place(row)
 
 
 def class_indices(listing: Listing, lists: ClassLists) -> NDArray[np.int64]:

@@ -30,6 +30,7 @@ from ianvs.exam.data.labels import (
     class_lists,
     numbered_classes,
     only_numbers,
+    similar_classes,
 )
 from ianvs.exam.data.listing import Listing, SourceError, all_different, data_warning
 from ianvs.exam.data.masks import mask_numbering, to_class_indices
@@ -75,6 +76,7 @@ def warnings_of(parts: Parts, spec: DatasetSpec) -> list[ValidationError]:
     messages += [
         again for part, listing in zip(PARTS, parts, strict=True) if (again := _duplicate_warning(listing, part))
     ]
+    messages += [alike] if (alike := similar_classes(parts, spec)) is not None else []
     typed = [warning for listing in parts for warning in _warnings_of_type(listing, spec)]
     return [
         *(data_warning(message, place) for message, place in messages),

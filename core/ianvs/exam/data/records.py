@@ -14,11 +14,12 @@ from typing import Any
 from ianvs.base.error_codes import ErrorCode
 from ianvs.base.errors import Location, ValidationError, closest, one_line
 from ianvs.config.strict_yaml import Step
-from ianvs.exam.data.index import read_text, suffix_of
+from ianvs.exam.data.index import PICTURE_SUFFIXES, read_text, suffix_of
 from ianvs.exam.data.listing import SourceError
 
 DEFINITION, INSTANCES = "Definition", "Instances"  # keys of a task of Natural Instructions
 _DECODER = json.JSONDecoder()
+_COLUMNS = {"image", "images", "img", "path", "paths", "file", "files", "filename", "x", "mask", "masks", "label", "y"}
 _BLANKS = " \t\n\r"
 _KINDS = {dict: "an object", list: "an array", str: "a text", bool: "true or false", type(None): "null"}
 
@@ -165,6 +166,12 @@ def _records_in_object(value: Any, text: str, position: int, location: Location)
             starts = (start for _, start in _json_children(text, places[inside[0]]))
             yield from zip(value[inside[0]], starts, strict=True)
             return
+        if (images := _image_rows(value)) is not None:
+            yield from ((image, places[name]) for name, image in images)
+            return
+        if (frame := _data_frame(value)) is not None:
+            yield from ((row, position) for row in frame)
+            return
         if all(isinstance(inner, dict) for inner in value.values()):
             yield from (({"id": name, **inner}, places[name]) for name, inner in value.items())
             return
@@ -183,9 +190,38 @@ def _records_in_object(value: Any, text: str, position: int, location: Location)
             described = f"an object with {one_line([repr(name) for name in value])}"
     message = (
         f"expected records, `[{{...}}, {{...}}]`, or one on each line of a .jsonl, found {described}. Read are also an "
-        "object of lists, one for each column; of records by their ids; and with one list of records in it."
+        "object of lists, one for each column; of records by their ids; with one list of records in it; of lists of "
+        "images by class; and of classes by image."
     )
     raise SourceError.single(message, location, "invalid-record")
+
+
+def _image_rows(value: dict[str, Any]) -> list[tuple[str, dict[str, Any]]] | None:
+    """Return (key, record) for each image of an object with lists of images by class, or classes by image.
+
+    None for any other object, such as one with the columns image and mask.
+    """
+    if all(isinstance(label, str | int) and _is_image(name) for name, label in value.items()):
+        return [(name, {"image": name, "label": label}) for name, label in value.items()]
+    if any(name.casefold() in _COLUMNS for name in value):
+        return None
+    if all(isinstance(images, list) and all(map(_is_image, images)) for images in value.values()):
+        return [(name, {"image": image, "label": name}) for name, images in value.items() for image in images] or None
+    return None
+
+
+def _is_image(written: object) -> bool:
+    return isinstance(written, str) and written.lower().endswith(PICTURE_SUFFIXES)
+
+
+def _data_frame(value: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the rows of a data frame as pandas writes it, an object of columns by row number; None for others."""
+    first = next(iter(value.values()))
+    if not isinstance(first, dict) or not first or not all(row.isdecimal() for row in first):
+        return None
+    if not all(isinstance(column, dict) and column.keys() == first.keys() for column in value.values()):
+        return None
+    return [{name: column[row] for name, column in value.items()} for row in first]
 
 
 def _decoded(path: Path, text: str, position: int) -> tuple[Any, int]:

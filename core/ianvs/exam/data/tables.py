@@ -19,17 +19,17 @@ from ianvs.exam.data.grids import (
     ABOUT,
     Cells,
     Grid,
-    Split,
     domain_column,
+    holds_paths,
     label_columns,
     listed,
     no_number,
     sample_columns,
-    split_column,
 )
-from ianvs.exam.data.index import PICTURE_SUFFIXES, files_listing, rows_listing, stem_of
+from ianvs.exam.data.index import files_listing, rows_listing, stem_of
 from ianvs.exam.data.listing import Listing, SourceError, column, data_warning, summary
 from ianvs.exam.data.row_numbers import identifies_rows, left_out_warning, may_number_rows
+from ianvs.exam.data.split_columns import Split, is_used_for_both, split_column, split_warnings
 from ianvs.exam.data.typed_labels import type_name
 
 
@@ -91,8 +91,9 @@ def table_listing(grid: Grid, spec: DatasetSpec, part: str) -> Listing:
         place, stem = Location(grid.path), stem_of(grid.path)
         listing = arrays_listing(arrays, stem, place, called, rows.classes, spec.layout, usual, type_name(spec))
         listing = replace(listing, lines=lines)
-    listing = replace(listing, label_columns=rows.label_columns, warnings=(*grid.warnings, *listing.warnings))
-    return listing if split is None else _rows_of_part(listing, grid, split, part)
+    doubts = split_warnings(grid, spec, rows.features, listing.place(0).line)
+    listing = replace(listing, label_columns=rows.label_columns, warnings=(*grid.warnings, *listing.warnings, *doubts))
+    return listing if split is None else _rows_of_part(listing, grid, split, part, is_used_for_both(grid.path, spec))
 
 
 def table_rows(grid: Grid, spec: DatasetSpec, split: str | None = None) -> Rows:
@@ -262,7 +263,7 @@ def _sample_form(cells: Cells) -> str:
     first = next((cell for cell in cells if cell is not None and cell != ""), "")
     if not isinstance(first, str):
         return "arrays"
-    return "paths" if first.strip().lower().endswith(PICTURE_SUFFIXES) else "text"
+    return "paths" if holds_paths(cells) else "text"
 
 
 def _to_memory_map(blocks: Iterator[NDArray[Any]], grid: Grid) -> NDArray[Any] | None:
@@ -296,8 +297,8 @@ def _with_features(listing: Listing, rows: Rows) -> Listing:
     )
 
 
-def _rows_of_part(listing: Listing, grid: Grid, split: Split, part: str) -> Listing:
-    """Return the rows of a table that a column assigns to `part`."""
+def _rows_of_part(listing: Listing, grid: Grid, split: Split, part: str, both: bool) -> Listing:
+    """Return the rows of a table that a column assigns to `part`. both: whether the table is read for both parts."""
     parts = [split.parts[text_of(cell)] for cell in listed(grid.cells(split.column))]
     mask = np.array([row_part == part for row_part in parts])
     place = column_place(grid.path, split.column, listing.place(0).line)
@@ -308,11 +309,17 @@ def _rows_of_part(listing: Listing, grid: Grid, split: Split, part: str) -> List
         raise SourceError.single(message, place, "missing-data")
     if mask.all():
         return listing
-    message = (
-        f"{mask.sum()} of {len(mask)} rows are of the {part} part by the column '{split.column}', and the others are "
-        "left out. If that is no split, give the column another name."
-    )
-    taken = listing.take(mask).noted([data_warning(message, place)], [f"{part} by {split.column}"])
+    if not both:
+        message = (
+            f"{mask.sum()} of {len(mask)} rows are of the {part} part by the column '{split.column}', and the others "
+            "are left out. If that is no split, give the column another name."
+        )
+    else:
+        counts = f"{parts.count('train')} rows for training, {parts.count('test')} for testing"
+        remedy = "Nothing has to be done." if split.certain else "If it is no split, give it another name."
+        message = f"the column '{split.column}' is read as the split: {counts}. {remedy}"
+    warnings = [] if both and part == "test" else [data_warning(message, place)]  # one for both parts
+    taken = listing.take(mask).noted(warnings, [f"{part} by {split.column}"])
     if part == "train" or LEFT_OUT not in parts:
         return taken
     words = one_line(sorted(word for word, meant in split.parts.items() if meant == LEFT_OUT))

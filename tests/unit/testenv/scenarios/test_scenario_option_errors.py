@@ -121,6 +121,12 @@ def test_a_round_without_samples_is_refused():
     assert refusal("CIL", {"rounds": 2}, dataset=dataset) == [("invalid-scenario", "")]
 
 
+@pytest.mark.parametrize("rounds", [2, 3])
+def test_a_class_that_only_the_test_part_has_is_named(rounds):
+    dataset = dataset_of([0, 1], [0, 1, 2], classes=3)
+    assert refusal("CIL", {"rounds": rounds}, dataset=dataset) == [("invalid-scenario", "")]
+
+
 def test_a_domain_without_test_samples_is_refused():
     dataset = dataset_of([0, 0], [0], domains=(["p", "q"], ["p"]))
     assert refusal("DIL", dataset=dataset) == [("invalid-scenario", "")]
