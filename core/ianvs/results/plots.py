@@ -71,10 +71,10 @@ def plots(results: Results, *, over: str | None, metric: str | None) -> Iterator
     exams = list(dict.fromkeys(row.testenv for row in board.rows))
     varied = varied_hyperparameters(board.rows)
     if over not in (None, "rounds") and over not in varied:
-        choices = ["rounds", *varied]
+        listed = f"There are: {one_line(varied, 20)}" if varied else "There is none"
         raise IanvsError(
-            f"'{over}' is no hyperparameter with several values.{closest(over or '', choices)} There are: "
-            f"{one_line(choices, 20)}.",
+            f"'{over}' is no hyperparameter with several values.{closest(over or '', ['rounds', *varied])} {listed}; "
+            "`--over rounds` draws scores over the rounds.",
             code="unknown-name",
         )
     pictures = []
@@ -124,8 +124,9 @@ def _columns(board: Leaderboard, metric: str | None) -> list[str]:
     meant = find(metric)
     columns = [name for name in names if meant is not None and find(name.partition(" of ")[0]) is meant]
     if not columns:
+        hint = f" List it under `metrics` in the testenv: `- name: {meant.name}`." if meant else closest(metric, names)
         raise IanvsError(
-            f"'{metric}' is not a column.{closest(metric, names)} There are: {one_line(names)}.", code="unknown-name"
+            f"'{metric}' is no metric of the leaderboard.{hint} There are: {one_line(names)}.", code="unknown-name"
         )
     return columns
 

@@ -114,6 +114,10 @@ def test_a_metric_that_gives_a_mapping_has_a_column_for_each_number(tmp_path):
     assert sum(recalls) == 1  # it says one class of the last round for all
     with pytest.raises(IanvsError, match="'per_class_accuracy' is no score that is known after each round"):
         write_plots(results, tmp_path, over="rounds", metric="per_class_accuracy", formats=["svg"])
+    with pytest.raises(IanvsError, match="List it under `metrics` in the testenv: `- name: memory_bytes`"):
+        write_plots(results, tmp_path, over=None, metric="Memory_bytes", formats=["svg"])
+    with pytest.raises(IanvsError, match="There is none; `--over rounds` draws"):
+        write_plots(results, tmp_path, over="lr", metric=None, formats=["svg"])
     assert not line["BWT of recalls"]
     assert "BWT of recalls is blank: recalls yields several numbers, and `of` names another score" in line["Status"]
 

@@ -10,8 +10,8 @@ def fits(case: TestCase, wanted: str, status: str | None = None) -> bool:
 
     `wanted` is a comma-separated list of conditions that must all hold; of several lists, separated by semicolons, one
     must hold. A condition is `name=value` (algorithm, seed, testenv, a hyperparameter, or status if it is given), `seed
-    0`, an algorithm's name, the beginning of a case's id, or a row as in reports: "ewc (strength=100)". Conditions may
-    contain commas.
+    0`, an algorithm's name, the beginning of a case's id, or a row as in reports: "ewc (strength=100)", "ewc 100".
+    Conditions may contain commas.
     """
     facts = {"algorithm": case.algorithm, "seed": case.seed, "testenv": case.testenv, **case.hyperparameters}
     if status is not None:
@@ -41,7 +41,18 @@ def _holds(case: TestCase, facts: Mapping[str, object], condition: str) -> bool:
     row, _, settings = condition.partition(f"{case.algorithm} (")
     if not row and settings.endswith(")"):
         return _all_hold(case, facts, settings[:-1].split(","))
+    if condition.startswith(f"{case.algorithm} "):
+        parts = condition.removeprefix(f"{case.algorithm} ").split(",")
+        return all(_is_setting(case, part.strip()) for part in parts)
     return len(condition) >= 4 and case.id.startswith(condition)
+
+
+def _is_setting(case: TestCase, text: str) -> bool:
+    """Return whether a setting in a row's name, "strength 10" or a value alone, is one of the case."""
+    name, _, value = text.partition(" ")
+    if value and name in case.hyperparameters:
+        return _same(case.hyperparameters[name], value)
+    return any(_same(fact, text) for fact in case.hyperparameters.values())
 
 
 def _same(fact: object, value: str) -> bool:
