@@ -241,10 +241,13 @@ def label(path: Steps) -> str:
 
 
 def home_of(key: str, kind: str) -> str:
-    """Return " It belongs in ..." for a key of a single section, or of the top of one file, in an error on a file of
-    `kind`.
+    """Return " It belongs in ..." for a key of a single section, of two in other files, or of the top of one file, in
+    an error on a file of `kind`.
     """
     homes = _homes().get(key, set())
+    if len(homes) == 2 and not any(kind == file or file == name for file, name in homes):
+        places = [f"{name} of the {file} file" for file, name in sorted(homes)]
+        return f" It belongs in {' or in '.join(places)}."
     if len(homes) > 1:
         homes = {(file, name) for file, name in homes if file == name}
     if len(homes) != 1:

@@ -7,6 +7,7 @@ import pytest
 import ianvs
 from ianvs.base.errors import ConfigError
 from ianvs.config import load_job
+from ianvs.config.messages import home_of
 from tests.jobs import write_job
 
 
@@ -78,3 +79,8 @@ def test_what_is_no_key_is_told_alone(tmp_path: Path) -> None:
         "benchmarkingjob.yaml",
         "testenv.yaml",
     }
+
+
+def test_a_key_that_belongs_in_two_other_files_is_told_with_both() -> None:
+    told = " It belongs in rank of the benchmarkingjob file or in dataset of the testenv file."
+    assert home_of("columns", "algorithm") == told
