@@ -56,4 +56,4 @@ def test_a_notebook_shows_how_a_run_goes_and_a_script_does_not(
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     ianvs.run(write_job(tmp_path, job="seeds: [0]", hyperparameters=""))
     said = capsys.readouterr().out.splitlines()
-    assert len([line for line in said if "1 of 1 cases" in line or "[1/1]" in line]) == lines, said
+    assert len([line for line in said if "1 of 1 case" in line or "[1/1]" in line]) == lines, said

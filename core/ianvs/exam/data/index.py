@@ -241,11 +241,11 @@ def _found_below(written: str, bases: Sequence[str]) -> str:
     """Return the remedy if a missing file is in a folder below one of `bases`: a list beside a folder of images."""
     if not _is_plain(written):
         return ""
-    found = next((path for base in bases for path in sorted(Path(base).glob(f"*/{glob.escape(written)}"))), None)
-    if found is None:
+    image = next((path for base in bases for path in sorted(Path(base).glob(f"*/{glob.escape(written)}"))), None)
+    if image is None:
         return ""
-    folder = Path(*found.parts[: -len(PurePath(written).parts)])
-    return f"{shown_path(found)} is there: write the folder in each path, {folder.name}/{written}."
+    folder = Path(*image.parts[: -len(PurePath(written).parts)])
+    return f"{shown_path(image)} is there: write the folder in each path, {folder.name}/{written}."
 
 
 def rows_listing(

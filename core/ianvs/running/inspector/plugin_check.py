@@ -16,6 +16,7 @@ from ianvs.config.contracts import interpreter_of
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec
 from ianvs.plugins.contract import CONTEXT, EXAM_FACTS
 from ianvs.plugins.loader import Loaded, cause, load_once, reference_of
+from ianvs.plugins.missing_folders import folder_never_made, missing_folder_text
 from ianvs.plugins.mode_switch import lacks_train
 from ianvs.plugins.signature import BY_NAME, constructor_parameters, misnamed, named_arguments
 from ianvs.plugins.value_types import type_problems, value_place
@@ -120,6 +121,15 @@ def check_plugin(subject: Subject) -> Iterator[object]:
         if subject.device == "cuda" and torch is not None and not torch.cuda.is_available():
             problems.append(ValidationError(NO_CUDA, subject.device_place, code="missing-device"))
         asks = callable(getattr(loaded.target, "check_exam", None))
+        save = getattr(loaded.target, "save", None)
+        if (
+            subject.exam is None
+            and "save" in subject.methods
+            and callable(save)
+            and (folder := folder_never_made(save))
+        ):
+            message = missing_folder_text(module.name, folder)
+            problems.append(ValidationError(message, subject.place, warning=True, code="missing-file"))
     yield {"problems": _PROBLEMS.dump_python(tuple(problems), mode="json"), "asks": asks}
     if loaded is not None:
         for choice in subject.choices:

@@ -17,6 +17,7 @@ from ianvs.config.spec import AlgorithmSpec
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.plugins.contract import CONTEXT
 from ianvs.plugins.loader import Loaded, place_for_others
+from ianvs.plugins.missing_folders import missing_folder_text
 from ianvs.plugins.signature import named_arguments
 from ianvs.processes.interpreters.author_object import load_in
 from ianvs.running.planning.cases import own_hyperparameters
@@ -85,12 +86,7 @@ class AuthorsModule:
         except (OSError, RuntimeError) as error:
             if (folder := _missing_folder(error)) is None:
                 raise
-            raise PluginError(
-                f"{self.name}.save() writes into the folder '{folder}', which does not exist ({type(error).__name__}). "
-                "Write at the path that save() is given, as in torch.save(state, path), or make the folder first: "
-                f"os.makedirs({folder!r}, exist_ok=True).",
-                code="missing-file",
-            ) from error
+            raise PluginError(missing_folder_text(self.name, folder), code="missing-file") from error
         written = Path(written) if isinstance(written, str | Path) else path
         return written if written.is_relative_to(path.parent) else path
 
