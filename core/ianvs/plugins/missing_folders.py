@@ -4,7 +4,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator
-from pathlib import Path, PurePath
+from pathlib import Path
 
 _WRITERS = {"save", "savez", "savez_compressed", "savetxt", "open", "save_file", "to_csv", "to_pickle"}
 _MAKERS = {"makedirs", "mkdir"}
@@ -35,10 +35,22 @@ def folder_never_made(save: Callable[..., object]) -> str | None:
 
 
 def _folders(call: ast.Call) -> Iterator[str]:
-    """Yield the folders of paths among the arguments that are plain text."""
+    """Yield the folders of paths among the arguments whose beginning stands as text."""
     for argument in call.args:
-        if isinstance(argument, ast.Constant) and isinstance(argument.value, str) and "/" in argument.value:
-            yield str(PurePath(argument.value).parent)
+        folder, separator, _ = _beginning(argument).rpartition("/")
+        if folder and separator:
+            yield folder
+
+
+def _beginning(path: ast.expr) -> str:
+    """Return the part of a path, or of a text, up to the first value that is computed."""
+    if isinstance(path, ast.Constant):
+        return path.value if isinstance(path.value, str) else ""
+    if isinstance(path, ast.JoinedStr):
+        return _beginning(path.values[0]) if path.values else ""
+    if isinstance(path, ast.Call) and _name(path) == "join" and path.args and isinstance(path.args[0], ast.Constant):
+        return "/".join([str(path.args[0].value), *map(_beginning, path.args[1:])])
+    return ""
 
 
 def _name(call: ast.Call) -> str:

@@ -80,6 +80,8 @@ def test_a_save_into_a_folder_that_is_not_there_fails_before_the_first_round(tmp
     assert result.failure is not None
     assert len(result.rounds) == 0
     printed(result.failure.message)
+    warnings = [warning.message for warning in ianvs.validate(tmp_path / "benchmarkingjob.yaml").warnings]
+    assert [message for message in warnings if "save()" in message] == [result.failure.message]
 
 
 @pytest.mark.parametrize(("metrics", "told"), [("[accuracy]", False), ("[accuracy, IM]", True)])

@@ -1,5 +1,7 @@
 """Folders that `save` writes into although nobody makes them, found without running it."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,16 @@ class Opens:
             file.write("")
 
 
+class Joins:
+    def save(self, path):
+        np.save(os.path.join("models", path.name), np.zeros(1))  # noqa: PTH118
+
+
+class Formats:
+    def save(self, path):
+        np.save(f"models/{path.name}", np.zeros(1))
+
+
 class MakesIt:
     def save(self, path):
         path.parent.mkdir(exist_ok=True)
@@ -30,8 +42,9 @@ class AtItsPath:
         np.save("/tmp/last.npy", np.zeros(1))
 
 
-@pytest.mark.parametrize(
-    ("plugin", "folder"), [(Relative, "checkpoints"), (Opens, "a/b"), (MakesIt, None), (AtItsPath, None)]
-)
+FOLDERS = {Relative: "checkpoints", Opens: "a/b", Joins: "models", Formats: "models", MakesIt: None, AtItsPath: None}
+
+
+@pytest.mark.parametrize(("plugin", "folder"), FOLDERS.items())
 def test_a_folder_in_the_text_of_save_is_found_unless_folders_are_made(plugin: type, folder: str | None) -> None:
     assert folder_never_made(plugin.save) == folder  # type: ignore[attr-defined]
