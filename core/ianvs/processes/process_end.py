@@ -4,18 +4,17 @@ import contextlib
 import os
 import re
 import signal
-import sysconfig
 import threading
 from pathlib import Path
 from typing import IO
 
 from ianvs.base.secrets import replaced, secret_spans
+from ianvs.plugins.authors_files import is_installed
 
 _LINES, _CHARACTERS = 3, 300  # of the output
 _READ = 50_000  # bytes from the end of a log
 _STACK = "Fatal Python error: "  # of faulthandler
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
@@ -32,7 +31,7 @@ def describe_end(code: int | None, output: str = "") -> str:
     printed, _, stack = output.partition(_STACK)
     if stack and code is not None and code > 128:  # a sandbox ends with 128 and the signal that killed its process
         code = 128 - code
-    how = "" if code is None else f"exit status {code}" if code >= 0 else f"killed by {_signal_name(-code)}"
+    how = "" if code is None else f"exit status {code}" if code >= 0 else f"killed by {signal_name(-code)}"
     return how + (_place(stack) if how else "") + _shown_end(printed)
 
 
@@ -78,7 +77,8 @@ class LogTail:
         return ""
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """Return the name of a signal, such as "SIGKILL"; "signal 99" if it has none."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -88,7 +88,7 @@ def _signal_name(number: int) -> str:
 def _place(stack: str) -> str:
     """Return " at plugin.py:4", the innermost line of a stack that is neither ianvs's nor a library's."""
     for file, line in _FRAME.findall(stack):
-        if not file.startswith((*_LIBRARIES, _PACKAGE, "<")):
+        if not file.startswith((_PACKAGE, "<")) and not is_installed(Path(file)):
             return f" at {Path(file).name}:{line}"
     return ""
 

@@ -11,9 +11,10 @@ from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.types import Failure, FailureKind, Status
 from ianvs.config.spec import JobSpec, LimitsSpec, ResourcesSpec
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine, Event, Files, Task
+from ianvs.processes.process_end import signal_name
 from ianvs.running.planning.case_request import ANSWERED, RUN_CASE, TRAINED, UNANSWERED, UNWRITABLE, CaseRequest
 from ianvs.running.planning.plan import Plan, PlannedCase
-from ianvs.running.scheduler.kill_reason import oom_kills, signal_name, why_killed
+from ianvs.running.scheduler.kill_reason import oom_kills, why_killed
 from ianvs.running.scheduler.scorer import Scorer
 from ianvs.running.scheduler.slots import Sharing, Slot, Slots
 from ianvs.store import QUEUE_SECONDS, CaseStore, CodeStore, ExamStore, JobStore, Study
@@ -327,7 +328,7 @@ class CaseLoop:
             return self._failure(planned, "exception", "OSError", reason)
         after = "; what the case has answered is stored" if running.scoring else ""
         if code < 0:
-            return self._failure(planned, "killed", signal_name(code), self._kill_reason(running, -code) + after)
+            return self._failure(planned, "killed", signal_name(-code), self._kill_reason(running, -code) + after)
         reason = f"the process of {'its scores' if running.scoring else 'the case'} ended by itself{after}"
         return self._failure(planned, "exception", f"exit status {code}", reason)
 

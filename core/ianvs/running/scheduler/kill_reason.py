@@ -3,6 +3,8 @@
 import signal
 from pathlib import Path
 
+from ianvs.processes.process_end import signal_name
+
 _CRASHES = {getattr(signal, f"SIG{name}", None) for name in ("SEGV", "BUS", "ABRT", "FPE", "ILL")}
 _KILL = 9  # SIGKILL, which Windows has no name for
 
@@ -23,7 +25,7 @@ def why_killed(number: int, code: str, oom_kills_before: int | None) -> str:
             "limits.memory_mb stops a case before the machine runs out"
         )
     if number != _KILL:
-        return f"the process was ended by {signal_name(-number)}"
+        return f"the process was ended by {signal_name(number)}"
     return "the process was killed by SIGKILL; the machine was not out of memory"
 
 
@@ -34,10 +36,3 @@ def oom_kills() -> int | None:
         return int(words[words.index("oom_kill") + 1])
     except (OSError, ValueError):
         return None
-
-
-def signal_name(code: int) -> str:
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"
