@@ -68,9 +68,6 @@ class Learner(Protocol):
 class Examination(Protocol):
     """Evaluates the learner on the test sets."""
 
-    def begin(self) -> None:
-        """Reset the costs at the beginning of a round."""
-
     def predictions(self, model: Model, taught: int) -> PredictionsByTest:
         """Predict every test set. model: the current state as saved. taught: number of trained rounds."""
 
@@ -85,7 +82,7 @@ class TrainingSource(Protocol):
         """Predictions made between the chunks of this round's stream."""
 
     def begin(self, step: int) -> None:
-        """Round `step` begins; 0 is the untrained model."""
+        """Round `step` begins, without any cost so far; 0 is the untrained model."""
 
     def valid(self, step: int) -> Any:
         """Validation samples of the round, or None."""
@@ -222,7 +219,7 @@ def run_rounds(case: Case) -> None:
     for step in range(done + 1, case.last + 1):
         if case.reporter.stop_requested():
             raise CaseInterruptedError
-        _begin(case, step)
+        case.source.begin(step)
         case.reporter.round(step, "train")
         gate = case.gate if step > 1 or predicts_untrained else None  # without predictions there is nothing to compare
         score_before = None if gate is None else gate.score(model, step)
@@ -246,18 +243,13 @@ def run_rounds(case: Case) -> None:
         model = case.rounds.model(step)
 
 
-def _begin(case: Case, step: int) -> None:
-    case.source.begin(step)
-    case.examination.begin()
-
-
 def _store_untrained(case: Case) -> tuple[Model, bool]:
     """Evaluate and store round 0.
 
     Returns:
         The model, and whether it could predict.
     """
-    _begin(case, 0)
+    case.source.begin(0)
     predictions: PredictionsByTest | None = {}
     predicts = True
     if case.phase == "all":
@@ -291,7 +283,7 @@ def _try_untrained(case: Case, predict: Callable[[], T]) -> T | None:
             raise  # the modules can't even be created
         print(f"can't predict before training ({error_kind(error)}: {error_text(error)});")
         print("what needs the untrained model (FWT, Ianvs's BWT and FWT) stays empty.")
-        case.examination.begin()
+        case.source.begin(0)
         return None
 
 
@@ -302,7 +294,7 @@ def _evaluate_stored(case: Case) -> None:
     for result in trained[first:]:
         if case.reporter.stop_requested():
             raise CaseInterruptedError
-        _begin(case, result.index)
+        case.source.begin(result.index)
         case.reporter.round(result.index, "evaluate")
         model = case.rounds.model(result.index) if result.index else Model()
         case.rounds.restore_plugin_folder(model)

@@ -90,8 +90,6 @@ class Examination:
     learner: Learner
     fails: Exception | None = None
 
-    def begin(self) -> None: ...
-
     def predictions(self, model: Model, taught: int) -> Mapping[Any, Any]:
         if self.fails is not None and not taught:
             raise self.fails
@@ -202,8 +200,6 @@ class PhasedRounds(Rounds):
 @dataclass
 class ExaminationOfModels:
     """Asks a stored model, not the learner."""
-
-    def begin(self) -> None: ...
 
     def predictions(self, model: Model, taught: int) -> Mapping[Any, Any]:
         kept: dict[str, Any] = dict(model.modules) or {"sum": (), "memory": (0, 0)}  # type: ignore[arg-type]

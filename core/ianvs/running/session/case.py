@@ -113,13 +113,16 @@ def _evaluate_missing(
     brief, folder = exam_info(exam), store.files(case.id)
     if phase == "train" and len(store.trained_rounds(case.id)) > len(brief.rounds):
         return
-    began, started = spent_so_far(), _now()
+    began, started = spent_so_far(), datetime.now(UTC).isoformat(timespec="milliseconds")
     with ExitStack() as stack:
         learner: CaseLearner
         if phase == "all":
             learner = LocalLearner(request, brief, memory)
-            for context in (working_in(folder), importable_by_others(), _shared_compile_cache(request.workspace)):
-                stack.enter_context(context)
+            stack.enter_context(working_in(folder))
+            stack.enter_context(importable_by_others())
+            for name in set(_COMPILED).difference(os.environ):  # all cases share compiled code
+                os.environ[name] = str(request.workspace / "cache" / "compiled" / name.partition("_")[0].lower())
+                stack.callback(os.environ.pop, name, None)
         else:
             learner = stack.enter_context(_in_sandboxes(request, brief, memory, store))
         try:
@@ -143,7 +146,7 @@ def _evaluate_missing(
         "bound": source.bound,
         "basemodel": learner.state.basemodel,
         "measures": {name: vars(measure) for name, measure in learner_facts.measures.items()},
-        "finished_at": _now(),
+        "finished_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "provenance": provenance,
     }
     store.store_evaluated(case.id, facts)
@@ -183,7 +186,7 @@ def _round_loop_of(
     spec, steps = request.testenv, len(learner.facts.steps)
     feed = DataFeed(exam, request.train_ratio, request.case.seed, exam.rules.passes, spec.dataset.data_type)
     examination = Examination(exam, spec, feed, learner, request.case.seed, Replies(request))
-    reporter = RoundReporter(store, request.case.id, report, steps, lambda: learner.state.peak_gpu_bytes)
+    reporter = RoundReporter(store, request.case.id, report, steps, learner)
     source = CaseTrainingSource(request, exam, feed, learner, examination, reporter)
     learner.learn_from(source)
     stored = StoredRounds(request, store, reporter, phase, steps)
@@ -199,20 +202,3 @@ def _round_loop_of(
         last=steps if request.until is None else min(request.until, steps),
         phase=phase,
     ), source
-
-
-@contextlib.contextmanager
-def _shared_compile_cache(workspace: Path) -> Iterator[None]:
-    """Context manager: share compiled code among all cases, unless the user has set a folder."""
-    added = [name for name in _COMPILED if name not in os.environ]
-    for name in added:
-        os.environ[name] = str(workspace / "cache" / "compiled" / name.partition("_")[0].lower())
-    try:
-        yield
-    finally:
-        for name in added:
-            os.environ.pop(name, None)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -77,10 +77,6 @@ class Examination:
         self._secret = _secret(exam)
         self.spent: Spent = NOTHING_SPENT
 
-    def begin(self) -> None:
-        """Start a round, in which nothing was evaluated yet."""
-        self.spent, self._learner.changed = NOTHING_SPENT, ""
-
     def predictions(
         self,
         model: Model,
@@ -199,7 +195,11 @@ class Examination:
         if mixed:
             chosen = tuple(part for j in mixed for part in parts[j])
             name = "the test sets" if task is None else f"the {task.method}"
-            calls.append((mixed, _Call(chosen, name, order=self._order(chosen, when), evaluation_task=task)))
+            # From the case's seed and the true labels: a learner that knows the seed can't repeat it.
+            text = f"{self._secret} {self._seed} {when}".encode()
+            seed = int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "big")
+            order = np.random.default_rng(seed).permutation(sum(len(part.positions) for part in chosen))
+            calls.append((mixed, _Call(chosen, name, order=order, evaluation_task=task)))
         for j in alone:
             name = f"{'test set' if task is None else f'the {task.method} of'} {tests[j].name}"
             context = self._context(j, tests[j].classes)
@@ -239,12 +239,6 @@ class Examination:
             raise PluginError(f"`{task.name}: true` needs one test set of classes for each round.", code="unfit-exam")
         parts = {j: self._feed.probe_part(j + 1) for j in batches}
         return {j: replace(part, positions=part.positions[:_MAX_PROBE_SAMPLES]) for j, part in parts.items()}
-
-    def _order(self, parts: Sequence[Part], when: str) -> NDArray[np.int64]:
-        """Draw an order from the case's seed and the true labels. A learner that knows the seed can't repeat it."""
-        text = f"{self._secret} {self._seed} {when}".encode()
-        seed = int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "big")
-        return np.random.default_rng(seed).permutation(sum(len(part.positions) for part in parts))
 
     def _context(self, j: int, classes: tuple[int, ...]) -> dict[str, object]:
         """Return the context of test set j: the task's identity and its classes, if the rules show them."""
@@ -294,22 +288,17 @@ class Examination:
                     replies_by=by,
                 )
                 answers = self._learner.answers(query, model)
-                while (piece := self._next(answers, timed=timed)) is not None:
+                while True:
+                    began = spent_so_far()
+                    if (piece := next(answers, None)) is None:
+                        break
+                    self.spent += spent_so_far() - began if timed else NOTHING_SPENT
                     if labels:
                         answered, cut = self._kind.shortened(piece.labels)
                         piece = replace(piece, labels=answered if is_trial else self._kind.packed(answered))
                         self.spent += Spent(cut=cut if timed else 0)
                     pieces.append(piece)
             yield pieces[0] if len(pieces) == 1 else _concatenated(pieces)
-
-    def _next(self, answers: Iterator[Predictions], *, timed: bool) -> Predictions | None:
-        if not timed:
-            return next(answers, None)
-        began = spent_so_far()
-        answer = next(answers, None)
-        if answer is not None:
-            self.spent += spent_so_far() - began
-        return answer
 
     def _stored(self, part: Part, answer: Predictions, rows: NDArray[np.int64]) -> Predictions:
         size = self._kind.batch_limit or max(1, len(rows))

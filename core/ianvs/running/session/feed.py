@@ -4,6 +4,7 @@ import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,7 @@ class DataFeed:
         """
         self._exam, self._passes, self._seed = exam, passes, seed
         self.streams = exam.stream is not None
+        self._view = partial(ServedSamples, labelled=exam.rules.training_labels)
         self._type = data_type(exam.dataset.kind, type_spec)
         train = exam.dataset.train
         y = _plain(self._type.training_labels(train.y))
@@ -198,11 +200,6 @@ class DataFeed:
         """Return the samples of round `index` with their own labels, to fit a linear probe for its test set."""
         part = self._parts[index - 1]
         return Part(part.samples, part.positions, part.transform)
-
-    def _view(
-        self, parts: tuple[Part, ...], name: str, passes: int | None, order: NDArray[np.int64] | None = None
-    ) -> ServedSamples:
-        return ServedSamples(parts, name, passes, self._exam.rules.training_labels, order)
 
     def _share_of(self, part: Part, share: Share, skew: float | None, number: int) -> Part:
         """Return the k-th of n shares of `part`.

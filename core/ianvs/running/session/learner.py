@@ -6,7 +6,7 @@ Evaluations that must not affect the learner use a second object, loaded from wh
 import copy
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from ianvs.running.session import measure
 from ianvs.running.session.case_learner import LearnerFacts, LearnerState, Query
 from ianvs.running.session.feed import ServedSamples
 from ianvs.running.session.generators import generator_states, restore_generators, start_generators
-from ianvs.running.session.measure import NOTHING_SPENT, Meter, spending
+from ianvs.running.session.measure import NOTHING_SPENT, spending
 from ianvs.running.session.memory_meter import MemoryMeter
 from ianvs.running.session.modules import Modules, checked_measures, declared_measures
 from ianvs.running.session.network_size import NetworkSize, network_size
@@ -50,8 +50,7 @@ class LocalLearner:
         self._request, self._brief, self.memory = request, brief, memory
         self._kind = data_type(brief.kind, request.testenv.dataset.data_type)
         self._evaluation_tasks = {task.name: task for task in evaluation_tasks_of(request.testenv)}
-        self._meter = Meter()
-        self.spent = self.built = self.saved = NOTHING_SPENT
+        self.spent = self.built = self.saved = self._untimed = NOTHING_SPENT
         self.changed = ""
         self._size = NetworkSize()
         self._last: Query | None = None  # last query, whose first sample may be predicted again
@@ -99,13 +98,12 @@ class LocalLearner:
         """Train round `step`. valid: the held-out part of the round."""
         session = self.session
         session.begin(step)
-        self._meter.start()
-        try:
+        self._untimed = NOTHING_SPENT
+        with spending() as spent:
             session.valid = None if valid is None else session.view(valid)
             session.paradigm.train(step, session)
             self._look()
-        finally:
-            self.spent = self._meter.stop()
+        self.spent = spent[0] - self._untimed
 
     def measure(self) -> None:
         """Call `measured` of the modules; the results are in `state`."""
@@ -164,9 +162,12 @@ class LocalLearner:
         self.session.modules.restore(tuple(model.modules), taught=taught, fresh=fresh)
         self._look()
 
-    def untimed(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def untimed(self) -> Iterator[None]:
         """Context manager whose time is not counted as training."""
-        return self._meter.paused()
+        with spending() as spent:
+            yield
+        self._untimed += spent[0]
 
     @property
     def uses_copies(self) -> bool:
@@ -219,7 +220,7 @@ class LocalLearner:
         if query.evaluation_task is not None:
             yield Predictions(self._task_result(query, x, context))
         elif query.adaptation is None:
-            yield from self._pieces(query, x, context)
+            yield from self._labels(query, x, context)
         else:
             handout, name, classes = query.adaptation
             start_generators(session.seed, f"adapt to {name}")
@@ -227,37 +228,31 @@ class LocalLearner:
             with session.replaced(session.modules.copied(stored), pretraining=False):
                 for data in session.adaptation(session.view(handout), context, classes):
                     session.paradigm.adapt(data, session)
-                yield from self._pieces(query, x, context)
+                yield from self._labels(query, x, context)
 
-    def _pieces(self, query: Query, x: Column, context: Mapping[str, Any]) -> Iterator[Predictions]:
-        count = max(1, len(x))
+    def _labels(self, query: Query, x: Column, context: Mapping[str, Any]) -> Iterator[Predictions]:
+        session, by, count = self.session, query.replies_by, max(1, len(x))
         size = self._kind.batch_limit or count
         for start in range(0, count, size):
-            piece = x if size >= count else x.take(np.arange(start, min(start + size, count)))
-            yield self._piece(query, piece, context)
-
-    def _piece(self, query: Query, x: Column, context: Mapping[str, Any]) -> Predictions:
-        session = self.session
-        predictions = validated_predictions(
-            self._kind,
-            session.classes,
-            x,
-            query.name,
-            query.label_shape,
-            lambda data: session.paradigm.predict(data, context, session),
-            lambda: session.caller,
-            f"{session.paradigm.name}.predict()",
-            unseen=self._brief.rules.unseen != "none",
-        )
-        measure.synchronise()
-        by = query.replies_by
-        if by is not None and by.engine == "server" and not by.called:
-            raise ReplyServerError(
-                f"{session.caller} does not have its replies written by `generation`. Take it out of the job.",
-                code="unfit-module",
+            predictions = validated_predictions(
+                self._kind,
+                session.classes,
+                x if size >= count else x.take(np.arange(start, min(start + size, count))),
+                query.name,
+                query.label_shape,
+                lambda data: session.paradigm.predict(data, context, session),
+                lambda: session.caller,
+                f"{session.paradigm.name}.predict()",
+                unseen=self._brief.rules.unseen != "none",
             )
-        # A learner may change its result object later.
-        return replace(predictions, labels=copy.deepcopy(predictions.labels))
+            measure.synchronise()
+            if by is not None and by.engine == "server" and not by.called:
+                raise ReplyServerError(
+                    f"{session.caller} does not have its replies written by `generation`. Take it out of the job.",
+                    code="unfit-module",
+                )
+            # A learner may change its result object later.
+            yield replace(predictions, labels=copy.deepcopy(predictions.labels))
 
     def _task_result(self, query: Query, x: Column, context: Mapping[str, Any]) -> NDArray[Any]:
         """Return the validated result of a further method of the base model for all samples."""
@@ -285,24 +280,29 @@ class LocalLearner:
         return self.session.modules.copied(list(model.modules))
 
     def _look(self) -> None:
-        session = self.session
+        session, modules = self.session, self.session.modules
         measure.synchronise()
-        plugins = [module.plugin for module in session.modules]
+        plugins = [module.plugin for module in modules]
         samples, size, note = measure.memory_sizes(plugins)
-        session.modules.remarks |= {note} - {""}
+        modules.remarks |= {note} - {""}
+        remarks = dict.fromkeys(" ".join(str(getattr(plugin, "remark", "") or "").split()) for plugin in plugins)
+        base = next((module.plugin for module in modules if module.kind == "basemodel"), None)
+        network = getattr(base, "basemodel", "")  # its name; may be the network itself
         self.state = LearnerState(
             passes=session.step.passes,
             measures=session.step.measures,
-            basemodel=session.modules.basemodel,
-            remark=session.modules.remark,
+            basemodel=network if isinstance(network, str) else "",
+            remark="; ".join(filter(None, [*remarks, *sorted(modules.remarks)])),
             memory_samples=samples,
             memory_bytes=size,
             peak_gpu_bytes=measure.peak_gpu_bytes(),
-            sees_past_rounds=session.modules.sees_past_rounds,
+            sees_past_rounds=modules.sees_past_rounds,
             modules=len(plugins),
             caller=session.caller,
             skipped_evaluations=self._skipped_evaluations() if self._evaluation_tasks else "",
-            **self._size.numbers,
+            parameters=self._size.parameters,
+            trainable_parameters=self._size.trainable,
+            flops=self._size.flops,
         )
 
     def _skipped_evaluations(self) -> str:

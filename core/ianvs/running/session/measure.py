@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -53,46 +54,6 @@ def spending() -> Iterator[list[Spent]]:
         spent.append(spent_so_far() - began)
 
 
-class Meter:
-    """Measures the time of this process between `start` and `stop`, except inside `paused`.
-
-    It waits for the accelerator at both ends: see `synchronise`.
-    """
-
-    def __init__(self) -> None:
-        self._spent, self._runs = NOTHING_SPENT, False
-        self._began = NOTHING_SPENT
-
-    def start(self) -> None:
-        self._spent, self._runs = NOTHING_SPENT, True
-        self._resume()
-
-    def stop(self) -> Spent:
-        self._pause()
-        self._runs = False
-        return self._spent
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Context manager: do not count the time inside."""
-        if not self._runs:
-            yield
-            return
-        self._pause()
-        try:
-            yield
-        finally:
-            self._resume()
-
-    def _resume(self) -> None:
-        synchronise()
-        self._began = spent_so_far()
-
-    def _pause(self) -> None:
-        synchronise()
-        self._spent += spent_so_far() - self._began
-
-
 def peak_gpu_bytes() -> int | None:
     """Return torch's peak memory on the accelerator so far; None if it used none."""
     torch = sys.modules.get("torch")
@@ -114,7 +75,14 @@ def memory_sizes(plugins: Iterable[object]) -> tuple[int | None, int | None, str
         if samples is not None:
             sizes.append((samples, size, getattr(memory, "unknown", unknown)))
     if not sizes:
-        return None, None, _other_store(plugins)
+        for plugin, name in itertools.product(plugins, _STORE_NAMES):
+            if memory_size(getattr(plugin, name, None))[0]:
+                note = (
+                    "Memory_samples and Memory_bytes are blank: samples are counted in an attribute `memory`, and "
+                    f"{type(plugin).__name__} has `{name}`; write `self.memory = self.{name}` if it holds old samples"
+                )
+                return None, None, note
+        return None, None, ""
     samples = sum(samples for samples, _, _ in sizes)
     counted = [size for _, size, _ in sizes if size is not None]
     if len(counted) == len(sizes):
@@ -122,19 +90,6 @@ def memory_sizes(plugins: Iterable[object]) -> tuple[int | None, int | None, str
     unknown = next((unknown for _, size, unknown in sizes if size is None and unknown), "")
     remark = f"Memory_bytes is blank: `memory` holds {unknown}; give it a property `nbytes`" if unknown else ""
     return samples, None, remark
-
-
-def _other_store(plugins: Iterable[object]) -> str:
-    """Return a note on a store of samples under another name than `memory`; "" if there is none."""
-    for plugin in plugins:
-        for name in _STORE_NAMES:
-            samples, _, _ = memory_size(getattr(plugin, name, None))
-            if samples:
-                return (
-                    f"Memory_samples and Memory_bytes are blank: samples are counted in an attribute `memory`, and "
-                    f"{type(plugin).__name__} has `{name}`; write `self.memory = self.{name}` if it holds old samples"
-                )
-    return ""
 
 
 def saved_bytes(folder: Path, limit_mb: float) -> int:

@@ -44,21 +44,18 @@ class AuthorsModule:
         self._loaded, self._rules = loaded, rules
         self.name = type(plugin).__name__
         self.taught = TrainingHistory()
-        self._adapts = self._adapts_now()
+        self._adapts = bool(getattr(plugin, "adapts_in_testing", False))
 
     @property
     def adapts(self) -> bool:
         """Whether it learns during tests, as declared when it was created. Raises PluginError if that has changed."""
-        if self._adapts_now() != self._adapts:
+        if bool(getattr(self.plugin, "adapts_in_testing", False)) != self._adapts:
             raise PluginError(
                 f"{self.name}.adapts_in_testing was {self._adapts} when it was built and is {not self._adapts} now. "
                 "Make it a class attribute that stays as it is.",
                 code="broken-contract",
             )
         return self._adapts
-
-    def _adapts_now(self) -> bool:
-        return bool(getattr(self.plugin, "adapts_in_testing", False))
 
     def call(self, method: str, arguments: tuple[Any, ...], offered: Mapping[str, Any]) -> Any:
         """Call `method` with those of the `offered` arguments that it names."""
@@ -189,19 +186,6 @@ class Modules:
     def sees_past_rounds(self) -> bool:
         """Whether a class declares that it gets all rounds so far, as an upper bound."""
         return any(bool(getattr(module.plugin, "sees_past_rounds", False)) for module in self)
-
-    @property
-    def basemodel(self) -> str:
-        """The base model's name of its network; "" if it has none."""
-        base = next((module for module in self if module.kind == "basemodel"), None)
-        named = getattr(base.plugin, "basemodel", "") if base is not None else ""  # may be the network itself
-        return named if isinstance(named, str) else ""
-
-    @property
-    def remark(self) -> str:
-        """The plugins' messages about the training, in one line."""
-        remarks = dict.fromkeys(" ".join(str(getattr(m.plugin, "remark", "") or "").split()) for m in self)
-        return "; ".join(filter(None, [*remarks, *sorted(self.remarks)]))
 
     def _build(self, kind: str, instance: str, path: Path | None = None) -> AuthorsModule:
         """Create an object and load `path`; without a path, a base model loads the initial model."""

@@ -28,11 +28,6 @@ class NetworkSize:
     flops: int | None = None
     note: str = ""
 
-    @property
-    def numbers(self) -> dict[str, int | None]:
-        """The numbers by field of RoundResult."""
-        return {"parameters": self.parameters, "trainable_parameters": self.trainable, "flops": self.flops}
-
 
 def network_size(plugins: Iterable[object], predict_one: Callable[[], object] | None) -> NetworkSize:
     """Measure the networks of the plugins.

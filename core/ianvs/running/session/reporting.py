@@ -2,9 +2,10 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from ianvs.processes.engines.engine import Reporter
+from ianvs.running.session.case_learner import CaseLearner
 from ianvs.store import CaseStore
 
 _NOTE_PERIOD = 5.0  # seconds between two status files within a round
@@ -15,23 +16,18 @@ class RoundReporter:
 
     Args:
         rounds: Number of rounds.
-        gpu_bytes: Returns the peak GPU memory so far, or None.
+        learner: Its state has the peak GPU memory so far.
     """
 
-    def __init__(
-        self, store: CaseStore, case_id: str, report: Reporter, rounds: int, gpu_bytes: Callable[[], int | None]
-    ) -> None:
+    def __init__(self, store: CaseStore, case_id: str, report: Reporter, rounds: int, learner: CaseLearner) -> None:
         self._store, self._id, self._report, self._rounds = store, case_id, report, rounds
-        self._gpu_bytes = gpu_bytes
+        self._learner, self.stop_requested = learner, report.stop_requested
         self._status: dict[str, object] = {}
         self._last_note = 0.0
 
-    def stop_requested(self) -> bool:
-        return self._report.stop_requested()
-
     def round(self, step: int, doing: str) -> None:
         status = {"round": step, "rounds": self._rounds, "doing": doing}
-        self._report({**status, "peak_gpu_bytes": self._gpu_bytes()})
+        self._report({**status, "peak_gpu_bytes": self._learner.state.peak_gpu_bytes})
         self._status = {**status, "since": time.time(), "pid": os.getpid()}
         self._write_status()
 

@@ -161,8 +161,19 @@ class CaseSession:
         synchronise()
         served = self.source.serve(FeedCall(first, last, share, skew, past))
         if isinstance(served, ServedRounds):
-            fed = self._serve_rounds(served, first, share)
-            if len(fed.view):
+            passed = 0 if served.free else self._passes_so_far(first, share)
+            views = [self.view(view, passed) for view in served.views]
+            context: dict[str, Any] = dict(served.context)
+            if served.free:
+                context["passes"] = None
+            else:
+                context["valid_data"] = self.valid if share == ALL else None
+            if past:
+                context["train_rounds"] = tuple(views)
+                if not self.paradigm.reference:
+                    context["valid_data"] = self.valid
+            if len(views[-1]):
+                fed = _ServedData(views[-1], self.step.index, first, share, served.classes, context=context)
                 yield from self._served_iterator(fed)
         elif isinstance(served, PrequentialServer):
             for told_chunk in revealed_chunks(self, served):
@@ -182,15 +193,26 @@ class CaseSession:
 
     def call(self, module: Module, method: str, *arguments: Any, **context: Any) -> Any:
         assert isinstance(module, AuthorsModule)
-        fed = next(filter(None, map(self._served_data_of, arguments)), None)
+        fed = None  # what is served of the first argument that is a view of training data, or a part of one
+        for data in arguments:
+            if fed is None and isinstance(data, TrainView | FeedbackView) and id(data.whole) in self._fed:
+                fed = self._fed[id(data.whole)]
+                if data is not data.whole and data.classes is not None:
+                    fed = replace(fed, classes=data.classes)
         if fed is not None and fed.seed is not None:
-            self._seed(fed.seed)
-            before = module.taught
+            call, before = self._calls[fed.seed], module.taught
+            self._calls[fed.seed] += 1
+            start_generators(self.seed, f"global, call {call}" if call else "global", fed.seed)
             more = set(fed.classes).difference(before.seen)
             seen = tuple(sorted({*before.seen, *more})) if more else before.seen
             new = tuple(sorted(more)) if fed.in_stream else fed.classes
             module.taught = TrainingHistory(before.calls + 1, seen, new)
-        taught = module.taught if module.taught.calls else self._common_training()
+        taught = module.taught
+        if not taught.calls:  # it may learn from other modules instead of data: what they have learned together
+            every = [other.taught for other in self.modules]
+            known, fresh = {c for each in every for c in each.seen}, {c for each in every for c in each.new}
+            calls = max((each.calls for each in every), default=0)
+            taught = TrainingHistory(calls, tuple(sorted(known)), tuple(sorted(fresh)))
         of_data = {"valid_data": None, **fed.context} if fed is not None else {}
         offered = {
             **self._base_context(),
@@ -263,30 +285,6 @@ class CaseSession:
 
     # --- private ------------------------------------------------------------------------------------------------
 
-    def _serve_rounds(self, whole: ServedRounds, first: int, share: Share) -> _ServedData:
-        """Serve rounds from `first` on as one view, with earlier rounds for learners that see them."""
-        passed = 0 if whole.free else self._passes_so_far(first, share)
-        views = [self.view(view, passed) for view in whole.views]
-        context: dict[str, Any] = dict(whole.context)
-        if whole.free:
-            context["passes"] = None
-        else:
-            context["valid_data"] = self.valid if share == ALL else None
-        if self.modules.sees_past_rounds:
-            context["train_rounds"] = tuple(views)
-            if not self.paradigm.reference:
-                context["valid_data"] = self.valid
-        return _ServedData(views[-1], self.step.index, first, share, whole.classes, context=context)
-
-    def _served_data_of(self, argument: object) -> _ServedData | None:
-        """Return the served data of an argument, if it is a view of training data or a part of one."""
-        if not isinstance(argument, TrainView | FeedbackView) or id(argument.whole) not in self._fed:
-            return None
-        fed = self._fed[id(argument.whole)]
-        if argument is argument.whole or (classes := argument.classes) is None:
-            return fed
-        return replace(fed, classes=classes)
-
     def _served_iterator(self, fed: _ServedData) -> Iterator[Any]:
         views = fed.context.get("train_rounds", (fed.view,))
         self._fed[id(fed.view)] = fed
@@ -305,18 +303,6 @@ class CaseSession:
         """Return passes in this step over a share of round or chunk `number`; each view is counted once."""
         passed = self._passed.get(number, {})
         return max(passed.get(share, 0), math.floor(sum(count / n for (_, n), count in passed.items()) + 1e-9))
-
-    def _seed(self, number: int) -> None:
-        """Seed the global generators for a training call."""
-        call = self._calls[number]
-        self._calls[number] += 1
-        start_generators(self.seed, f"global, call {call}" if call else "global", number)
-
-    def _common_training(self) -> TrainingHistory:
-        """Return the common training history of the modules, for one that learns from other modules instead of data."""
-        taught = [module.taught for module in self.modules]
-        seen, new = {c for each in taught for c in each.seen}, {c for each in taught for c in each.new}
-        return TrainingHistory(max((each.calls for each in taught), default=0), tuple(sorted(seen)), tuple(sorted(new)))
 
     def _base_context(self) -> dict[str, Any]:
         if self._context:

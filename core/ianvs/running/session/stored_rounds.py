@@ -2,8 +2,9 @@
 
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ class StoredRounds:
         self._request, self._store, self._reporter = request, store, reporter
         self._phase, self._rounds = phase, rounds
         self._id = request.case.id
+        self.new_round = partial(store.new_round, request.case.id)
 
     def complete(self) -> Sequence[RoundResult]:
         return self.trained() if self._phase == "train" else self._store.complete_rounds(self._id, thoroughly=True)
@@ -42,9 +44,6 @@ class StoredRounds:
 
     def resume_blocker(self) -> str:
         return read_memo(self._unsaved_memo) or ""
-
-    def new_round(self, step: int) -> AbstractContextManager[RoundFolder]:
-        return self._store.new_round(self._id, step)
 
     def write(
         self,

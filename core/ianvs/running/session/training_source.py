@@ -21,6 +21,7 @@ from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.case_learner import CaseLearner
 from ianvs.running.session.examination import Examination
 from ianvs.running.session.feed import ALL, Chunk, DataFeed, ServedSamples
+from ianvs.running.session.measure import NOTHING_SPENT
 from ianvs.running.session.prequential_server import PrequentialServer
 from ianvs.running.session.reporting import RoundReporter
 from ianvs.running.session.session import FeedCall, ServedRounds
@@ -73,6 +74,7 @@ class CaseTrainingSource:
     def begin(self, step: int) -> None:
         self.step, self.samples = step, 0
         self.evaluated, self.evaluation_times, self.curves = {}, [], {}
+        self._examination.spent, self._learner.changed = NOTHING_SPENT, ""
         if self.keeper is not None and step:
             self.keeper.begin(step)
 
@@ -123,22 +125,6 @@ class CaseTrainingSource:
         Raises:
             ExamRuleError, PluginError: If the request breaks a rule, or is invalid.
         """
-        self._validate(request)
-        free = self._reference or self.saw_past_rounds
-        if not self._feed.streams or free:
-            return self._whole(request, free=free)
-        if self.keeper is None:
-            return self._chunks(request)
-        if request.share != ALL or request.first != request.last or request.first != self.step:
-            raise ExamRuleError(
-                f"feed({request.first}, {request.last}, share={request.share}): this exam asks one stream before it "
-                "tells (`prequential`), so its chunks can't be dealt out or come again. Take feed(step) whole, once.",
-                code="broken-rule",
-            )
-        self.keeper.start()
-        return self.keeper
-
-    def _validate(self, request: FeedCall) -> None:
         first, last, (k, n), count = request.first, request.last, request.share, len(self._exam.rounds)
         if not 1 <= first <= last <= count:
             raise PluginError(f"feed({first}, {last}): the exam has rounds 1 to {count}.", code="invalid-request")
@@ -152,6 +138,19 @@ class CaseTrainingSource:
                 f"feed({first}, {last}): round {last} has not come yet in step {self.step}.", code="broken-rule"
             )
         self.saw_past_rounds |= first < self.step or (request.past and not self._reference)
+        free = self._reference or self.saw_past_rounds
+        if not self._feed.streams or free:
+            return self._whole(request, free=free)
+        if self.keeper is None:
+            return self._chunks(request)
+        if request.share != ALL or first != last or first != self.step:
+            raise ExamRuleError(
+                f"feed({first}, {last}, share={request.share}): this exam asks one stream before it "
+                "tells (`prequential`), so its chunks can't be dealt out or come again. Take feed(step) whole, once.",
+                code="broken-rule",
+            )
+        self.keeper.start()
+        return self.keeper
 
     def _whole(self, request: FeedCall, *, free: bool) -> ServedRounds:
         first, last = request.first, request.last

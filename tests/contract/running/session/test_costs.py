@@ -6,8 +6,6 @@ import csv
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +15,7 @@ import ianvs
 from ianvs.exam.metrics.system import SYSTEM
 from ianvs.processes.engines import Task, Workload
 from ianvs.processes.engines.inline import InlineEngine
-from ianvs.running.session.measure import Meter, Spent, compiled_code, compiled_graphs
+from ianvs.running.session.measure import compiled_code, compiled_graphs, spending
 from tests.errors import errors_of
 from tests.jobs import write_job
 
@@ -57,20 +55,11 @@ def test_one_metric_of_two_scores_is_two_quantities(tmp_path: Path) -> None:
     assert ianvs.validate(job)
 
 
-@contextmanager
-def metered() -> Iterator[list[Spent]]:
-    """Within, time is taken; afterwards it is in the list."""
-    meter, found = Meter(), list[Spent]()
-    meter.start()
-    yield found
-    found.append(meter.stop())
-
-
 def test_processor_time_counts_threads_and_children_and_no_waiting() -> None:
     code = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
-    with metered() as waited:
+    with spending() as waited:
         subprocess.run([sys.executable, "-c", "import time; time.sleep(0.5)"], check=True)
-    with metered() as worked:
+    with spending() as worked:
         subprocess.run([sys.executable, "-c", code, BURN.format(seconds=0.5)], check=True)
     assert waited[0].seconds > 0.5 > waited[0].cpu_seconds
     assert worked[0].cpu_seconds > 0.5
@@ -81,7 +70,7 @@ def test_processor_time_counts_children_that_still_run() -> None:
     code = BURN.format(seconds=0.5) + "print(flush=True)\nimport time; time.sleep(3600)"
     child = None
     try:
-        with metered() as watch:
+        with spending() as watch:
             child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
             assert child.stdout is not None
             child.stdout.readline()
