@@ -47,7 +47,8 @@ class JobStore:
         remove(self.folder / _BEGUN)
 
     def begin(self, ids: Iterable[str]) -> None:
-        """Store the ids of a run's cases before the first of them runs; later, `write` does."""
+        """Store the ids of a run's cases before the first of them runs; later, `write` does. None of them waits yet."""
+        remove(self.folder / _QUEUE)  # of a killed run
         write_checksummed(self.folder / _BEGUN, _BEGUN, {"cases": list(ids)})
 
     def accept(self, ids: Mapping[str, str]) -> None:

@@ -64,7 +64,7 @@ class Task:
         argument: Its first argument, which is pickled.
         log: The file for its output.
         environment: Variables that are set before the call, such as those for visible GPUs.
-        files: What it reads and writes; None: no files.
+        files: What it reads and writes; None: no files, or the engine does not run tasks `elsewhere`.
         secrets: Strings that must not reach the log. Whatever looks like a secret is hidden, too.
         resources: What it needs of a machine; None: what the engine gives to every task.
     """

@@ -3,20 +3,31 @@
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.types import Failure, FailureKind, Status
-from ianvs.config.spec import JobSpec, LimitsSpec, ResourcesSpec
+from ianvs.config.spec import ResourcesSpec
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine, Event, Files, Task
 from ianvs.processes.process_end import signal_name
-from ianvs.running.planning.case_request import ANSWERED, RUN_CASE, TRAINED, UNANSWERED, UNWRITABLE, CaseRequest
+from ianvs.running.planning.case_request import (
+    ANSWERED,
+    RUN_CASE,
+    TRAINED,
+    UNANSWERED,
+    UNWRITABLE,
+    CaseRequest,
+    case_request,
+)
 from ianvs.running.planning.plan import Plan, PlannedCase
+from ianvs.running.planning.source_snapshot import store_sources
 from ianvs.running.scheduler.kill_reason import oom_kills, why_killed
 from ianvs.running.scheduler.scorer import Scorer
-from ianvs.running.scheduler.slots import Sharing, Slot, Slots
+from ianvs.running.scheduler.slots import Slot, Slots
 from ianvs.store import QUEUE_SECONDS, CaseStore, CodeStore, ExamStore, JobStore, Study
 
 _TICK = 0.5  # seconds between checks of limits without events
@@ -62,8 +73,7 @@ class CaseLoop:
     """Runs every case of the plan that is not finished. Finished cases are not kept in memory.
 
     slots: the slots by required resources, in the order of scheduling.
-    request: creates the request of a case. scorer: None if cases are scored by the engine, too.
-    trains_first: train all cases before one of them is evaluated.
+    scorer: None if cases are scored by the engine, too.
     """
 
     def __init__(
@@ -72,24 +82,22 @@ class CaseLoop:
         plan: Plan,
         slots: Mapping[ResourcesSpec | None, Slots],
         listener: Listener,
-        request: Callable[[PlannedCase], CaseRequest],
-        scorer: Scorer | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        *,
-        trains_first: bool = False,
+        provenance: Mapping[str, object],
+        scorer: Scorer | None,
     ) -> None:
         self._engine, self._plan, self._slots, self._listener = engine, plan, slots, listener
-        sharing = (slot.sharing for slot in slots.values() if slot.sharing is not None)
-        self._sharing = next(sharing, Sharing(engine.gpus, {}))  # the default is not used
-        self._request, self._scorer, self._clock = request, scorer, clock
-        self._trains_first = trains_first  # True until all are trained
+        self._job, self._scorer, code = plan.job, scorer, store_sources(plan)
+        self._sharing = next((slot.sharing for slot in slots.values() if slot.sharing is not None), None)
+        self._request = partial(case_request, plan, provenance=provenance, code=code, apart=engine.isolates)
+        # True until all are trained, if they are evaluated after that.
+        self._trains_first = plan.job.sandboxed and plan.job.examine == "after all cases"
         self._trained: list[PlannedCase] = []  # trained cases that wait for the others
         self._running: dict[str, _Running] = {}
         self._again: dict[ResourcesSpec | None, deque[PlannedCase]] = {kind: deque() for kind in slots}
         self._attempts: Counter[str] = Counter()  # by case id
         self._losses: dict[str, tuple[int, int]] = {}  # by case id: (complete rounds, losses since)
         self._waiting: dict[str, str] = {}  # by case id: why the engine has not started it
-        self._last_status: tuple[object, float] = None, 0.0  # last published status and its time
+        self._last_status: tuple[dict[str, str], float] = {}, 0.0  # last published status and its time
         self._alone: set[str] = set()  # ids of cases that need a GPU alone
         self.ran = self.failed = 0
         self.interrupted = False
@@ -97,37 +105,36 @@ class CaseLoop:
         self._storage_error = ""  # why results can't be stored any more
         self._oom_kills = oom_kills() if plan.job.engine.name == "local" else None  # unknown for other machines
 
-    @property
-    def _job(self) -> JobSpec:
-        return self._plan.job
-
     def run(self) -> None:
         """Run until all cases have ended, or until a requested stop.
 
         Raises IanvsError if results can't be stored, since further cases would be lost, too.
         """
         fresh = {kind: (case for case in self._plan.with_resources(kind) if case.runs) for kind in self._slots}
+        limited = self._job.limits.case_seconds is not None or self._job.limits.round_seconds is not None
         more = True
         while more:
             try:
                 for kind, again in self._again.items():
                     while not self._stopping and (planned := again.popleft() if again else next(fresh[kind], None)):
-                        if (slot := self._place(planned, kind)) is None:
+                        if not self._start(planned, self._slots[kind]):
                             again.appendleft(planned)
                             break
-                        self._submit(planned, slot)
                 if self._trained and not (self._running or self._stopping or any(self._again.values())):
                     self._evaluate_all()
                 more = bool(self._running) or (not self._stopping and any(self._again.values()))
                 for event in self._events() if more else ():
                     self._handle_event(event)
-                self._note_waiting()
-                self._check_limits()
+                if self._waiting or self._last_status[0]:
+                    self._note_waiting()
+                if limited:
+                    self._check_limits()
             except KeyboardInterrupt:
                 self.interrupted = True
                 self._stop()
-        self._waiting.clear()
-        self._note_waiting()
+        if self._last_status[0]:
+            self._waiting.clear()
+            self._note_waiting()
         if self._storage_error:
             raise IanvsError(self._storage_error, code="unwritable-file")
 
@@ -140,55 +147,51 @@ class CaseLoop:
 
     # --- one case -----------------------------------------------------------------------------------------------
 
-    def _place(self, planned: PlannedCase, kind: ResourcesSpec | None) -> Slot | None:
-        """Return a slot for a case; None while it has to wait."""
-        if planned.case.id in self._running:
-            return None  # the same case under another name of its algorithm is running
-        slot = self._slots[kind].take(alone=planned.case.id in self._alone, wanted=kind)
-        lacks = "" if slot is not None or kind is None else self._slots[kind].missing_resources(kind)
-        if lacks and planned.case.id not in self._waiting:  # waits for resources, not only for its turn
-            self._set_waiting(planned, lacks)
-        return slot
+    def _start(self, planned: PlannedCase, slots: Slots) -> bool:
+        """Start a case, unless it has to wait. Returns whether it was started."""
+        id_, wanted = planned.case.id, planned.algorithm.spec.resources
+        if id_ in self._running:
+            return False  # the same case under another name of its algorithm is running
+        slot = slots.take(alone=id_ in self._alone, wanted=wanted)
+        if slot is None:
+            lacks = "" if wanted is None else slots.missing_resources(wanted)
+            if lacks and id_ not in self._waiting:  # waits for resources, not only for its turn
+                self._set_waiting(planned, lacks)
+            return False
+        running = self._running[id_] = _Running(planned, slot)
+        self._attempts[id_] += 1
+        if self._sharing is not None:
+            self._sharing.started(slot.gpu, id_)
+        self._submit(running, scores=planned.action == "score" and self._scorer is not None)
+        return True
 
-    def _submit(self, planned: PlannedCase, slot: Slot) -> None:
-        running = self._running[planned.case.id] = _Running(planned, slot)
-        self._attempts[planned.case.id] += 1
-        self._sharing.started(slot.gpu, planned.case.id)
-        if planned.action == "score" and self._scorer is not None:
-            self._score(running, self._scorer)
-        else:
-            self._run(running)
-
-    def _run(self, running: _Running) -> None:
+    def _submit(self, running: _Running, *, scores: bool) -> None:
+        """Have a case run by the engine, or what it has answered scored by the scorer."""
         case, slot, planned = running.planned.case, running.slot, running.planned
-        running.scoring, running.result = False, None
+        running.scoring, running.result = scores, None
+        request, log = self._request(case=case, algorithm=planned.algorithm), self._plan.store.log(case.id)
+        if scores and self._scorer is not None:
+            running.clocks.clear()
+            self._scorer.submit(request)
+            return
         shown = slot.gpu is not None or slot.hidden or self._job.device == "cpu"
-        request, log = self._request(planned), self._plan.store.log(case.id)
         if self._trains_first:
             request = replace(request, phases=("train",))
         environment, wanted = slot.environment if shown else {}, planned.algorithm.spec.resources
-        files = _files_of(request)
+        files = _files_of(request) if self._engine.elsewhere else None
         self._engine.submit(Task(case.id, RUN_CASE, request, log, environment, files, request.secrets, wanted))
-
-    def _score(self, running: _Running, scorer: Scorer) -> None:
-        running.scoring, running.result = True, None
-        running.clocks.clear()
-        scorer.submit(self._request(running.planned))
 
     def _continues(self, running: _Running, code: int) -> bool:
         """Return whether a case that ended with `code` continues, for example with scoring."""
         if code != 0 or self._stopping or self._scorer is None:
             return False
-        if running.result == ANSWERED:
-            self._score(running, self._scorer)
-        elif running.result == UNANSWERED:
-            self._run(running)
-        else:
+        if running.result not in (ANSWERED, UNANSWERED):
             return False
+        self._submit(running, scores=running.result == ANSWERED)
         return True
 
     def _events(self) -> list[Event]:
-        if self._scorer is None:
+        if self._scorer is None or not self._scorer.started:
             return self._engine.events(_TICK)
         return self._scorer.events(self._engine.events(_SHORT_TICK if self._scorer.needs_polling else _TICK))
 
@@ -204,15 +207,10 @@ class CaseLoop:
                 self._listener.started(running.planned)
             running.begun = True
             if running.scoring:
-                running.clocks["case"] = self._clock()
+                running.clocks["case"] = time.monotonic()
         elif event.kind == "progress":
-            self._update_clocks(running, event.payload)
-            running.unwritable |= event.payload == UNWRITABLE
-            if isinstance(event.payload, dict) and "warning" in event.payload:
-                self._listener.warned(running.planned, event.payload["warning"])
-            if isinstance(event.payload, dict) and "disk" in event.payload and not self._disk_told:
-                self._disk_told = True
-                self._listener.notified(event.payload["disk"])
+            if isinstance(event.payload, dict):
+                self._handle_report(running, event.payload)
             self._listener.progressed(running.planned, event.payload)
         elif event.kind == "result":
             running.result = event.payload
@@ -222,7 +220,8 @@ class CaseLoop:
             del self._running[event.key]
             self._waiting.pop(event.key, None)
             self._slots[running.planned.algorithm.spec.resources].give(running.slot)
-            self._sharing.ended(running.slot.gpu, event.key)
+            if self._sharing is not None:
+                self._sharing.ended(running.slot.gpu, event.key)
             if running.result == TRAINED and event.payload == 0:
                 self._attempts.pop(event.key, None)
                 self._trained.append(running.planned)
@@ -237,21 +236,26 @@ class CaseLoop:
     def _note_waiting(self) -> None:
         """Publish waiting cases repeatedly, since an old status belongs to a killed run."""
         before, at = self._last_status
-        if self._waiting != before or (before and self._clock() - at >= QUEUE_SECONDS / 4):
-            self._last_status = dict(self._waiting), self._clock()
+        if self._waiting != before or time.monotonic() - at >= QUEUE_SECONDS / 4:
+            self._last_status = dict(self._waiting), time.monotonic()
             JobStore(self._plan.store.workspace, self._job.name).note_queue(self._waiting)
 
-    def _update_clocks(self, running: _Running, payload: object) -> None:
-        """Start the clock of the case when it is ready, and that of a round when it begins."""
-        if not isinstance(payload, dict):
-            return
-        now = self._clock()
+    def _handle_report(self, running: _Running, report: dict[str, Any]) -> None:
+        """Handle what a case reports. Its clock starts when it is ready, and that of a round when it begins."""
+        now = time.monotonic()
         running.clocks.setdefault("case", now)
-        if payload.get("round", 0) != running.round:
-            peak = payload.get("peak_gpu_bytes") if running.round else None
-            self._sharing.round_began(running.slot.gpu, running.planned.case.id, now, peak)
-            running.round = payload["round"]
+        if report.get("round", 0) != running.round:
+            peak = report.get("peak_gpu_bytes") if running.round else None
+            if self._sharing is not None:
+                self._sharing.round_began(running.slot.gpu, running.planned.case.id, now, peak)
+            running.round = report["round"]
             running.clocks["round"] = now
+        running.unwritable |= report == UNWRITABLE
+        if "warning" in report:
+            self._listener.warned(running.planned, report["warning"])
+        if "disk" in report and not self._disk_told:
+            self._disk_told = True
+            self._listener.notified(report["disk"])
 
     def _end(self, running: _Running, code: int) -> None:
         planned, store = running.planned, self._plan.store
@@ -316,7 +320,8 @@ class CaseLoop:
             return False
         if crowded:
             self._alone.add(planned.case.id)
-            self._sharing.out_of_memory(running.slot.gpu)
+            if self._sharing is not None:
+                self._sharing.out_of_memory(running.slot.gpu)
         self._again[planned.algorithm.spec.resources].appendleft(planned)
         self._listener.retried(planned, failure)
         return True
@@ -328,12 +333,10 @@ class CaseLoop:
             return self._failure(planned, "exception", "OSError", reason)
         after = "; what the case has answered is stored" if running.scoring else ""
         if code < 0:
-            return self._failure(planned, "killed", signal_name(-code), self._kill_reason(running, -code) + after)
+            why = why_killed(-code, "a metric" if running.scoring else "the plugin", self._oom_kills)
+            return self._failure(planned, "killed", signal_name(-code), why + after)
         reason = f"the process of {'its scores' if running.scoring else 'the case'} ended by itself{after}"
         return self._failure(planned, "exception", f"exit status {code}", reason)
-
-    def _kill_reason(self, running: _Running, number: int) -> str:
-        return why_killed(number, "a metric" if running.scoring else "the plugin", self._oom_kills)
 
     def _failure(self, planned: PlannedCase, kind: FailureKind, error: str, message: str) -> Failure:
         """Create a failure, and store it if possible."""
@@ -349,14 +352,21 @@ class CaseLoop:
     # --- limits and interruptions -------------------------------------------------------------------------------
 
     def _check_limits(self) -> None:
-        limits, now = self._job.limits, self._clock()
+        limits, now = self._job.limits, time.monotonic()
         for key, running in self._running.items():
-            if not running.overrun and (overrun := _exceeded_limit(limits, running, now)):
-                running.overrun, running.cancelled_at = overrun, now
+            if running.overrun:
+                if not running.forced and now - running.cancelled_at > limits.grace_seconds:
+                    running.forced = True
+                    self._cancel(key, running, force=True)
+                continue
+            for name, limit in (("round", limits.round_seconds), ("case", limits.case_seconds)):
+                if limit is not None and now - running.clocks.get(name, now) > limit:
+                    subject = "scoring the case" if running.scoring else "the case"
+                    subject = f"round {running.round}" if name == "round" else subject
+                    running.overrun = f"{subject} took longer than limits.{name}_seconds: {limit:g}"
+            if running.overrun:
+                running.cancelled_at = now
                 self._cancel(key, running)
-            elif running.overrun and not running.forced and now - running.cancelled_at > limits.grace_seconds:
-                running.forced = True
-                self._cancel(key, running, force=True)
 
     def _cancel(self, key: str, running: _Running, *, force: bool = False) -> None:
         if running.scoring and self._scorer is not None:
@@ -387,14 +397,3 @@ def _files_of(request: CaseRequest) -> Files:
         notes=(store.root / ".names",),
         lock=Path(store.lock(case).lock_file),
     )
-
-
-def _exceeded_limit(limits: LimitsSpec, running: _Running, now: float) -> str:
-    """Describe an exceeded limit; "" for none."""
-    for name, limit in (("case", limits.case_seconds), ("round", limits.round_seconds)):
-        began = running.clocks.get(name)
-        if limit is not None and began is not None and now - began > limit:
-            subject = "scoring the case" if running.scoring else "the case"
-            subject = f"round {running.round}" if name == "round" else subject
-            return f"{subject} took longer than limits.{name}_seconds: {limit:g}"
-    return ""

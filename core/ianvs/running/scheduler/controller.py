@@ -11,9 +11,7 @@ from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine
 from ianvs.processes.engines.local import LocalEngine
 from ianvs.results.stored.job_results import HELD
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning.case_request import CaseRequest, case_request
-from ianvs.running.planning.plan import Plan, PlannedCase, make_plan
-from ianvs.running.planning.source_snapshot import store_sources
+from ianvs.running.planning.plan import Plan, make_plan
 from ianvs.running.planning.stored_cases import earlier_case_sentences
 from ianvs.running.scheduler.case_loop import CaseLoop, Listener
 from ianvs.running.scheduler.create_engine import SharedLocalEngine, builds_exams, open_checker, open_engine
@@ -65,7 +63,7 @@ def run_job(
         def run_cases(plan: Plan) -> CaseLoop:
             nonlocal ran
             JobStore(job.workspace, job.name).begin(case.id for case, _ in plan.cases())
-            loop = _loop(engine, plan, listener, provenance, scorer)
+            loop = CaseLoop(engine, plan, _slots(plan, engine), listener, provenance, scorer)
             loop.run()
             ran += loop.ran
             return loop
@@ -82,37 +80,23 @@ def run_job(
         return Outcome(plan, ran, failed + last.failed, last.interrupted)
 
 
-def _loop(
-    engine: Engine, plan: Plan, listener: Listener, provenance: dict[str, object], scorer: Scorer | None
-) -> CaseLoop:
-    wanted, code = plan.job.cases_per_gpu, store_sources(plan)
-    sharing = Sharing(engine.gpus, gpu_memory_bytes(engine.gpus)) if wanted == "auto" else None
-
-    def places() -> Slots:
-        cpus, memory, threads = cores_of(plan.job), psutil.virtual_memory().total, plan.job.threads
-        per_gpu = 1 if wanted == "auto" else wanted
-        return Slots(engine.slots, engine.gpus, per_gpu, sharing, cpus=cpus, memory=memory, threads=threads)
-
-    # Cases that need most are scheduled first. Remote engines place tasks themselves, so classes need not wait.
-    kinds = sorted(
-        {algorithm.spec.resources for algorithm in plan.algorithms},
-        key=lambda resources: _resource_needs(resources, engine),
-        reverse=True,
-    )
-    all_of_them = places()
-    slots = {kind: Slots(engine.slots) if engine.elsewhere else all_of_them for kind in kinds}
-
-    def request(planned: PlannedCase) -> CaseRequest:
-        return case_request(plan, planned.case, planned.algorithm, provenance, code, apart=engine.isolates)
-
-    together = plan.job.sandboxed and plan.job.examine == "after all cases"
-
-    return CaseLoop(engine, plan, slots, listener, request, scorer, trains_first=together)
-
-
-def _resource_needs(wanted: ResourcesSpec | None, engine: Engine) -> tuple[int, int, int]:
-    """Return (GPUs, cores, bytes) of a case; without `resources` one GPU, if the engine has GPUs."""
-    return (len(engine.gpus[:1]), 0, 0) if wanted is None else (wanted.gpus, wanted.cpus or 0, wanted.memory or 0)
+def _slots(plan: Plan, engine: Engine) -> dict[ResourcesSpec | None, Slots]:
+    """Return slots by required resources. Cases that need most are scheduled first."""
+    job = plan.job
+    # (GPUs, cores, bytes) of a case; without `resources` one GPU, if the engine has GPUs.
+    needs: dict[ResourcesSpec | None, tuple[int, int, int]] = {
+        wanted: (wanted.gpus, wanted.cpus or 0, wanted.memory or 0) if wanted else (len(engine.gpus[:1]), 0, 0)
+        for wanted in (algorithm.spec.resources for algorithm in plan.algorithms)
+    }
+    kinds = sorted(needs, key=needs.__getitem__, reverse=True)
+    if engine.elsewhere:  # other machines place tasks themselves, so kinds need not wait for each other
+        return {kind: Slots(engine.slots) for kind in kinds}
+    per_gpu, sharing = job.cases_per_gpu, None
+    if per_gpu == "auto":
+        per_gpu, sharing = 1, Sharing(engine.gpus, gpu_memory_bytes(engine.gpus))
+    cpus, memory = cores_of(job), psutil.virtual_memory().total
+    slots = Slots(engine.slots, engine.gpus, per_gpu, sharing, cpus=cpus, memory=memory, threads=job.threads)
+    return dict.fromkeys(kinds, slots)
 
 
 def check_job(job: JobSpec, inspector: Inspector, listener: Listener) -> JobSpec:

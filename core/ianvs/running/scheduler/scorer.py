@@ -41,7 +41,7 @@ class Scorer:
         self._present: CaseRequest | None = None
         self._sent = False
         self._key = ""  # of the task; "": there is no process
-        self._started = 0  # processes
+        self.started = 0  # processes so far; without one there are no events
         self._lost = False  # whether the process was lost with other tasks
         self._rescored: set[str] = set()  # ids of cases whose process was lost with other tasks
         self._folder: Path | None = None  # of a process that is not connected yet
@@ -95,9 +95,9 @@ class Scorer:
             self._reset_process()
 
     def _start(self) -> None:
-        self._started += 1
+        self.started += 1
         self._lost = False
-        self._key = f"scorer {self._started}"
+        self._key = f"scorer {self.started}"
         self._folder = Path(tempfile.mkdtemp(prefix="ianvs-"))
         output = self._folder / SCORER_OUTPUT
         self._output = os.open(output, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)

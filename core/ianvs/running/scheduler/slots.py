@@ -10,7 +10,7 @@ import re
 import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ianvs.config.spec import JobSpec, ResourcesSpec
@@ -239,7 +239,7 @@ class Slots:
 
     def missing_resources(self, wanted: ResourcesSpec) -> str:
         """Describe the missing resources of a case; "" if it only waits for its turn."""
-        if (cpus := self._cpus_of(wanted)) > self._cpus:
+        if (cpus := wanted.cpus or self._threads) > self._cpus:
             return f"it takes {cpus} cpus, and {self._cpus:.0f} are free"
         if (wanted.memory or 0) > self._memory:
             return f"it takes {wanted.memory or 0:.3g} bytes of memory, and {self._memory:.3g} are free"
@@ -250,27 +250,20 @@ class Slots:
         """Return a slot on the GPU with the fewest cases; None: there is none. alone: on a GPU that is not shared."""
         if self._free < 1 or (wanted is not None and self.missing_resources(wanted)):
             return None
-        slot = self._take_gpu(alone, wanted)
-        if slot is not None:
-            slot = replace(slot, cpus=self._cpus_of(wanted), memory=0 if wanted is None else wanted.memory or 0)
-            self._count(slot, 1)
-        return slot
-
-    def _cpus_of(self, wanted: ResourcesSpec | None) -> int:
-        return self._threads if wanted is None else wanted.cpus or self._threads
-
-    def _take_gpu(self, alone: bool, wanted: ResourcesSpec | None) -> Slot | None:
-        if not self._used:
-            return Slot()
+        slot = Slot(cpus=self._threads)
         if wanted is not None:
-            empty = [gpu_id for gpu_id, used in self._used.items() if not used][: wanted.gpus]
-            return Slot(empty[0], alone=True, more=tuple(empty[1:])) if empty else Slot(hidden=True)
-        gpu = min(self._used, key=self._used.__getitem__)
-        if self._used[gpu] + (self._per_gpu if alone else 1) > self._per_gpu:
-            return None
-        if self.sharing and not self.sharing.has_room(gpu):
-            return None
-        return Slot(gpu, alone or self._per_gpu == 1)
+            gpu_ids = tuple(gpu_id for gpu_id, used in self._used.items() if not used)[: wanted.gpus]
+            cpus, hidden = wanted.cpus or self._threads, bool(self._used) and not gpu_ids
+            first = gpu_ids[0] if gpu_ids else None
+            slot = Slot(first, bool(gpu_ids), gpu_ids[1:], hidden, cpus, wanted.memory or 0)
+        elif self._used:
+            gpu = min(self._used, key=self._used.__getitem__)
+            full = self._used[gpu] + (self._per_gpu if alone else 1) > self._per_gpu
+            if full or (self.sharing and not self.sharing.has_room(gpu)):
+                return None
+            slot = Slot(gpu, alone or self._per_gpu == 1, cpus=self._threads)
+        self._count(slot, 1)
+        return slot
 
     def give(self, slot: Slot) -> None:
         self._count(slot, -1)
