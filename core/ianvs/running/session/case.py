@@ -41,7 +41,7 @@ from ianvs.running.session.reporting import RoundReporter
 from ianvs.running.session.resume_check import needs_evaluation, score_evaluated
 from ianvs.running.session.round_summary import RoundSummarizer
 from ianvs.running.session.sandboxed_learner import SandboxedLearner
-from ianvs.running.session.session import ExamInfo, exam_info
+from ianvs.running.session.session import ExamInfo
 from ianvs.running.session.stored_rounds import StoredRounds
 from ianvs.running.session.training_source import CaseTrainingSource
 from ianvs.store import CaseStore
@@ -110,7 +110,9 @@ def _evaluate_missing(
         return
     exam = request.exam()
     report({"round": 0, "doing": "start"})  # ready: time limits start
-    brief, folder = exam_info(exam), store.files(case.id)
+    names, streams = tuple(round_.name for round_ in exam.rounds), exam.stream is not None
+    brief = ExamInfo(exam.dataset.kind, names, exam.dataset.classes, exam.rules, streams)
+    folder = store.files(case.id)
     if phase == "train" and len(store.trained_rounds(case.id)) > len(brief.rounds):
         return
     began, started = spent_so_far(), datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -113,22 +113,20 @@ class _Resident:
             (forked if image in images else roots).append(pid)
             images.add(image)
         self._seen = {pid: self._seen[pid] for pid in processes if pid in self._seen}
-        sizes = [self._sizes_of(pid) for pid in roots]
-        now, highest = sum(now for now, _ in sizes), sum(highest for _, highest in sizes)
+        now = highest = 0
+        for pid in roots:
+            sizes = _kilobytes(f"/proc/{pid}/status", ("VmHWM:", "RssAnon:", "RssFile:", "RssShmem:"))
+            peak, mapped = sizes.get("VmHWM:", 0), sizes.get("RssFile:", 0)
+            peak_before, mapped_before = self._seen.get(pid, (peak, mapped))
+            self._seen[pid] = peak, mapped
+            resident = sizes.get("RssAnon:", 0) + sizes.get("RssShmem:", 0)
+            spike = peak - max(mapped, mapped_before) if peak > peak_before else 0
+            now += resident << 10
+            highest += max(resident, spike) << 10
         of_forked = sum(_added(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:")) for pid in forked)
         if highest + of_forked > enough:
             of_forked = sum(map(_unshared, forked))
         return now + of_forked, highest + of_forked
-
-    def _sizes_of(self, pid: int) -> tuple[int, int]:
-        """Return the memory of a process: now, and the peak since the last call."""
-        sizes = _kilobytes(f"/proc/{pid}/status", ("VmHWM:", "RssAnon:", "RssFile:", "RssShmem:"))
-        highest, mapped = sizes.get("VmHWM:", 0), sizes.get("RssFile:", 0)
-        highest_before, mapped_before = self._seen.get(pid, (highest, mapped))
-        self._seen[pid] = highest, mapped
-        now = sizes.get("RssAnon:", 0) + sizes.get("RssShmem:", 0)
-        spike = highest - max(mapped, mapped_before) if highest > highest_before else 0
-        return now << 10, max(now, spike) << 10
 
 
 class _ResidentElsewhere:

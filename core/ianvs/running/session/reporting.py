@@ -29,7 +29,8 @@ class RoundReporter:
         status = {"round": step, "rounds": self._rounds, "doing": doing}
         self._report({**status, "peak_gpu_bytes": self._learner.state.peak_gpu_bytes})
         self._status = {**status, "since": time.time(), "pid": os.getpid()}
-        self._write_status()
+        self._store.note_running(self._id, self._status)
+        self._last_note = time.monotonic()
 
     def progress(self, step: int, fraction: float, rounds: int | None, numbers: Mapping[str, float]) -> None:
         """Report progress within a round, and the numbers that the learner reports."""
@@ -39,7 +40,8 @@ class RoundReporter:
         self._report(payload)
         if time.monotonic() > self._last_note + _NOTE_PERIOD:
             self._status |= payload
-            self._write_status()
+            self._store.note_running(self._id, self._status)
+            self._last_note = time.monotonic()
 
     def report_disk_use(self, message: str) -> None:
         """Report the disk use of models; only the first report of a run is displayed."""
@@ -47,7 +49,3 @@ class RoundReporter:
 
     def warn(self, message: str) -> None:
         self._report({"round": 0, "warning": message})
-
-    def _write_status(self) -> None:
-        self._last_note = time.monotonic()
-        self._store.note_running(self._id, self._status)

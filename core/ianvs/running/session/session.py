@@ -19,7 +19,7 @@ from ianvs.exam.data.options import Options
 from ianvs.exam.data.parts import as_served
 from ianvs.exam.data_types import DataType
 from ianvs.exam.paradigms.paradigm import Module, Paradigm
-from ianvs.exam.scenarios.exam import Exam, Rules
+from ianvs.exam.scenarios.exam import Rules
 from ianvs.exam.scenarios.feedback_view import FeedbackView
 from ianvs.exam.scenarios.views import TrainView
 from ianvs.plugins.signature import LazyArgument
@@ -43,16 +43,6 @@ class ExamInfo:
     classes: tuple[str, ...]
     rules: Rules
     streams: bool
-
-
-def exam_info(exam: Exam) -> ExamInfo:
-    return ExamInfo(
-        kind=exam.dataset.kind,
-        rounds=tuple(round_.name for round_ in exam.rounds),
-        classes=exam.dataset.classes,
-        rules=exam.rules,
-        streams=exam.stream is not None,
-    )
 
 
 @dataclass
@@ -128,7 +118,7 @@ class CaseSession:
     ) -> None:
         self.kind = kind
         self.options, self.seed = options, request.case.seed
-        self.step = Step()
+        self.step: Step
         self.modules = Modules(request.algorithm, request.case, brief.rules, request.started_in)
         self.valid: TrainView | None = None  # the held-out part of the round
         self.caller = f"{paradigm.name}.predict()"  # method of the last predictions, for errors
@@ -139,12 +129,13 @@ class CaseSession:
         self._fed: dict[int, _ServedData] = {}  # open views by id
         self._calls: Counter[int] = Counter()  # training calls in this step, by seed
         self._passed: dict[int, dict[Share, int]] = {}  # passes over rounds or chunks in this step, by number
-        self._context: dict[str, Any] = {}  # keyword arguments for every call of this step
+        self._context: dict[str, Any]  # keyword arguments for every call of this step
         budget = None if paradigm.reference else request.testenv.budget
         limits = (brief.rules.passes, None if budget is None else budget.passes)
         self._reported_at = -math.inf  # time of the last progress report
         self._cells: dict[tuple[str, ...], tuple[int, int]] = {}  # last reported hundredth by names of numbers
         self._passes = min((limit for limit in limits if limit is not None), default=None)
+        self.begin(0)
 
     # --- what paradigms use -------------------------------------------------------------------------------------
 
@@ -215,7 +206,7 @@ class CaseSession:
             taught = TrainingHistory(calls, tuple(sorted(known)), tuple(sorted(fresh)))
         of_data = {"valid_data": None, **fed.context} if fed is not None else {}
         offered = {
-            **self._base_context(),
+            **self._context,
             **self.round_context(taught.calls, taught.seen, taught.new),
             **of_data,
             **context,
@@ -245,11 +236,21 @@ class CaseSession:
         self.step = Step(index)
         self._calls.clear()
         self._passed.clear()
-        self._context = {}
+        self._context = {
+            "classes": self._brief.classes,
+            "num_classes": self.classes,
+            "device": self._device,
+            "seed": self.seed,
+            "folder": self._folder,
+            "passes": self._passes,
+            "progress": lambda fraction, **numbers: self._progress(index, fraction, numbers),
+        }
+        if not self.rules.training_labels:
+            self._context["pretraining"] = True
 
     def set_last_chunk(self, number: int) -> None:
         """Set the context key `chunk`, the number of the last predicted chunk of the stream."""
-        self._context = {**self._base_context(), "chunk": number}
+        self._context = {**self._context, "chunk": number}
 
     @contextmanager
     def replaced(self, modules: Modules, *, pretraining: bool | None = None) -> Iterator[None]:
@@ -257,7 +258,7 @@ class CaseSession:
         before = self.modules, self._context
         self.modules = modules
         if pretraining is not None:
-            self._context = {**self._base_context(), "pretraining": pretraining}
+            self._context = {**self._context, "pretraining": pretraining}
         try:
             yield
         finally:
@@ -303,23 +304,6 @@ class CaseSession:
         """Return passes in this step over a share of round or chunk `number`; each view is counted once."""
         passed = self._passed.get(number, {})
         return max(passed.get(share, 0), math.floor(sum(count / n for (_, n), count in passed.items()) + 1e-9))
-
-    def _base_context(self) -> dict[str, Any]:
-        if self._context:
-            return self._context
-        classes, index = self._brief.classes, self.step.index
-        self._context = {
-            "classes": classes,
-            "num_classes": len(classes),
-            "device": self._device,
-            "seed": self.seed,
-            "folder": self._folder,
-            "passes": self._passes,
-            "progress": lambda fraction, **numbers: self._progress(index, fraction, numbers),
-        }
-        if not self.rules.training_labels:
-            self._context["pretraining"] = True
-        return self._context
 
     def _progress(self, index: int, fraction: float, numbers: Mapping[str, float]) -> None:
         """Report progress, and numbers for curves at most once for each hundredth of a round."""
