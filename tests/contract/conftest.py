@@ -2,11 +2,11 @@
 
 import json
 import os
+import pkgutil
 import sys
 
 import pytest
 
-from ianvs.processes.engines.engine import call_target
 from ianvs.processes.engines.forked import run_and_exit
 from ianvs.processes.isolated import InThisProcess, IsolatedCallError
 
@@ -25,7 +25,7 @@ def _ask_fork(function: str, question: object, seconds: float) -> object:
     reading, writing = os.pipe()
     if (pid := os.fork()) == 0:
         os.close(reading)
-        run_and_exit(lambda: _answer(function, question, writing))
+        run_and_exit(_answer, function, question, writing)
     os.close(writing)
     with os.fdopen(reading, "rb") as answers:
         answer = answers.read()
@@ -36,6 +36,6 @@ def _ask_fork(function: str, question: object, seconds: float) -> object:
 
 
 def _answer(function: str, question: object, writing: int) -> None:
-    answer = json.dumps(call_target(function)(question)).encode()
+    answer = json.dumps(pkgutil.resolve_name(function)(question)).encode()
     with os.fdopen(writing, "wb") as answers:
         answers.write(answer)

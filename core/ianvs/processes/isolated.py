@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import pickle
+import pkgutil
 import shutil
 import signal
 import socket
@@ -24,13 +25,12 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from ianvs.processes.engines.engine import Engine, Reporter, Task, call_target, python_command, start_python
+from ianvs.processes.engines.engine import Engine, Reporter, Task, python_command
 from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, close_all_but, log_to, prctl
 from ianvs.processes.process_end import LogTail, PipeTail, describe_end
 from ianvs.processes.sandbox import Sandbox
 
 _POLL_SECONDS, _CONNECT_SECONDS = 0.5, 10.0
-_STREAMS: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 _END_SECONDS = 5.0  # for a process that has closed its files to end
 _ENDED = "terminated its process"
 _BOOT_SECONDS = 600.0  # start-up of a process, before plugin code runs, so no limit of the job applies
@@ -148,7 +148,7 @@ def serve_calls(address: str, _: Reporter) -> None:
 
 def _results_of(function: str, question: object) -> Iterator[Any]:
     """Yield the results of a generator function, or the value of another one."""
-    result = call_target(function)(question)
+    result = pkgutil.resolve_name(function)(question)
     yield from result if isinstance(result, Iterator) else [result]
 
 
@@ -216,27 +216,20 @@ class _Process:
         self.wait_and_clean_up()
 
 
-def _boot(environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a process with calls on its standard input and results on its standard output."""
-    return start_python(f"{__name__}:{main.__name__}", env=environment, **_STREAMS)
-
-
-def _boot_in(sandbox: Sandbox, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start such a process in a sandbox."""
-    command = sandbox.command(python_command(f"{__name__}:{main.__name__}"), environment)
-    try:
-        process: subprocess.Popen[bytes] = subprocess.Popen(command, start_new_session=True, **_STREAMS)
-        return process
-    except OSError as error:
-        raise IsolatedCallError(f"needs a sandbox, which can't be started ({error})") from error
-
-
 def _spawn(environment: Mapping[str, str], sandbox: Sandbox | None) -> _Process:
     folder = tempfile.mkdtemp(prefix="ianvs-")
+    command = python_command(f"{__name__}:{main.__name__}")
+    options: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     if sandbox is None:
-        process = _boot({**os.environ, **environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)})
+        options["env"] = {**os.environ, **environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)}
     else:
-        process = _boot_in(sandbox, environment)
+        command = sandbox.command(command, environment)
+    try:
+        process = subprocess.Popen(command, start_new_session=True, **options)
+    except OSError as error:
+        if sandbox is None:
+            raise
+        raise IsolatedCallError(f"needs a sandbox, which can't be started ({error})") from error
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
 
     def kill() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import tempfile
+from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ianvs.base.secrets import HIDDEN, hide_secrets, secrets_of, without_secret, without_secrets
-from ianvs.processes.engines.capped_log import SecretFilter
+from ianvs.processes.engines.capped_log import CappedLog
 
 BODY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\nAgEAAoIBAQC7VJTUt9Us8cKjMzEfYyjiWA4R\nAB=="
 WANDB = "0123456789abcdef0123456789abcdef01234567"
@@ -198,18 +200,28 @@ def test_a_log_has_no_secret_wherever_its_blocks_end(data: st.DataObject) -> Non
     parts = ["epoch 1: 0.5\n", *known, token, PEM + "\n", "https://u:pw@h/x ", "é\r", " ", "\n"]
     text = "".join(data.draw(st.lists(st.sampled_from(parts), max_size=12))).encode()
     ends = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
-    sieve = SecretFilter(known)
     blocks = [text[start:end] for start, end in zip([0, *ends], [*ends, len(text)], strict=True)]
-    whole = SecretFilter(known).filtered(text, last=True)
-    assert b"".join([*map(sieve.filtered, blocks), sieve.filtered(b"", last=True)]) == whole
+    whole = _written([text], known)[-1]
+    assert _written(blocks, known)[-1] == whole
     assert not [secret for secret in ("sesame", "lines-here", "0123456789", "MIIE", "u:pw") if secret.encode() in whole]
     assert whole.count(b"epoch 1: 0.5") == text.count(b"epoch 1: 0.5")
 
 
 def test_whole_lines_of_a_log_are_written_at_once_and_no_byte_is_lost() -> None:
-    sieve = SecretFilter(["open-sesame"])
-    assert sieve.filtered(b"10 %\r20 %\r") == b"10 %\r20 %\r"
-    assert sieve.filtered(b"\xff\xfe is no text\nhalf a ") == b"\xff\xfe is no text\n"
-    assert sieve.filtered(b"line\n") == b"half a line\n"
-    assert sieve.filtered(b"x" * 10_000)[-1:] == b"x"
-    assert len(sieve.filtered(b"", last=True)) == 4096
+    blocks = [b"10 %\r20 %\r", b"\xff\xfe is no text\nhalf a ", b"line\n", b"x" * 10_000]
+    *before, last = _written(blocks, ["open-sesame"])
+    lines = blocks[0], blocks[0] + b"\xff\xfe is no text\n", b"".join(blocks[:3])
+    assert before == [*lines, lines[2] + b"x" * (10_000 - 4096)]
+    assert last == b"".join(blocks)
+
+
+def _written(blocks: list[bytes], secrets: list[str]) -> list[bytes]:
+    """The log's file after each block, and at the end."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "log")
+        log, contents = CappedLog(file, secrets), []
+        for block in blocks:
+            log.write(block)
+            contents.append(file.read_bytes())
+        log.write(b"", last=True)
+        return [*contents, file.read_bytes()]

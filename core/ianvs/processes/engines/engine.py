@@ -7,7 +7,6 @@ import importlib
 import json
 import os
 import queue
-import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -28,10 +27,9 @@ _TICK = 0.5  # seconds
 _TOO_OFTEN = 0.1  # minimum seconds between progress reports
 # The caller's main script is not run again.
 _BOOT = """
-import json, sys
+import json, pkgutil, sys
 sys.path[:] = json.loads(sys.argv[1])
-from ianvs.processes.engines.engine import call_target
-call_target(sys.argv[2])(*sys.argv[3:])
+pkgutil.resolve_name(sys.argv[2])(*sys.argv[3:])
 """
 
 
@@ -277,27 +275,9 @@ def preload_modules(names: Iterable[str]) -> None:
         os.environ.pop(_PLACE_OF_COMPILED_CODE, None)
 
 
-def call_target(target: str) -> Callable[..., object]:
-    """Return the function named by "package.module:function"."""
-    module, _, name = target.partition(":")
-    function: Callable[..., object] = getattr(importlib.import_module(module), name)
-    return function
-
-
 def python_command(target: str, *arguments: str) -> list[str]:
-    """Return the command that calls `target` in a new python with the same module path."""
+    """Return the command that calls `target`, "package.module:function", in a new python with the same module path."""
     return [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path), target, *arguments]
-
-
-def start_python(target: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
-    """Start a new python that calls `target`, in a session of its own, so Ctrl-C reaches only the supervisor.
-
-    Args:
-        target: The function, "package.module:function".
-        *arguments: Its arguments.
-        **options: Options of Popen.
-    """
-    return subprocess.Popen(python_command(target, *arguments), start_new_session=os.name != "nt", **options)
 
 
 def thread_limits(threads: int) -> dict[str, str]:

@@ -22,14 +22,14 @@ MANY_TASKS = 72
 """Tasks whose forks save the second that `gather_pages` takes."""
 
 
-def run_and_exit(life: Callable[[], None]) -> NoReturn:
+def run_and_exit(life: Callable[..., None], *arguments: object) -> NoReturn:
     """Call `life` and exit, so that a forked process never returns into its parent's code.
 
     It ends with 0, with the code of a SystemExit, or with 1 and a traceback.
     """
     code = 1
     try:
-        life()
+        life(*arguments)
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
@@ -44,31 +44,22 @@ def run_and_exit(life: Callable[[], None]) -> NoReturn:
         os._exit(code)
 
 
-@cache
-def libc() -> ctypes.CDLL:
-    """Return a cached libc, since each CDLL creates classes and there are hundreds of calls."""
-    return ctypes.CDLL(None, use_errno=True)
-
-
 def prctl(option: int, value: int) -> bool:
     """Set an attribute of this process. Returns whether the kernel supports it (Linux)."""
-    with suppress(OSError, AttributeError, TypeError):
-        return bool(libc().prctl(option, value, 0, 0, 0) == 0)
+    with suppress(AttributeError):  # pythonapi finds functions of libc, too, which the interpreter is linked with
+        return bool(ctypes.pythonapi.prctl(option, value, 0, 0, 0) == 0)
     return False
 
 
-def redirect_output(output: int) -> None:
-    """Empty the standard input, and redirect output to the descriptor `output`, which is closed."""
+def log_to(output: int) -> None:
+    """Empty the standard input, and print to the descriptor `output`, which is closed: in lines, with stacks of
+    segfaults.
+    """
     null = os.open(os.devnull, os.O_RDONLY)
     for number, file in enumerate((null, output, output)):
         os.dup2(file, number)
     for file in {null, output} - {0, 1, 2}:
         os.close(file)
-
-
-def log_to(output: int) -> None:
-    """`redirect_output` for a task: line-buffered, and with the stack of a segfault."""
-    redirect_output(output)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     faulthandler.enable(sys.stderr)
 
@@ -87,8 +78,8 @@ def keep_freed_memory() -> None:
     By itself that gives large blocks back to the system at once, which hands them out again page by page, filled with
     zeros: for the tensors of a small convolutional network a third of the time of a training step.
     """
-    with suppress(OSError, AttributeError, TypeError):
-        mallopt = libc().mallopt
+    with suppress(AttributeError):
+        mallopt = ctypes.pythonapi.mallopt
         mallopt(_MMAP_THRESHOLD, 32 << 20)  # in bytes, the allowed maximum: larger blocks are still returned
         mallopt(_TRIM_THRESHOLD, 1 << 30)  # bytes that may stay free at the end of the heap
 
@@ -103,7 +94,7 @@ def gather_pages() -> None:
     """
     try:
         lines = Path("/proc/self/maps").read_text().splitlines()
-        advise = libc().madvise
+        advise = ctypes.pythonapi.madvise
     except (OSError, AttributeError):
         return
     advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]

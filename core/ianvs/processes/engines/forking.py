@@ -9,22 +9,12 @@ import socket
 import subprocess
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
 
 from ianvs.base.errors import IanvsError
-from ianvs.processes.engines.engine import Engine, Event, Task, Workload, start_python, thread_limits
+from ianvs.processes.engines.engine import Engine, Event, Task, Workload, python_command, thread_limits
 from ianvs.processes.engines.forked import MANY_TASKS, MESSAGE_LIMIT
 
 _START_SECONDS = 120.0
-
-
-def _boot(channel: socket.socket, environment: Mapping[str, str], preload: Sequence[str]) -> subprocess.Popen[bytes]:
-    return start_python(
-        "ianvs.processes.engines.forkserver:boot",
-        *(str(channel.fileno()), str(os.getpid()), *preload),
-        pass_fds=[channel.fileno()],
-        env=environment,
-    )
 
 
 class ForkEngine(Engine):
@@ -58,29 +48,34 @@ class ForkEngine(Engine):
         environment = {**os.environ, **thread_limits(self._workload.threads)}
         many_tasks = (self._workload.tasks or 0) >= MANY_TASKS
         preload = (*self._workload.preload, *(["ianvs.processes.engines.forked:gather_pages"] if many_tasks else []))
-        self._process = _boot(server_end, environment, preload)
+        descriptor = server_end.fileno()
+        command = python_command("ianvs.processes.engines.forkserver:boot", str(descriptor), str(os.getpid()), *preload)
+        # In a session of its own, so Ctrl-C reaches only the supervisor.
+        self._process = subprocess.Popen(command, pass_fds=[descriptor], env=environment, start_new_session=True)
         server_end.close()
         self._ready = self._server_exited = False
 
     def submit(self, task: Task) -> None:
-        if self._retrying_alone:
-            self._waiting.append(task)
-        else:
-            self._start(task)
+        self._waiting.append(task)
+        self._start_waiting()
 
-    def _start(self, task: Task) -> None:
-        order = pickle.dumps(("start", task))
-        if len(order) > MESSAGE_LIMIT:
-            raise IanvsError(
-                f"task {task.key} can't be started: its argument has {len(order):,} bytes, and a message to the "
-                f"process that starts it may have {MESSAGE_LIMIT:,}. Write it to a file, and pass the file's path.",
-                code="invalid-engine",
-            )
-        self._running[task.key] = task
-        try:
-            self._channel.send(order)
-        except OSError:
-            self._server_exited = True
+    def _start_waiting(self) -> None:
+        """Start all tasks that wait; of those to rerun the next one, when no other is running."""
+        while (self._retry_alone or self._waiting) and not (self._retrying_alone and self._running):
+            self._retrying_alone = bool(self._retry_alone)
+            task = (self._retry_alone or self._waiting).popleft()
+            order = pickle.dumps(("start", task))
+            if len(order) > MESSAGE_LIMIT:
+                raise IanvsError(
+                    f"task {task.key} can't be started: its argument has {len(order):,} bytes, and a message to the "
+                    f"process that starts it may have {MESSAGE_LIMIT:,}. Write it to a file, and pass the file's path.",
+                    code="invalid-engine",
+                )
+            self._running[task.key] = task
+            try:
+                self._channel.send(order)
+            except OSError:
+                self._server_exited = True
 
     def events(self, timeout: float) -> list[Event]:
         began = time.monotonic()
@@ -97,37 +92,36 @@ class ForkEngine(Engine):
         return events
 
     def _read_events(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            while not self._server_exited:
-                try:
-                    message = self._channel.recv(1 << 20, socket.MSG_DONTWAIT)
-                except ConnectionError:
-                    message = b""
-                if not message:
-                    if not self._ready:
-                        raise IanvsError(
-                            "the forkserver, which starts test cases, could not be started; its error is above.",
-                            code="invalid-engine",
-                        )
-                    self._server_exited = True
-                    break
-                event: object = None
-                with contextlib.suppress(Exception):  # a task may write other data to the channel
-                    event = pickle.loads(message)
-                if not isinstance(event, Event):
-                    continue
-                self._ready = True
-                if event.key:
-                    self._handle_event(event)
-
-    def _handle_event(self, event: Event) -> None:
-        self._events.append(event)
-        if event.kind == "started":
-            self._pids[event.key] = event.payload
-        elif event.kind == "ended":
-            del self._running[event.key]
-            self._pids.pop(event.key, None)
-            self._start_next()
+        while not self._server_exited:
+            try:
+                message = self._channel.recv(1 << 20, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return
+            except ConnectionError:
+                message = b""
+            if not message:
+                if not self._ready:
+                    raise IanvsError(
+                        "the forkserver, which starts test cases, could not be started; its error is above.",
+                        code="invalid-engine",
+                    )
+                self._server_exited = True
+                return
+            event: object = None
+            with contextlib.suppress(Exception):  # a task may write other data to the channel
+                event = pickle.loads(message)
+            if not isinstance(event, Event):
+                continue
+            self._ready = True
+            if not event.key:  # the forkserver's own
+                continue
+            self._events.append(event)
+            if event.kind == "started":
+                self._pids[event.key] = event.payload
+            elif event.kind == "ended":
+                del self._running[event.key]
+                self._pids.pop(event.key, None)
+                self._start_waiting()
 
     def _restart_server(self) -> None:
         """Restart the forkserver after it ended with all of its tasks."""
@@ -142,18 +136,7 @@ class ForkEngine(Engine):
             self._retry_alone.extend(crashed_tasks)
             self._events += [Event(task.key, "restarting") for task in crashed_tasks]
         self._open()
-        self._start_next()
-
-    def _start_next(self) -> None:
-        """Start the next task that runs alone, or, after the last of these, all that wait."""
-        if self._running or not (self._retry_alone or self._retrying_alone):
-            return
-        self._retrying_alone = bool(self._retry_alone)
-        if self._retry_alone:
-            self._start(self._retry_alone.popleft())
-            return
-        while self._waiting:
-            self._start(self._waiting.popleft())
+        self._start_waiting()
 
     def cancel(self, key: str, *, force: bool = False) -> None:
         number = signal.SIGKILL if force else signal.SIGTERM

@@ -5,20 +5,20 @@ Messages are pickles, one per packet of a SOCK_SEQPACKET pair: a child's report 
 
 import contextlib
 import gc
-import itertools
 import os
 import pickle
+import pkgutil
 import select
+import shutil
 import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ianvs.processes.engines.capped_log import CappedLog
-from ianvs.processes.engines.engine import Event, Reporter, Task, call_target, preload_modules, python_command
+from ianvs.processes.engines.engine import Event, Reporter, Task, preload_modules, python_command
 from ianvs.processes.engines.forked import (
     CHILD_SUBREAPER,
     MANY_TASKS,
@@ -29,20 +29,16 @@ from ianvs.processes.engines.forked import (
     prctl,
     run_and_exit,
 )
-from ianvs.processes.engines.temporary import own_folder, own_folders, remove_folders, socket_folder, sweep, use_folders
+from ianvs.processes.engines.temporary import engine_folders, use_folders
 from ianvs.processes.proc import kill_descendants
 
 
 def boot(descriptor: str, supervisor: str, *preload: str) -> None:
-    """Run `main` in a new process, which ends with the supervisor even during imports."""
+    """Serve until the supervisor closes its end, or ends during imports."""
     prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() == int(supervisor):
-        main(int(descriptor), preload)
-
-
-def main(descriptor: int, preload: Sequence[str]) -> None:
-    """Serve until the supervisor closes its end."""
-    channel = socket.socket(fileno=descriptor)
+    if os.getppid() != int(supervisor):
+        return
+    channel = socket.socket(fileno=int(descriptor))
     # Slurm sends it to every process: the supervisor's answer counts, and a task's as soon as it listens.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     prctl(CHILD_SUBREAPER, 1)  # orphans of a task become children of this process, which ends them
@@ -51,13 +47,13 @@ def main(descriptor: int, preload: Sequence[str]) -> None:
         preload_modules([name])
         if "torch" in sys.modules and cuda_is_refused_to_forks():
             rest = [other for other in preload if other != name]
-            again = python_command("ianvs.processes.engines.forkserver:boot", str(descriptor), str(os.getppid()), *rest)
+            again = python_command("ianvs.processes.engines.forkserver:boot", descriptor, supervisor, *rest)
             os.execv(again[0], again)
     prctl(PARENT_DEATH_SIGNAL, 0)  # from now on the closed channel is noticed, with time to clean up
-    sweep()
+    server = _Server(channel)
     gc.freeze()  # children share these objects' pages instead of copying them at their first collection
     gc.enable()
-    _Server(channel).serve()
+    server.serve()
     os._exit(0)  # without exit handlers of imported modules, which were not used
 
 
@@ -79,12 +75,9 @@ def cuda_is_refused_to_forks() -> bool:
 class _Server:
     def __init__(self, channel: socket.socket) -> None:
         self.channel = channel
-        self.children: dict[int, str] = {}
-        self.folder = own_folder()  # for temporary files of all children
-        self.sockets = socket_folder()
-        self.numbers = itertools.count()
-        self.folders: dict[int, tuple[str, str | None]] = {}  # of each task, by process id
-        self.logs: dict[int, CappedLog] = {}
+        self.children: dict[int, str] = {}  # keys of tasks by process id
+        self.folders = engine_folders()  # for temporary files of all children
+        self.logs: dict[int, tuple[CappedLog, int]] = {}  # and the pipe that is copied to it, by process id
         self.started = 0
         self.printing: set[int] = set()  # processes whose pipe may still have output
         self.wake, self.waker = os.pipe()
@@ -97,12 +90,13 @@ class _Server:
     def serve(self) -> None:
         self.send(Event("", "started", os.getpid()))
         while True:
-            logs = {self.logs[pid].reader: pid for pid in self.printing}
-            waiting: list[Any] = [self.channel, self.wake, *logs]
+            pipes = {self.logs[pid][1]: pid for pid in self.printing}
+            waiting: list[Any] = [self.channel, self.wake, *pipes]
             ready, _, _ = select.select(waiting, [], [])
-            self.printing -= {
-                pid for reader, pid in logs.items() if reader in ready and not self.logs[pid].write_pending()
-            }
+            for pipe in pipes.keys() & {*ready}:
+                log, _ = self.logs[pipes[pipe]]
+                if not log.copy(pipe):
+                    self.printing.discard(pipes[pipe])
             if self.wake in ready:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self.wake, 4096)
@@ -116,37 +110,33 @@ class _Server:
                     self.end_all()
                     return
                 order, *arguments = pickle.loads(message)
-                self.start(*arguments) if order == "start" else self.signal(*arguments)
+                if order == "start":
+                    self.start(*arguments)
+                else:
+                    key, number = arguments
+                    for pid in [pid for pid, owner in self.children.items() if owner == key]:
+                        _signal_group(pid, number)
 
     def send(self, event: Event) -> None:
         with contextlib.suppress(OSError):
             self.channel.send(pickle.dumps(event))
 
-    def signal(self, key: str, number: int) -> None:
-        for pid in [pid for pid, owner in self.children.items() if owner == key]:
-            _signal_group(pid, number)
-
     def start(self, task: Task) -> None:
-        folder, sockets = own_folders(next(self.numbers), self.folder, self.sockets)
         log = None if task.log is None else CappedLog(task.log, task.secrets)
+        pipe, output = os.pipe() if log is not None else (-1, os.open(os.devnull, os.O_WRONLY))
         self.started += 1
         if self.started == MANY_TASKS:
             gather_pages()
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            for other in self.logs.values():
-                other.close_descriptors()
-            signal.set_wakeup_fd(-1)
-            os.close(self.wake)
-            os.close(self.waker)
-            run_and_exit(lambda: _child(task, self.channel, (folder, sockets), log, parent))
+            run_and_exit(self.child, task, log, pipe, output, parent)
+        os.close(output)
         if log is not None:
-            os.close(log.writer)
-            self.logs[pid] = log
+            os.set_blocking(pipe, False)
+            self.logs[pid] = log, pipe
             self.printing.add(pid)
         self.children[pid] = task.key
-        self.folders[pid] = folder, sockets
         with contextlib.suppress(OSError):  # in the child, too, to avoid a race
             os.setpgid(pid, pid)
 
@@ -164,9 +154,14 @@ class _Server:
             _signal_group(pid, signal.SIGKILL)
             kill_descendants(os.getpid(), self.children)  # orphans of a task in other process groups
             if pid in self.logs:
-                self.logs.pop(pid).close()
+                log, pipe = self.logs.pop(pid)
+                while log.copy(pipe):  # later output of its orphans is dropped
+                    pass
+                log.write(b"", last=True)
+                os.close(pipe)
                 self.printing.discard(pid)
-            remove_folders(self.folders.pop(pid))
+            for folder in self.folders:
+                shutil.rmtree(folder / str(pid), ignore_errors=True)
             self.send(Event(key, "ended", os.waitstatus_to_exitcode(status)))
 
     def end_all(self) -> None:
@@ -179,44 +174,45 @@ class _Server:
                 self.children.pop(pid, None)
             time.sleep(0.005)
         kill_descendants(os.getpid(), self.children)
-        remove_folders((self.folder, self.sockets))
+        for folder in self.folders:
+            shutil.rmtree(folder, ignore_errors=True)
 
+    def child(self, task: Task, log: CappedLog | None, pipe: int, output: int, parent: int) -> None:
+        """Run a task, in its process."""
+        os.setpgid(0, 0)
+        prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        if os.getppid() != parent:  # the parent died before: this process would keep the channel open forever
+            os._exit(1)
+        # Sent by the task itself, since an event of its parent could arrive after the task's first report.
+        try:
+            self.channel.send(pickle.dumps(Event(task.key, "started", os.getpid())))
+        except OSError:  # the supervisor has ended
+            raise SystemExit(1) from None
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        prctl(CHILD_SUBREAPER, 1)  # orphans stay below the task, so that their time and memory count
+        logs = [*self.logs.values(), *([] if log is None else [(log, pipe)])]
+        for descriptor in (self.wake, self.waker, *(each for log, pipe in logs for each in (log.file, pipe))):
+            os.close(descriptor)
+        log_to(output)
+        with contextlib.suppress(OSError):  # out of memory, the kernel kills a case and not the supervisor
+            Path("/proc/self/oom_score_adj").write_text("500")
+        use_folders(self.folders)
+        os.environ.update(task.environment)
 
-def _child(
-    task: Task, channel: socket.socket, folders: tuple[str, str | None], log: CappedLog | None, parent: int
-) -> None:
-    os.setpgid(0, 0)
-    prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() != parent:  # the parent died before: this process would keep the channel open forever
-        os._exit(1)
-    # Sent by the task itself, since an event of its parent could arrive after the task's first report.
-    try:
-        channel.send(pickle.dumps(Event(task.key, "started", os.getpid())))
-    except OSError:  # the supervisor has ended
-        raise SystemExit(1) from None
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    prctl(CHILD_SUBREAPER, 1)  # orphans stay below the task, so that their time and memory count
-    if log is not None:
-        log.close_descriptors()
-    log_to(os.open(os.devnull, os.O_WRONLY) if log is None else log.writer)
-    with contextlib.suppress(OSError):  # out of memory, the kernel kills a case and not the supervisor
-        Path("/proc/self/oom_score_adj").write_text("500")
-    use_folders(*folders)
-    os.environ.update(task.environment)
+        def send(event: Event) -> None:
+            with contextlib.suppress(OSError):
+                self.channel.send(pickle.dumps(event), socket.MSG_DONTWAIT)
 
-    def send(event: Event) -> None:
-        with contextlib.suppress(OSError):
-            channel.send(pickle.dumps(event), socket.MSG_DONTWAIT)
-
-    reporter = Reporter(task.key, send)
-    signal.signal(signal.SIGTERM, reporter.ask)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    result = call_target(task.target)(task.argument, reporter)
-    if result is not None:
-        message = pickle.dumps(Event(task.key, "result", result))
-        if len(message) > MESSAGE_LIMIT:
-            raise ValueError(f"a result of {len(message)} bytes is too large for a message: write it to a file")
-        channel.send(message)
+        reporter = Reporter(task.key, send)
+        signal.signal(signal.SIGTERM, reporter.ask)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        result = pkgutil.resolve_name(task.target)(task.argument, reporter)
+        if result is not None:
+            message = pickle.dumps(Event(task.key, "result", result))
+            if len(message) > MESSAGE_LIMIT:
+                raise ValueError(f"a result of {len(message)} bytes is too large for a message: write it to a file")
+            self.channel.send(message)
 
 
 def _signal_group(pid: int, number: int) -> None:

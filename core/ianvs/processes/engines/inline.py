@@ -2,12 +2,13 @@
 
 import contextlib
 import os
+import pkgutil
 import tempfile
 import traceback
 from collections import deque
 from collections.abc import Iterator
 
-from ianvs.processes.engines.engine import Engine, Event, Reporter, Task, Workload, call_target, preload_modules
+from ianvs.processes.engines.engine import Engine, Event, Reporter, Task, Workload, preload_modules
 
 
 class InlineEngine(Engine):
@@ -48,7 +49,7 @@ class InlineEngine(Engine):
         code = 0
         try:
             with _temporary_files():
-                result = call_target(task.target)(task.argument, Reporter(task.key, self._events.append))
+                result = pkgutil.resolve_name(task.target)(task.argument, Reporter(task.key, self._events.append))
             if result is not None:
                 self._events.append(Event(task.key, "result", result))
         except SystemExit as error:

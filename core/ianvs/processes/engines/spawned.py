@@ -3,12 +3,13 @@
 import contextlib
 import os
 import pickle
+import pkgutil
 import signal
 import threading
 import time
 from typing import BinaryIO, NoReturn
 
-from ianvs.processes.engines.engine import Event, Reporter, call_target, preload_modules
+from ianvs.processes.engines.engine import Event, Reporter, preload_modules
 from ianvs.processes.engines.forked import CHILD_SUBREAPER, log_to, prctl, run_and_exit
 from ianvs.processes.engines.temporary import use_folders
 
@@ -23,7 +24,7 @@ def main() -> NoReturn:
     orders, events = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
     log_to(2)  # the supervisor writes this to the log
     prctl(CHILD_SUBREAPER, 1)  # orphans stay below this process, so that their time counts
-    run_and_exit(lambda: _work(orders, events))
+    run_and_exit(_work, orders, events)
 
 
 def end_marked(mark: str) -> None:
@@ -52,14 +53,14 @@ def _work(orders: BinaryIO, events: BinaryIO) -> None:
                 message = message[events.write(message) :]
 
     preload, task, folders = pickle.load(orders)
-    use_folders(*folders)
+    use_folders(folders)
     reporter = Reporter(task.key, tell)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor handles Ctrl-C
     signal.signal(signal.SIGTERM, reporter.ask)
     threading.Thread(target=_handle_orders, args=(orders, reporter), daemon=True).start()
     preload_modules(preload)
     tell(Event(task.key, "started", os.getpid()))
-    result = call_target(task.target)(task.argument, reporter)
+    result = pkgutil.resolve_name(task.target)(task.argument, reporter)
     if result is not None:
         tell(Event(task.key, "result", result))
 

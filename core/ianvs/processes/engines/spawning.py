@@ -5,17 +5,18 @@ environment (`MARK`).
 """
 
 import contextlib
-import itertools
 import os
 import pickle
+import shutil
 import subprocess
 import threading
 import uuid
+from pathlib import Path
 
-from ianvs.processes.engines.capped_log import BLOCK_BYTES, CappedFile
-from ianvs.processes.engines.engine import Engine, Event, Mailbox, Task, Workload, start_python, thread_limits
+from ianvs.processes.engines.capped_log import CappedLog
+from ianvs.processes.engines.engine import Engine, Event, Mailbox, Task, Workload, python_command, thread_limits
 from ianvs.processes.engines.spawned import MARK, end_marked
-from ianvs.processes.engines.temporary import own_folder, own_folders, remove_folders, socket_folder, sweep
+from ianvs.processes.engines.temporary import engine_folders
 
 _KILLED = -9  # the status of a process ended by SIGKILL, which Windows lacks
 _PATIENCE = 5.0  # seconds to wait for the pipes of an ended process
@@ -32,13 +33,10 @@ class SpawnEngine(Engine):
         self._workload = workload
         self._children: dict[str, _Child] = {}
         self._events = Mailbox()
-        sweep()
-        self._folder, self._sockets = own_folder(), socket_folder()  # folder of the temporary files of all tasks
-        self._numbers = itertools.count()
+        self._folders = engine_folders()  # of the temporary files of all tasks
 
     def submit(self, task: Task) -> None:
-        folders = own_folders(next(self._numbers), self._folder, self._sockets)
-        self._children[task.key] = _Child(task, self._workload, folders, self._events)
+        self._children[task.key] = _Child(task, self._workload, self._folders, self._events)
 
     def events(self, timeout: float) -> list[Event]:
         events = self._events.take(timeout)
@@ -56,24 +54,25 @@ class SpawnEngine(Engine):
             child.kill()
         for child in self._children.values():
             child.wait()
-        remove_folders((self._folder, self._sockets))
+        for folder in self._folders:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Child:
-    def __init__(self, task: Task, workload: Workload, folders: tuple[str, str | None], events: Mailbox) -> None:
+    def __init__(self, task: Task, workload: Workload, folders: tuple[Path, ...], events: Mailbox) -> None:
         self._task, self._preload, self._events = task, workload.preload, events
         self._mark = uuid.uuid4().hex
         self._folders = folders
         self._lock = threading.Lock()
         self._begun = self._stop_requested = self._forced = False
-        variables = {MARK: self._mark, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folders[0])}
-        self._process = start_python(
-            "ianvs.processes.engines.spawned:main",
+        self._process = subprocess.Popen(
+            python_command("ianvs.processes.engines.spawned:main"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, **thread_limits(workload.threads), **variables, **task.environment},
-            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # on Windows, for Ctrl-C
+            env={**os.environ, **thread_limits(workload.threads), MARK: self._mark, **task.environment},
+            start_new_session=True,  # so Ctrl-C reaches only the supervisor
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # on Windows, the same
         )
         self._life = threading.Thread(target=self._follow, name=f"task {task.key}", daemon=True)
         self._life.start()
@@ -107,7 +106,8 @@ class _Child:
             pipe.join(_PATIENCE)
         with contextlib.suppress(OSError):
             self._process.stdin.close()  # type: ignore[union-attr]
-        remove_folders(self._folders)
+        for folder in self._folders:
+            shutil.rmtree(folder / str(self._process.pid), ignore_errors=True)
         self._events.put(Event(self._task.key, "ended", _KILLED if self._forced and os.name == "nt" else code))
 
     def _say(self, words: bytes) -> None:
@@ -124,10 +124,9 @@ class _Child:
 
     def _keep_log(self) -> None:
         assert self._process.stderr is not None
-        log = None if self._task.log is None else CappedFile(self._task.log, secrets=self._task.secrets)
+        log = None if self._task.log is None else CappedLog(self._task.log, self._task.secrets)
         with self._process.stderr as stream, contextlib.suppress(OSError):
-            while block := os.read(stream.fileno(), BLOCK_BYTES):
-                if log is not None:
-                    log.write(block)
+            while os.read(stream.fileno(), 1 << 18) if log is None else log.copy(stream.fileno()):
+                pass
         if log is not None:
-            log.end()
+            log.write(b"", last=True)

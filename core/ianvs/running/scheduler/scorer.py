@@ -3,15 +3,15 @@
 import contextlib
 import json
 import os
+import shutil
 import tempfile
 from collections import deque
 from collections.abc import Sequence
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
 
-from ianvs.processes.engines.capped_log import CappedFile
+from ianvs.processes.engines.capped_log import CappedLog
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine, Event, Task
-from ianvs.processes.engines.temporary import remove_folders
 from ianvs.running.planning.case_request import (
     SCORE_CASES,
     SCORER_ADDRESS,
@@ -114,7 +114,7 @@ class Scorer:
         if self._folder is not None:
             with contextlib.suppress(OSError, ValueError, EOFError):  # it does not listen yet, or not any more
                 self._channel = Client(json.loads((self._folder / SCORER_ADDRESS).read_bytes())["address"])
-                remove_folders([self._folder])  # both have its files open, so its output is lost
+                shutil.rmtree(self._folder, ignore_errors=True)  # both have its files open, so its output is lost
                 self._folder = None
         if self._channel is not None:
             with contextlib.suppress(OSError):  # it has ended, of which the engine will tell
@@ -166,9 +166,8 @@ class Scorer:
         with contextlib.suppress(OSError):
             if size := os.fstat(self._output).st_size:
                 os.lseek(self._output, 0, os.SEEK_SET)
-                log = CappedFile(CaseStore(request.workspace).log(request.case.id), request.secrets)
+                log = CappedLog(CaseStore(request.workspace).log(request.case.id), request.secrets)
                 log.write(os.read(self._output, size), last=True)
-                log.close()
                 os.ftruncate(self._output, 0)
 
     def _reset_process(self) -> None:
@@ -176,5 +175,6 @@ class Scorer:
         if self._channel is not None:
             self._channel.close()
         os.close(self._output)
-        remove_folders([self._folder])
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
         self._key, self._folder, self._channel = "", None, None

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from ianvs.processes.engines import LocalEngine, Task, Workload
-from ianvs.processes.engines.temporary import own_folder, sweep
+from ianvs.processes.engines.temporary import engine_folders
 from tests.contract.engines.test_engines import task, until_ended
 from tests.errors import errors_of
 from tests.waiting import wait_for
@@ -107,11 +107,14 @@ def test_temporary_folders_of_killed_runs_are_swept_by_the_next(temporary: Path,
 
 
 def test_a_folder_that_is_in_use_or_not_ours_is_not_swept(temporary: Path) -> None:
-    mine = own_folder()
+    mine, *sockets = engine_folders()
     other_host = temporary / "ianvs-00000000-abc"
     other_host.mkdir()
-    sweep()
-    assert set(temporary.iterdir()) == {mine, other_host}
+    another, *more_sockets = engine_folders()
+    assert set(temporary.iterdir()) == {mine, other_host, another}
+    for folder in (*sockets, *more_sockets):
+        assert folder.is_dir()
+        shutil.rmtree(folder)
 
 
 def test_the_forkserver_ends_with_its_parent_even_while_it_imports(tmp_path: Path) -> None:
