@@ -14,9 +14,11 @@ import pytest
 
 import ianvs
 from ianvs.config import load_job
-from ianvs.config.contracts import contract_named, contracts
+from ianvs.config.contracts import contract_named
+from ianvs.config.models.contract_name import contract_names
 from tests.edits import edited
 from tests.errors import Found, errors_of, recorded
+from tests.jobs import write_job
 from tests.packages import install
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_contract"
@@ -44,7 +46,7 @@ def test_the_contract_is_one_file_of_at_most_70_lines() -> None:
 
 
 def test_it_runs_its_cases_and_what_it_tells_is_ranked(job: Path, tmp_path: Path) -> None:
-    assert [one.name for one in contracts()] == ["native", "avalanche", "ianvs", "mammoth", "pilot", "functions"]
+    assert contract_names() == ("native", "avalanche", "ianvs", "mammoth", "pilot", "functions")
     results = ianvs.run(job, workspace=tmp_path / "ws", engine="inline")
     assert (results.exit_code, results.contract) == (0, "functions")
     plain, shrunk = results
@@ -155,6 +157,6 @@ def test_a_contract_that_can_not_be_imported_stops_no_other_job(
     install(
         tmp_path / "site", monkeypatch, "broken_contract", "1 / 0\n", "[ianvs.contracts]\nbroken = broken_contract:B\n"
     )
-    assert [one.name for one in contracts()] == ["native", "avalanche", "ianvs", "mammoth", "pilot"]
+    assert load_job(write_job(tmp_path)).algorithms[0].contract == "native"
     assert errors_of(contract_named, "broken") == [("unloadable-plugin", "")]
     assert errors_of(contract_named, "lost") == [("missing-package", "")]

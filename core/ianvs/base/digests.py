@@ -73,13 +73,13 @@ def checksummed_text(value: Mapping[str, object], name: str) -> str:
         f"{json.dumps(key)}: {json.dumps(entry, separators=(',', ':'))}" for key, entry in entries.items()
     )
     rest = f"{lines}\n}}\n"
-    return f'{_CHECKSUM}{_digest_of(rest.encode())}",\n{rest}'
+    return f'{_CHECKSUM}{hashlib.blake2b(rest.encode(), digest_size=20).hexdigest()}",\n{rest}'
 
 
 def parse_checksummed(text: bytes, name: str) -> dict[str, Any] | None:
     """Return the value given to `checksummed_text`; None if the text is damaged, or is that of another file."""
     head, _, rest = text.partition(b"\n")
-    if head != f'{_CHECKSUM}{_digest_of(rest)}",'.encode():
+    if head != f'{_CHECKSUM}{hashlib.blake2b(rest, digest_size=20).hexdigest()}",'.encode():
         return None
     try:
         value: dict[str, Any] = json.loads(text)
@@ -98,10 +98,6 @@ def checksum(file: IO[bytes]) -> list[int | str]:
         size += len(block)
     file.seek(0)
     return [size, digest.hexdigest()]
-
-
-def _digest_of(text: bytes) -> str:
-    return hashlib.blake2b(text, digest_size=20).hexdigest()
 
 
 def _file_digest(path: Path, size: int) -> str:

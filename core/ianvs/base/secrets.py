@@ -89,17 +89,12 @@ def _words(name: str) -> tuple[str, ...]:
     return tuple(part.lower() for part in _PARTS.findall(name))
 
 
-@lru_cache(maxsize=4096)
-def _shown_name(name: str) -> str:
-    return hide_secrets(name)
-
-
 def without_secrets(values: Mapping[str, object]) -> dict[str, object]:
     """Return the values with `***` for keys, tokens, passwords and texts that look like one; also nested ones.
 
     A value that a file gives as `${NAME}` is shown so: the variable's name is no secret, a default beside it may be.
     """
-    return {_shown_name(str(name)): _shown(value, _hides(key, value)) for name, key, value in _named(values)}
+    return {hide_secrets(str(name)): _shown(value, _hides(key, value)) for name, key, value in _named(values)}
 
 
 def without_secret(argument: str) -> str:
@@ -116,17 +111,15 @@ def _named(values: Mapping[str, object]) -> Iterator[tuple[str, str, object]]:
 
 
 def _shown(value: object, secret: bool) -> object:
-    if isinstance(value, list | tuple | set | frozenset) and (not secret or (value and all(map(_is_variable, value)))):
+    if isinstance(value, list | tuple | set | frozenset) and (
+        not secret or (value and all(_VARIABLE.fullmatch(str(part)) for part in value))
+    ):
         return [_shown(part, secret) for part in value]
     if secret:
-        return _VARIABLE.sub(r"\1}", str(value)) if _is_variable(value) else HIDDEN
+        return _VARIABLE.sub(r"\1}", str(value)) if _VARIABLE.fullmatch(str(value)) else HIDDEN
     if isinstance(value, Mapping):
         return without_secrets(value)
     return hide_secrets(value) if isinstance(value, str) else value
-
-
-def _is_variable(value: object) -> bool:
-    return isinstance(value, str) and _VARIABLE.fullmatch(value) is not None
 
 
 # --- in texts -----------------------------------------------------------------------------------------------------
@@ -139,7 +132,9 @@ def hide_secrets(
 
     given, environment: as in `secrets_of`. others: further secrets.
     """
-    return replaced(text, secret_spans(text, forms_of(secrets_of(*given, environment=environment).union(others))))
+    secrets = secrets_of(*given, environment=environment).union(others) if given or environment else others
+    spans = secret_spans(text, forms_of(secrets) if secrets else ())
+    return replaced(text, spans) if spans else text
 
 
 _PLAIN = {int, float, bool, type(None)}  # most parts of a record: not looked into
@@ -153,7 +148,7 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._forms = forms_of(secrets)
+        self._forms = forms_of(secrets) if secrets else ()
 
     def __call__(self, value: Any) -> Any:
         """Return the text, or the record with all of its texts, without secrets."""
@@ -186,7 +181,7 @@ def _secrets(value: object, environment: Mapping[str, str], name: str = "", secr
     elif isinstance(value, list | tuple | set | frozenset):
         for part in value:
             yield from _secrets(part, environment, name, secret)
-    elif value is not None and not isinstance(value, bool) and not _is_variable(value):
+    elif value is not None and not isinstance(value, bool) and not _VARIABLE.fullmatch(str(value)):
         text, named = str(value), not secret and is_secret(name) and str(value) in environment
         text = environment[text] if named else text
         logins = [login.partition(":")[2] for login in _USERINFO.findall(text)]

@@ -22,52 +22,43 @@ if TYPE_CHECKING:
     from ianvs.api import Results
 
 
-def _by_word(answers: Mapping[str, str]) -> dict[str, str]:
-    """Return {"ls": answer, "available": answer} for {"ls available": answer}."""
-    return {word: answer for words, answer in answers.items() for word in words.split()}
-
-
 # Commands of Optuna, benchopt, lm-eval, MTEB, Avalanche and package managers -> the command of ianvs.
-_FOREIGN_COMMANDS: Mapping[str, str] = _by_word(
-    {
-        "ls available search": "`ianvs list jobs`, also algorithms, metrics and others",
-        "init create create-study generate scaffold startproject add": "ianvs new job NAME",
-        "start execute eval evaluate benchmark train fit optimize": "ianvs run JOB",
-        "results leaderboard publish best-trial table": "ianvs report JOB",
-        "dashboard ui view serve web": "ianvs report JOB --open",
-        "chart charts draw figure figures": "ianvs plot JOB",
-        "check lint check-config test": "ianvs validate JOB",
-        "tasks benchmarks studies available-tasks available_tasks": "ianvs list jobs",
-        "models methods solvers strategies algorithm algorithms": "ianvs list algorithms",
-        "sys-info info env version diagnose": "ianvs doctor",
-        "dry-run queue trials": "ianvs plan JOB",
-        "log cat tail": "ianvs logs CASE JOB",
-        "history": "ianvs compare A B C",
-    }
-) | {kind: f"ianvs list {kind}" for kind in ("scenarios", "datasets", "networks", "paradigms", "engines")}
-_FOREIGN_OPTIONS: Mapping[str, str] = _by_word(
-    {
-        "--tasks --task --benchmark --study --study-name": "`ianvs list jobs`, and -f JOB",
-        "--model --models --solver --algorithm --method": "--only NAME, of the job's",
-        "--list --list-tasks --available": "`ianvs list KIND`",
-        "--n-trials --n_trials --trials --max-runs --max_runs --n-repetitions": "--limit N",
-        "--seed --seeds": "--set 'seeds=[0, 1, 2]'",
-        "--output --output_path --output-folder --output_folder -o --storage": "--workspace DIR",
-        "--dataset --data": "--set dataset.name=NAME",
-        "--metric --metrics": "--set 'metrics=[accuracy, BWT]'",
-        "--scenario": "--set scenario=NAME",
-        "--lr": "--set learning_rate=VALUE",
-        "--config -c": "-f JOB",
-        "--job": "-f JOB, or --jobs N for how many cases at a time",
-        "--force --overwrite --no-cache --restart": "--rerun all",
-        "--resume --continue": "nothing: a run goes on where it stopped",
-        "--n-jobs --n_jobs --workers --num-workers": "--jobs N",
-        "--gpu --gpus --cuda": "--device cuda",
-        "--timeout": "--set limits.case_seconds=N",
-        "-q": "--quiet",
-        "-v": "--verbose, or --version",
-    }
-)
+_FOREIGN_COMMANDS: Mapping[str, str] = {
+    "ls available search": "`ianvs list jobs`, also algorithms, metrics and others",
+    "init create create-study generate scaffold startproject add": "ianvs new job NAME",
+    "start execute eval evaluate benchmark train fit optimize": "ianvs run JOB",
+    "results leaderboard publish best-trial table": "ianvs report JOB",
+    "dashboard ui view serve web": "ianvs report JOB --open",
+    "chart charts draw figure figures": "ianvs plot JOB",
+    "check lint check-config test": "ianvs validate JOB",
+    "tasks benchmarks studies available-tasks available_tasks": "ianvs list jobs",
+    "models methods solvers strategies algorithm algorithms": "ianvs list algorithms",
+    "sys-info info env version diagnose": "ianvs doctor",
+    "dry-run queue trials": "ianvs plan JOB",
+    "log cat tail": "ianvs logs CASE JOB",
+    "history": "ianvs compare A B C",
+} | {kind: f"ianvs list {kind}" for kind in ("scenarios", "datasets", "networks", "paradigms", "engines")}
+_FOREIGN_OPTIONS: Mapping[str, str] = {
+    "--tasks --task --benchmark --study --study-name": "`ianvs list jobs`, and -f JOB",
+    "--model --models --solver --algorithm --method": "--only NAME, of the job's",
+    "--list --list-tasks --available": "`ianvs list KIND`",
+    "--n-trials --n_trials --trials --max-runs --max_runs --n-repetitions": "--limit N",
+    "--seed --seeds": "--set 'seeds=[0, 1, 2]'",
+    "--output --output_path --output-folder --output_folder -o --storage": "--workspace DIR",
+    "--dataset --data": "--set dataset.name=NAME",
+    "--metric --metrics": "--set 'metrics=[accuracy, BWT]'",
+    "--scenario": "--set scenario=NAME",
+    "--lr": "--set learning_rate=VALUE",
+    "--config -c": "-f JOB",
+    "--job": "-f JOB, or --jobs N for how many cases at a time",
+    "--force --overwrite --no-cache --restart": "--rerun all",
+    "--resume --continue": "nothing: a run goes on where it stopped",
+    "--n-jobs --n_jobs --workers --num-workers": "--jobs N",
+    "--gpu --gpus --cuda": "--device cuda",
+    "--timeout": "--set limits.case_seconds=N",
+    "-q": "--quiet",
+    "-v": "--verbose, or --version",
+}
 
 
 class Parser(argparse.ArgumentParser):
@@ -78,7 +69,7 @@ class Parser(argparse.ArgumentParser):
 
     def command_unknown(self, name: str, commands: Mapping[str, object]) -> NoReturn:
         """Exit with status 2 and name the command of ianvs that is meant, if there is one like it."""
-        hint = _meant(_FOREIGN_COMMANDS.get(name), name, commands) or " `ianvs --help` lists the commands."
+        hint = _meant(_FOREIGN_COMMANDS, name, commands) or " `ianvs --help` lists the commands."
         self._end(f"unknown command '{name}', and there is no job of that name.{hint}")
 
     def option_unknown(self, given: str) -> NoReturn:
@@ -90,7 +81,7 @@ class Parser(argparse.ArgumentParser):
         spellings = [spelling for action in self._actions for spelling in action.option_strings]
         if not name.startswith("-"):
             self._end(f"'{given}' is more than `{self.prog}` takes. `{self.prog} --help` shows what that is.")
-        hint = _meant(_FOREIGN_OPTIONS.get(name), name, spellings)
+        hint = _meant(_FOREIGN_OPTIONS, name, spellings)
         if not hint and "--set" in spellings and name.startswith("--"):
             key = name.lstrip("-").replace("-", "_")
             hint = f" A value of the files is set by --set, as in `--set {key}={value if equals else 'VALUE'}`."
@@ -100,7 +91,8 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{message}\n")
 
 
-def _meant(ours: str | None, name: str, choices: Iterable[str]) -> str:
+def _meant(foreign: Mapping[str, str], name: str, choices: Iterable[str]) -> str:
+    ours = next((answer for words, answer in foreign.items() if name in words.split()), None)
     if ours is not None:
         return f" Here it is {ours}." if ours.startswith(("-", "`", "nothing")) else f" Here it is `{ours}`."
     return closest(name, choices)
@@ -167,14 +159,12 @@ def positive(text: str) -> int:
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments that all commands about a job share."""
-    return {"workspace": options.workspace, "root": options.root, "settings": options.settings}
-
-
-def selected(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments that all commands about a job share, and the selected cases."""
-    only = None if options.only is None else ";".join(options.only)
-    return {**settings_of(options), "only": only, "limit": options.limit}
+    """Return the arguments that all commands about a job share, and the selected cases where they can be selected."""
+    names = ("workspace", "root", "settings", "only", "limit")
+    settings: dict[str, Any] = {name: getattr(options, name) for name in names if name in options}
+    if settings.get("only"):
+        settings["only"] = ";".join(settings["only"])
+    return settings
 
 
 def job_arguments(options: argparse.Namespace) -> str:

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from ianvs.base.errors import shown_path
-from ianvs.cli.parser import add_command, add_job, selected, to_path
+from ianvs.cli.parser import add_command, add_job, settings_of, to_path
 
 
 def add_plot(commands: argparse._SubParsersAction[Any]) -> None:
@@ -31,7 +31,7 @@ def _plot(options: argparse.Namespace) -> int:
     if options.formats is None and (why := pdf_blocker()):
         formats = ("svg",)
     chosen = {"over": options.over, "metric": options.metric, "formats": formats}
-    for path in api.plot(options.file, options.out, **chosen, **selected(options)):
+    for path in api.plot(options.file, options.out, **chosen, **settings_of(options)):
         print(shown_path(path))
     if why:
         print(f"No PDF was written. {why}", file=sys.stderr)

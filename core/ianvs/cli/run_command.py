@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
-import ianvs
 from ianvs.base.errors import ConfigError, IanvsError, ValidationError, shown_path
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.visible_text import visible
@@ -21,7 +20,6 @@ from ianvs.cli.parser import (
     counted,
     job_arguments,
     positive,
-    selected,
     settings_of,
     show,
     to_path,
@@ -68,12 +66,13 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
 def _run(options: argparse.Namespace) -> int:
     if options.dry_run:
         return _plan(options)
+    from ianvs import api
     from ianvs.running.progress import listener_for
 
     with listener_for(sys.stderr, job_arguments(options), options.quiet, options.verbose) as listener:
-        results = ianvs.run(
+        results = api.run(
             options.file,
-            **selected(options),
+            **settings_of(options),
             jobs=options.jobs,
             engine=options.engine,
             device=options.device,
@@ -88,12 +87,13 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
+    from ianvs import api
     from ianvs.running.progress import DataProgress, listener_for
 
     # Data may take minutes to decode: a terminal shows the progress, a file gets only the final lines.
     with listener_for(sys.stderr) if sys.stderr.isatty() else nullcontext(DataProgress()) as listener:
         try:
-            job = ianvs.validate(
+            job = api.validate(
                 options.file,
                 **settings_of(options),
                 engine=options.engine,
@@ -138,7 +138,9 @@ def _as_json(errors: Sequence[ValidationError]) -> int:
 
 
 def _prepare(options: argparse.Namespace) -> int:
-    made = ianvs.prepare(options.file, **settings_of(options))
+    from ianvs import api
+
+    made = api.prepare(options.file, **settings_of(options))
     for name, folder, is_new in made:
         print(f"{name}: {shown_path(folder)} {'is made' if is_new else 'is there'}")
     if not made:
@@ -147,11 +149,12 @@ def _prepare(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
+    from ianvs import api
     from ianvs.running.planning.model_storage import planned_models_text
     from ianvs.running.progress import DataProgress, describe, references_text
     from ianvs.running.scheduler.searching import outline
 
-    plan = ianvs.plan(options.file, **selected(options), watcher=DataProgress())
+    plan = api.plan(options.file, **settings_of(options), watcher=DataProgress())
     warn(plan.job.warnings)
     for study in plan.studies:
         print(outline(study, plan))

@@ -27,7 +27,6 @@ from ianvs.cli.parser import (
     job_arguments,
     path_text,
     positive,
-    selected,
     settings_of,
     show,
     to_path,
@@ -70,7 +69,7 @@ def _status(options: argparse.Namespace) -> int:
     from ianvs.running.progress import describe, waiting_text
     from ianvs.store import JobStore
 
-    plan = api.plan(options.file, **selected(options))
+    plan = api.plan(options.file, **settings_of(options))
     queue = dict(JobStore(plan.job.workspace, plan.job.name).queue())
     counts = Counter[str]()
     for planned in plan.stored():
@@ -118,7 +117,7 @@ def _running(options: argparse.Namespace) -> tuple[int, tuple[str, ...]] | None:
     from ianvs.running.progress import describe
     from ianvs.store import JobStore
 
-    plan = api.plan(options.file, **selected(options))
+    plan = api.plan(options.file, **settings_of(options))
     both = [(planned, plan.store.running(planned.case.id)) for planned in plan.stored()]
     lines = [f"Running: {describe(planned)}, {_where(running)}." for planned, running in both if running]
     reasons = Counter(JobStore(plan.job.workspace, plan.job.name).queue().values())
@@ -131,7 +130,7 @@ def _logs(options: argparse.Namespace) -> int:
     from ianvs.running.progress import describe
     from ianvs.store import JobStore
 
-    plan = ianvs.plan(options.file, **selected(options))
+    plan = ianvs.plan(options.file, **settings_of(options))
     cases = [planned for planned in plan if planned.case.id.startswith(options.case)]
     if not cases:  # includes the cases of the last run, even if something such as PYTHONPATH has changed since
         ids = [id_ for id_ in JobStore(plan.job.workspace, plan.job.name).ids() if id_.startswith(options.case)]
@@ -204,12 +203,12 @@ def _report(options: argparse.Namespace) -> int:
     while options.watch and (running := _running(options)):
         if running[0]:  # before that there is nothing to report
             results = api.report(
-                options.file, **selected(options), page_only=True, stored=options.stored, running=running[1]
+                options.file, **settings_of(options), page_only=True, stored=options.stored, running=running[1]
             )
             if options.open and not opened:
                 opened = _open(report_folder(results.workspace / results.name) / "report.html")
         time.sleep(_RENEWED)
-    results = api.report(options.file, **selected(options), page_only=only, stored=options.stored)
+    results = api.report(options.file, **settings_of(options), page_only=only, stored=options.stored)
     page = report_folder(results.workspace / results.name) / "report.html"
     if only:
         print(f"page: {os.path.relpath(page)}")

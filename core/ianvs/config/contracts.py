@@ -8,15 +8,12 @@ returns their results. All algorithms of a job have the same contract.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ianvs.base.entry_points import installed, origin_text
-from ianvs.base.errors import Location, PluginError, ValidationError
+from ianvs.base.errors import PluginError, ValidationError
 from ianvs.config.models.contract_name import GROUP, NATIVE, contract_names
 from ianvs.config.paths import Lookup
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec, RankSpec, TestEnvSpec
@@ -218,35 +215,8 @@ class Native(Contract):
 
     name = NATIVE
 
-    def setting_problems(self, job: JobSpec) -> Iterable[ValidationError]:
-        """Check that `rank.style` is one of ours."""
-        if job.rank.style not in (NATIVE, "proposal"):
-            message = f"rank.style '{job.rank.style}' is for jobs under `contract: {job.rank.style}`. Leave it out."
-            yield ValidationError(message, Location(job.file), code="invalid-choice")
-
-    def metric(self, spec: MetricSpec) -> None:
-        """Return None: all metrics are ours."""
-        return
-
 
 _NATIVE = Native()
-
-
-@lru_cache(maxsize=64)
-def _loaded(point: EntryPoint) -> Contract:
-    kind: Any = point.load()
-    if not (isinstance(kind, type) and issubclass(kind, Contract)):
-        raise TypeError(f"it is not a class derived from {Contract.__module__}.Contract")
-    return kind()
-
-
-def contracts() -> list[Contract]:
-    """Return all installed contracts, ours first. Contracts that can't be imported are skipped."""
-    all_contracts: list[Contract] = [_NATIVE]
-    for point in installed(GROUP).values():
-        with suppress(Exception):
-            all_contracts.append(_loaded(point))
-    return all_contracts
 
 
 def contract_named(name: str) -> Contract:
@@ -261,7 +231,11 @@ def contract_named(name: str) -> Contract:
         there_are = ", ".join(contract_names())
         raise PluginError(f"contract '{name}' is not installed. There are: {there_are}.", code="missing-package")
     try:
-        return _loaded(point)
+        kind: Any = point.load()
+        if not (isinstance(kind, type) and issubclass(kind, Contract)):
+            raise TypeError(f"it is not a class derived from {Contract.__module__}.Contract")
+        contract: Contract = kind()
+        return contract
     except Exception as error:
         raise PluginError(
             f"the contract '{name}', {origin_text(point)}, can't be imported: {type(error).__name__}: {error}",
@@ -269,20 +243,10 @@ def contract_named(name: str) -> Contract:
         ) from error
 
 
-def runner_named(name: str) -> Contract | None:
-    """Return the contract of this name if it runs its cases itself; None: `ianvs.running` runs them."""
-    contract = contract_named(name)
+def runner_of(algorithm: AlgorithmSpec) -> Contract | None:
+    """Return the contract of an algorithm if it runs its cases itself; None: `ianvs.running` runs them."""
+    contract = contract_named(algorithm.contract)
     return None if isinstance(contract, Native) else contract
-
-
-def runner_of(job: JobSpec) -> Contract | None:
-    """Return the contract that runs the cases of a job; None: `ianvs.running` runs them."""
-    return runner_named(job.algorithms[0].contract)
-
-
-def contract_of(job: JobSpec) -> Contract:
-    """Return the contract that runs the cases of a job, which is `native` if `ianvs.running` does."""
-    return runner_of(job) or _NATIVE
 
 
 @dataclass(frozen=True)
@@ -313,7 +277,8 @@ def mixed(named: Sequence[tuple[str, str]]) -> str | None:
     Args:
         named: (algorithm, contract) of each.
     """
-    named = [(name, NATIVE if runner_named(contract) is None else contract) for name, contract in named]
+    ours = {contract for _, contract in named if isinstance(contract_named(contract), Native)}
+    named = [(name, NATIVE if contract in ours else contract) for name, contract in named]
     sides = {side: ", ".join(name for name, other in named if other == side) for _, side in named}
     if len(sides) < 2:
         return None

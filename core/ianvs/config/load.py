@@ -7,13 +7,14 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from ianvs.base.errors import ConfigError, ValidationError, closest
-from ianvs.config.contracts import contracts, mixed, runner_named
+from ianvs.base.entry_points import installed
+from ianvs.base.errors import ConfigError, PluginError, ValidationError, closest
+from ianvs.config.contracts import contract_named, mixed, runner_of
 from ianvs.config.messages import GPU_IS_CUDA, GPU_WORDS
 from ianvs.config.models import JobFile, TestEnvSpec
 from ianvs.config.models.base import at, entries, one_or_several
 from ianvs.config.models.class_tree import class_tree
-from ianvs.config.models.contract_name import NATIVE
+from ianvs.config.models.contract_name import GROUP, NATIVE
 from ianvs.config.models.job import Device, EngineSpec, JobSettings, References
 from ianvs.config.overrides import Override, assign_to_files
 from ianvs.config.paths import Lookup
@@ -68,7 +69,8 @@ def load_job(
         reading.problems.append(
             ValidationError(f"there is no folder '{root}', given as the dataset's root.", code="missing-file")
         )
-    if mixed_contracts := mixed([(str(algorithm.name), algorithm.contract) for algorithm in algorithms]):
+    named_contracts = [(str(algorithm.name), algorithm.contract) for algorithm in algorithms]
+    if len(algorithms) > 1 and (mixed_contracts := mixed(named_contracts)):
         assert document is not None
         algorithms_place = document.key_place(("benchmarkingjob", "test_object", "algorithms"))
         reading.problems.append(ValidationError(mixed_contracts, algorithms_place, code="mixed-contracts"))
@@ -80,7 +82,7 @@ def load_job(
     if job.working_directory and reading.working_directory is None:
         message = "'working_directory' has no effect: it is of algorithms under `contract: ianvs`."
         reading.warnings.append(ValidationError(message, job.places["working_directory"], code="no-effect"))
-    contract = algorithms[0].contract if runner_named(algorithms[0].contract) else NATIVE
+    contract = algorithms[0].contract if runner_of(algorithms[0]) else NATIVE
     replaced: dict[str, object] = {key: value for key, value in (("jobs", jobs), ("device", device)) if value}
     if engine not in (None, job.engine.name):
         replaced["engine"] = EngineSpec(str(engine))
@@ -121,7 +123,11 @@ def _opened(file: Path, root: Path | None, variables: Mapping[str, str]) -> tupl
     document = reading.open(file)
     if document is None:
         return reading, None
-    for contract in contracts():
+    for name in installed(GROUP):
+        try:
+            contract = contract_named(name)
+        except PluginError:
+            continue  # reported for a job that names it
         if (theirs := contract.reading(document, reading.lookup)) is not None:
             return theirs, theirs.open(file)
     return reading, document

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING
 from ianvs.base.errors import ConfigError, ValidationError, closest, shown_path
 from ianvs.config.contracts import Contract, ContractCase, ContractResult, MetricFacts, Table
 from ianvs.config.models.algorithm import MODULE_TYPES
-from ianvs.config.paths import Lookup
-from ianvs.config.reading import Reading
 from ianvs.config.spec import AlgorithmSpec, MetricSpec, ParadigmSpec, RankSpec, TestEnvSpec
-from ianvs.config.strict_yaml import Document
 from ianvs.kubeedge import kubeedge_checks
 from ianvs.kubeedge.work import metrics_of, work_of
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS, PARADIGM_MODULES
@@ -31,9 +28,6 @@ class KubeEdge(Contract):
 
     name = IANVS
 
-    def reading(self, job: Document, lookup: Lookup) -> Reading | None:
-        return reading_of(job, lookup)
-
     def module_types(self, paradigm: ParadigmSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return MODULE_TYPES, PARADIGM_MODULES.get(paradigm.name, ())
 
@@ -50,6 +44,7 @@ class KubeEdge(Contract):
         higher = None if spec.name in ("MATRIX", "samples_transfer_ratio") else spec.name != "forget_rate"
         return MetricFacts(definitions[spec.name], spec.name == "MATRIX", higher)
 
+    reading = staticmethod(reading_of)
     setting_problems = staticmethod(kubeedge_checks.setting_problems)
     code_problems = staticmethod(kubeedge_checks.code_problems)
     import_problems = staticmethod(kubeedge_checks.import_problems)

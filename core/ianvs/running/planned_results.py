@@ -10,7 +10,8 @@ from ianvs.base.errors import ConfigError, IanvsError, counted_cases, one_line, 
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import TestCase
 from ianvs.config import resolved
-from ianvs.config.contracts import contract_of
+from ianvs.config.contracts import runner_of
+from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import JobSpec
 from ianvs.results.report.document import Note
 from ianvs.results.stored import Results, load_results
@@ -54,7 +55,7 @@ def results_of(plan: Plan, provenance: Mapping[str, object], inspector: Inspecto
         overlaps=overlaps(plan),
         job_notes=job_notes(plan),
         studies=tuple(_shown_study(study.stored) for study in plan.studies if study.stored is not None),
-        contract=contract_of(job).name,
+        contract=NATIVE if (runner := runner_of(job.algorithms[0])) is None else runner.name,
     )
 
 

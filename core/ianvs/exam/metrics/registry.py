@@ -6,6 +6,7 @@ from importlib.metadata import EntryPoint
 from ianvs.base.entry_points import is_ours, origin_text
 from ianvs.base.errors import ConfigError, PluginError, ValidationError, closest
 from ianvs.config.contracts import contract_named
+from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.custom import from_object
 from ianvs.exam.metrics.metric import Metric
@@ -104,7 +105,7 @@ def metric_header(spec: MetricSpec) -> Metric:
     The level follows from `of`, which a metric over a score matrix at a `url` must have, and a score can't have. The
     value of a metric of level "reported" comes from the contract that runs the cases.
     """
-    of_contract = contract_named(spec.contract).metric(spec)
+    of_contract = None if spec.contract == NATIVE else contract_named(spec.contract).metric(spec)
     if of_contract is not None:
         return Metric(
             spec.name,

@@ -89,10 +89,10 @@ def reading_of(job: Document, lookup: Lookup) -> KubeEdgeReading | None:
     """
     finding = KubeEdgeLookup(**vars(lookup), job=lookup.folder)
     contracts = [(name, contract) for name, contract in _contracts(job, finding) if contract is not None]
-    contracts.sort(key=lambda named: named[1] != IANVS)
-    if not contracts or contracts[0][1] != IANVS:
+    theirs = [(name, contract) for name, contract in contracts if contract == IANVS]
+    if not theirs:
         return None
-    if message := mixed(contracts):
+    if message := mixed(theirs + [named for named in contracts if named not in theirs]):
         raise ConfigError(
             [
                 ValidationError(

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from ianvs.base.errors import PluginError
 from ianvs.base.types import Measure
-from ianvs.config.contracts import contracts
+from ianvs.config.contracts import contract_named
 from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import PublishedSpec
 from ianvs.exam.metrics.metric import Metric
@@ -152,8 +153,11 @@ def table_columns(columns: Iterable[Column], contract: str) -> tuple[Column, ...
     The native ones if it is not installed.
     """
     columns = [*columns, Column("url", "url", meaning="folder of the case, below the workspace")]
-    installed = {each.name: each for each in contracts()}
-    listed = installed.get(contract, installed[NATIVE]).table([(c.kind, c.full or c.key, c.title) for c in columns])
+    try:
+        shown = contract_named(contract)
+    except PluginError:
+        shown = contract_named(NATIVE)
+    listed = shown.table([(c.kind, c.full or c.key, c.title) for c in columns])
     by_key: dict[tuple[str, str], Column] = {(column.kind, column.full or column.key): column for column in columns}
     return tuple(replace(by_key[kind, key], title=title) for kind, key, title in listed)
 

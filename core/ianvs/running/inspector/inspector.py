@@ -9,7 +9,8 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ianvs.base.errors import ConfigError, IanvsError, ValidationError
-from ianvs.config.contracts import THIS_INTERPRETER, contract_named, interpreter_of, runner_named
+from ianvs.config.contracts import THIS_INTERPRETER, contract_named, interpreter_of, runner_of
+from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, ParadigmSpec
 from ianvs.exam.data.fingerprint import read_memo, write_memo
 from ianvs.exam.metrics.metric import Metric
@@ -82,7 +83,9 @@ class Inspector:
     def paradigms(self, algorithms: Sequence[AlgorithmSpec]) -> list[ParadigmFacts]:
         facts = []
         for algorithm in algorithms:
-            types = contract_named(algorithm.contract).module_types(algorithm.paradigm)
+            types = None
+            if algorithm.contract != NATIVE:
+                types = contract_named(algorithm.contract).module_types(algorithm.paradigm)
             theirs = types and ParadigmFacts(dict.fromkeys(types[0], ()), types[1])
             facts.append(theirs or self._paradigm(algorithm.paradigm))
         return facts
@@ -103,7 +106,7 @@ class Inspector:
 
         None if its contract runs it, or if its interpreter can't be started, which another check reports.
         """
-        if runner_named(algorithm.contract) is not None:
+        if runner_of(algorithm) is not None:
             return None
         where = interpreter_of(algorithm)
         try:

@@ -110,7 +110,7 @@ class Plan:
 
     def _with_state(self, cases: Iterable[tuple[TestCase, PlannedAlgorithm]]) -> Iterator[PlannedCase]:
         exams, damage = ExamStore(self.store.workspace), dict[str, str | None]()
-        has_exams = runner_of(self.job) is None  # otherwise nothing of an exam is stored
+        has_exams = runner_of(self.job.algorithms[0]) is None  # otherwise nothing of an exam is stored
         for case, algorithm in cases:
             if algorithm.exam_id not in damage:
                 damage[algorithm.exam_id] = exams.damaged_file(algorithm.exam_id) if has_exams else None

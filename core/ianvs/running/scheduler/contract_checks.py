@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from ianvs.base.errors import Location, ValidationError
-from ianvs.config.contracts import Contract, contract_of, runner_of
+from ianvs.config.contracts import Contract, runner_of
+from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import JobSpec
 from ianvs.running.scheduler.checks import Check, Preflight
 
@@ -14,14 +15,17 @@ _OF_OUR_ROUNDS = ("budget", "linear_probe", "task_scores", "teacher_forced", "ev
 def setting_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Yield the contract's errors in settings, and keys without effect if the contract runs the cases."""
     job = preflight.job
-    yield from contract_of(job).setting_problems(job)
-    if (runner := runner_of(job)) is not None:
+    if (runner := runner_of(job.algorithms[0])) is not None:
+        yield from runner.setting_problems(job)
         for key, place, warning in _unused_keys(job):
             message = f"'{key}' has no effect under `contract: {runner.name}`."
             if warning:
                 yield ValidationError(message, place, warning=True, code="no-effect")
             else:
                 yield ValidationError(f"{message} Leave it out.", place, code="unsupported-by-contract")
+    elif job.rank.style not in (NATIVE, "proposal"):
+        message = f"rank.style '{job.rank.style}' is for jobs under `contract: {job.rank.style}`. Leave it out."
+        yield ValidationError(message, Location(job.file), code="invalid-choice")
 
 
 def code_checks(runner: Contract) -> tuple[Check, ...]:

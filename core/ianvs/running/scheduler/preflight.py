@@ -54,7 +54,7 @@ def preflight(
     preflight = Preflight(job, inspector, engine, listener)
     preflight.run_checks(FILES + PLAN)
     if preflight.problems or runs(preflight.plan):
-        runner = runner_of(job)
+        runner = runner_of(job.algorithms[0])
         preflight.run_checks(CODE + (ROUNDS if runner is None else contract_checks.code_checks(runner)))
     return preflight.checked_plan()
 

@@ -32,7 +32,7 @@ def sandbox_problems(preflight: Preflight) -> Iterator[ValidationError]:
 
 def _unsupported(job: JobSpec) -> Iterator[tuple[str, Location | None]]:
     """Yield (unsupported setting, its location)."""
-    if (runner := runner_of(job)) is not None:
+    if (runner := runner_of(job.algorithms[0])) is not None:
         yield f"`sealing: strict` is for native plugins, and the job is under `contract: {runner.name}`", None
         return
     if job.generation.engine == "server":

@@ -14,7 +14,7 @@ from filelock import FileLock
 
 from ianvs.base.entry_points import entries, is_ours
 from ianvs.base.errors import PluginError
-from ianvs.config.contracts import runner_named
+from ianvs.config.contracts import runner_of
 from ianvs.exam.data_types.catalogue import ENTRY_POINTS as DATA_TYPES
 from ianvs.exam.metrics.registry import GROUP as METRICS
 from ianvs.exam.scenarios.exam import Exam
@@ -105,7 +105,7 @@ def _evaluate_missing(
 ) -> None:
     """Train and evaluate missing rounds. The plugin's code runs in this process, or in sandboxes."""
     case = request.case
-    if (runner := runner_named(request.algorithm.contract)) is not None:
+    if (runner := runner_of(request.algorithm)) is not None:
         run_contract_case(runner, request, store, report, memory)
         return
     exam = request.exam()

@@ -1,7 +1,7 @@
 """Checks which stored predictions of a case are missing or damaged, and scores complete ones."""
 
 from ianvs.base.digests import CHANGED_MESSAGE
-from ianvs.config.contracts import runner_named
+from ianvs.config.contracts import runner_of
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.scoring import score_case
 from ianvs.running.session.contract_case import score_contract_case
@@ -11,7 +11,7 @@ from ianvs.store import CaseStore
 def needs_evaluation(request: CaseRequest, store: CaseStore) -> bool:
     """Remove damaged files, and return whether rounds have to be run."""
     case = request.case
-    if runner_named(request.algorithm.contract) is not None:
+    if runner_of(request.algorithm) is not None:
         return store.evaluated_facts(case.id) is None
     if request.until is not None and store.is_complete_until(case.id, request.until):
         return False
@@ -35,7 +35,7 @@ def needs_evaluation(request: CaseRequest, store: CaseStore) -> bool:
 
 def score_evaluated(request: CaseRequest, store: CaseStore) -> None:
     """Score stored predictions and, unless the case pauses, write the result. If a metric fails, the case fails."""
-    runner, facts = runner_named(request.algorithm.contract), store.evaluated_facts(request.case.id)
+    runner, facts = runner_of(request.algorithm), store.evaluated_facts(request.case.id)
     if runner is not None:
         facts = score_contract_case(runner, request, store)
     else:
