@@ -9,15 +9,12 @@ import copy
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
-from yaml.composer import Composer
-from yaml.parser import Parser
-from yaml.reader import Reader, ReaderError
-from yaml.resolver import BaseResolver
-from yaml.scanner import Scanner
+from yaml.composer import ComposerError
+from yaml.reader import ReaderError
 
 from ianvs.base.error_codes import ErrorCode
 from ianvs.base.errors import ConfigError, Location, ValidationError
@@ -121,7 +118,7 @@ def parse(text: str, file: Path, *, as_written: bool = False) -> Document:
         ConfigError: The text is not valid YAML.
     """
     try:
-        node = _Loader(text, file).get_single_node()
+        node = _Loader(text).get_single_node()
     except yaml.MarkedYAMLError as error:
         raise ConfigError([_syntax_problem(error, file)]) from None
     except ReaderError as error:
@@ -153,6 +150,7 @@ def _mark_place(file: Path, mark: yaml.Mark) -> Location:
     return Location(file, mark.line + 1, mark.column + 1)
 
 
+_TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 # By a part of PyYAML's message. The first match counts; {opened} is the line where the invalid part begins.
 _SAID = {
     "found character '\\t'": "a tab stands where YAML allows only blanks. Use blanks.",
@@ -172,6 +170,8 @@ _SAID = {
     "unknown escape character": "a backslash in double quotes begins an escape. Use single quotes, or write '\\\\'.",
     " alias": "'*' begins an alias, and its anchor is nowhere before. Put a value that begins with '*' in quotes.",
     "second occurrence": "this anchor was given before, on line {opened}. Choose another name.",
+    "another document": "a second document begins here. Keep one in each file.",
+    _TOO_DEEP: f"{_TOO_DEEP}. Configurations are flat.",
     "document start": "'%' begins a directive of YAML. Put the value in quotes.",
 }
 
@@ -186,43 +186,28 @@ def _syntax_problem(error: yaml.MarkedYAMLError, file: Path) -> ValidationError:
     else:
         opened = error.context_mark.line + 1 if error.context_mark else 0
         message = template.format(opened=opened, word="".join(problem.split()[2:3]))
-    return ValidationError(message, _mark_place(file, mark) if mark else Location(file), code="invalid-yaml")
+    unsupported = any(part in problem for part in ("another document", _TOO_DEEP))
+    code: ErrorCode = "unsupported-yaml" if unsupported else "invalid-yaml"
+    return ValidationError(message, _mark_place(file, mark) if mark else Location(file), code=code)
 
 
-class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
-    def __init__(self, text: str, file: Path) -> None:
-        Reader.__init__(self, text)
-        Scanner.__init__(self)
-        Parser.__init__(self)
-        Composer.__init__(self)
-        BaseResolver.__init__(self)
-        self._file, self._depth = file, 0
+class _Loader(yaml.SafeLoader):
+    """Composes nodes: a plain scalar is tagged as such, and gets its value later."""
 
-    def get_single_node(self) -> yaml.Node | None:
-        self.get_event()  # type: ignore[no-untyped-call]  # the start of the stream
-        node = None if self.check_event(yaml.StreamEndEvent) else self.compose_document()
-        if not self.check_event(yaml.StreamEndEvent):
-            raise self._refused("a second document begins here. Keep one in each file.")
-        return node
+    _depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
         if self.check_event(yaml.AliasEvent):
-            mark = self._mark()
             if (node := copy.copy(super().compose_node(parent, index))) is not None:
                 node.start_mark = mark  # an error in an alias is reported at the place of the alias
             return node
         if self._depth >= MAX_DEPTH:
-            raise self._refused(f"nested more than {MAX_DEPTH} levels deep. Configurations are flat.")
+            raise ComposerError(problem=_TOO_DEEP, problem_mark=mark)
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1
         return node
-
-    def _mark(self) -> yaml.Mark:
-        return self.peek_event().start_mark  # type: ignore[no-any-return, no-untyped-call]
-
-    def _refused(self, message: str) -> ConfigError:
-        return _refusal(message, _mark_place(self._file, self._mark()), "unsupported-yaml")
 
     def resolve(self, kind: type[yaml.Node], value: object, implicit: tuple[bool, bool]) -> str:
         if kind is yaml.ScalarNode:
@@ -234,20 +219,21 @@ def _is_merge(key: yaml.Node) -> bool:
     return isinstance(key, yaml.ScalarNode) and key.value == "<<" and key.tag == _PLAIN
 
 
+@dataclass
 class _Builder:
     """Converts nodes to plain data and records places and errors."""
 
-    def __init__(self, file: Path, as_written: bool = False) -> None:
-        self.file, self._as_written = file, as_written
-        self.keys: dict[Steps, Location] = {}
-        self.values: dict[Steps, Location] = {}
-        self.problems: list[ValidationError] = []
-        self._nodes = 0
+    file: Path
+    as_written: bool
+    keys: dict[Steps, Location] = field(default_factory=dict)
+    values: dict[Steps, Location] = field(default_factory=dict)
+    problems: list[ValidationError] = field(default_factory=list)
+    nodes: int = 0
 
     def build(self, node: yaml.Node, path: Steps) -> object:
         place = _mark_place(self.file, node.start_mark)
-        self._nodes += 1
-        if self._nodes > MAX_NODES:
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
             raise _refusal(
                 f"more than {MAX_NODES} values once aliases are expanded. Use fewer.", place, "unsupported-yaml"
             )
@@ -265,7 +251,8 @@ class _Builder:
     def _mapping(self, node: yaml.MappingNode, path: Steps) -> dict[str, object]:
         data: dict[str, object] = {}
         first: dict[tuple[type, object], Location] = {}
-        for key_node, value_node in self._merged(node):
+        merges = any(key.value == "<<" for key, _ in node.value)
+        for key_node, value_node in self._merged(node) if merges else node.value:
             place = _mark_place(self.file, key_node.start_mark)
             if not isinstance(key_node, yaml.ScalarNode):
                 self._problem("a list or mapping is used as a key. Keys are text.", place)
@@ -288,8 +275,6 @@ class _Builder:
     def _merged(self, node: yaml.MappingNode, depth: int = 0) -> list[tuple[yaml.Node, yaml.Node]]:
         """Return the pairs of a mapping, followed by missing ones of `<<`, the first of several mappings first."""
         pairs = [pair for pair in node.value if not _is_merge(pair[0])]
-        if len(pairs) == len(node.value):
-            return pairs
         keys = {key.value for key, _ in pairs if isinstance(key, yaml.ScalarNode)}
         for key, value in node.value:
             if not _is_merge(key):
@@ -307,7 +292,7 @@ class _Builder:
 
     def _scalar(self, node: yaml.Node, place: Location) -> Scalar:
         name = node.tag.removeprefix(_TAG)
-        if name == "str" or self._as_written:
+        if name == "str" or self.as_written:
             return str(node.value)
         try:
             value = resolve_scalar(node.value)
