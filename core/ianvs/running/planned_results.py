@@ -104,9 +104,7 @@ def _missing_scores(plan: Plan) -> Iterator[Note]:
     for planned in plan.stored():
         if planned.state == "finished" and planned.action == "score":
             keys = plan.store.state(planned.case.id).score_keys
-            missing |= dict.fromkeys(
-                metric.name for metric, key in plan.scores_of(planned.algorithm) if key not in keys
-            )
+            missing |= dict.fromkeys(metric.name for metric, key in planned.algorithm.scores if key not in keys)
             cases += 1
     if missing:
         text = f"Not computed yet in {counted_cases(cases)}: {one_line(list(missing))}."

@@ -342,7 +342,7 @@ def missing_pictures(plan: Plan, inspector: Inspector) -> list[ValidationError]:
 
     There is an error for each metric, which names the cases that have to run again.
     """
-    authored = {key: spec for scores in plan.scores for spec, key in scores if spec.url is not None}
+    authored = {key: spec for each in plan.algorithms for spec, key in each.scores if spec.url is not None}
     answers = inspector.metrics(list(authored.values()))
     both = zip(authored, answers, strict=True)
     reading = {key for key, metric in both if not isinstance(metric, list) and metric.pictures}
@@ -351,7 +351,7 @@ def missing_pictures(plan: Plan, inspector: Inspector) -> list[ValidationError]:
     lacking: dict[str, list[str]] = {}
     for planned in plan:
         if planned.state == "finished":
-            for _, key in plan.scores_of(planned.algorithm):
+            for _, key in planned.algorithm.scores:
                 case = planned.case.id
                 if key in reading and not plan.store.has_score(case, key):
                     rounds = (round_.index for round_ in plan.store.complete_rounds(case))

@@ -14,7 +14,7 @@ from ianvs.plugins.authors_files import imports_from
 from ianvs.processes.interpreters.lock import lock_of
 from ianvs.running.loop import Phase
 from ianvs.running.planning.cases import PlannedAlgorithm
-from ianvs.running.planning.identity import plugin_files_of, train_ratio
+from ianvs.running.planning.identity import plugin_files_of
 from ianvs.running.planning.plan import Plan
 from ianvs.running.planning.sandbox_paths import exam_paths, readable_paths
 from ianvs.running.planning.source_snapshot import SourceSnapshot, snapshot_contents, snapshots_of
@@ -116,8 +116,8 @@ def case_request(
         workspace=job.workspace,
         job=job.name,
         identity=algorithm.identity_of(case),
-        train_ratio=train_ratio(algorithm.testenv, algorithm.spec),
-        scores=plan.scores_of(algorithm),
+        train_ratio=algorithm.identity["train_ratio"],
+        scores=algorithm.scores,
         threads=job.threads,
         device=job.device,
         apart=apart,

@@ -8,7 +8,7 @@ from typing import Any
 
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import REPEAT_ROLE, TestCase
-from ianvs.config.spec import AlgorithmSpec, ModuleSpec, TestEnvSpec
+from ianvs.config.spec import AlgorithmSpec, MetricSpec, ModuleSpec, TestEnvSpec
 from ianvs.running.inspector import ParadigmFacts
 from ianvs.store.keys import digest
 
@@ -22,33 +22,16 @@ class PerSeedExam:
 
 
 @dataclass(frozen=True)
-class ListedCases:
-    """Cases without a search. choices: of their hyperparameters; None: the grid. role: of reference runs."""
-
-    choices: tuple[Mapping[str, object], ...] | None = None
-    role: str = ""
-
-
-SEARCHED = ListedCases(())
-"""No cases, since its search's trials are listed separately. Its class is inspected, and its exam prepared."""
-
-
-@dataclass(frozen=True)
 class TrialCases:
-    """Cases of a trial.
+    """The trial that cases belong to.
 
     Attributes:
         study: The key of its search.
-        seed: The seed of its cases; None: all seeds of the job, for the winner.
-        until: The next rung, after which they pause; None: the last round.
         outcome: Why a trial that did not win is not continued.
     """
 
     study: str
     number: int
-    hyperparameters: Mapping[str, object]
-    seed: int | None = None
-    until: int | None = None
     outcome: str = ""
 
 
@@ -71,9 +54,14 @@ class PlannedAlgorithm:
 
     Attributes:
         testenv_name: "" if the job has one exam only.
+        scores: Every score that its cases need, with the key of its values.
         drawn: None: the exam is common to all seeds.
-        origin: Where its cases come from.
-        repeated: The seed whose cases run again from scratch; None: no repetition.
+        choices: Hyperparameters of its cases; None: the grid of `spec`. () while a search lists its trials separately:
+            its class is inspected, and its exam prepared.
+        role: Role of its cases as in TestCase.role, for reference runs and repetitions.
+        seed: The only seed of its cases; None: all of the job's.
+        trial: None: its cases belong to no search.
+        until: The round after which its cases pause, as a trial does; None: the last one.
         accepted: Ids of stored cases that replace a case, by the id of that case.
     """
 
@@ -83,44 +71,21 @@ class PlannedAlgorithm:
     testenv_name: str
     exam_id: str
     exam: Mapping[str, Any]
-    identity: Mapping[str, object]
+    identity: Mapping[str, Any]
     identity_digest: str
+    scores: tuple[tuple[MetricSpec, str], ...] = ()
     drawn: PerSeedExam | None = None
-    origin: ListedCases | TrialCases = ListedCases()
-    repeated: int | None = None
+    choices: tuple[Mapping[str, object], ...] | None = None
+    role: str = ""
+    seed: int | None = None
+    trial: TrialCases | None = None
+    until: int | None = None
     accepted: Mapping[str, AcceptedCase] = field(default_factory=dict)
-
-    @property
-    def role(self) -> str:
-        """Role of its cases as in TestCase.role, for reference runs and repetitions."""
-        if self.repeated is not None:
-            return REPEAT_ROLE
-        return self.origin.role if isinstance(self.origin, ListedCases) else ""
-
-    @property
-    def choices(self) -> tuple[Mapping[str, object], ...] | None:
-        """Hyperparameters of its cases; None: the grid of `spec`."""
-        return self.origin.choices if isinstance(self.origin, ListedCases) else (self.origin.hyperparameters,)
-
-    @property
-    def trial(self) -> TrialCases | None:
-        return self.origin if isinstance(self.origin, TrialCases) else None
-
-    @property
-    def until(self) -> int | None:
-        """The round after which its cases pause; None: the last one."""
-        return self.trial.until if self.trial else None
 
     @property
     def is_ranked(self) -> bool:
         """Whether its cases run to the end; a stopped trial is not compared with others."""
         return self.until is None and not (self.trial and self.trial.outcome)
-
-    @property
-    def seed(self) -> int | None:
-        """The only seed of its cases; None: all of the job's."""
-        seed = self.trial.seed if self.trial and self.repeated is None else self.repeated
-        return self.drawn.seed if seed is None and self.drawn is not None else seed
 
     def seeds(self, seeds: Sequence[int]) -> Sequence[int]:
         """Return those of a job's seeds that its cases have."""
@@ -155,14 +120,14 @@ class PlannedAlgorithm:
 
     def identity_of(self, case: TestCase) -> dict[str, object]:
         """Return everything that determines the id of `case`, readable; secret values are left out."""
-        accepted = next(
-            (accepted_case for accepted_case in self.accepted.values() if accepted_case.id == case.id), None
-        )
-        identity = self.identity if accepted is None else {**self.identity, "source": accepted.source}
+        sources = {accepted.id: accepted.source for accepted in self.accepted.values()}
+        scenario, paradigm = self.exam["scenario"], self.identity["paradigm"]
+        source = sources.get(case.id, self.identity["source"])
         return {
             "exam_id": self.exam_id,
-            "exam": _options_shown(self.exam, "scenario"),
-            "algorithm": _options_shown(identity, "paradigm"),
+            # Only options have secrets: a source file may be called key.py.
+            "exam": {**self.exam, "scenario": scenario and without_secrets(scenario)},
+            "algorithm": {**self.identity, "source": source, "paradigm": without_secrets(paradigm)},
             "hyperparameters": without_secrets(case.hyperparameters),
             "seed": case.seed,
         }
@@ -181,16 +146,11 @@ def repetition_of(planned: PlannedAlgorithm, repetition: int, seeds: Sequence[in
     if planned.seed not in (None, seeds[0]):
         return None
     identity = {**planned.identity, "repetition": repetition}
-    return replace(planned, identity=identity, identity_digest=digest(identity), repeated=seeds[0])
-
-
-def _options_shown(facts: Mapping[str, Any], name: str) -> dict[str, object]:
-    """Return `facts` without the secrets among the options of `name`; a source file may be called key.py."""
-    return {**facts, name: facts[name] and without_secrets(facts[name])}
+    return replace(planned, identity=identity, identity_digest=digest(identity), seed=seeds[0], role=REPEAT_ROLE)
 
 
 def grid_size(modules: tuple[ModuleSpec, ...]) -> int:
-    return math.prod(len(values) for _, values in grid_axes(modules))
+    return math.prod(len(values) for module in modules for _, values in module.grid)
 
 
 def own_hyperparameters(hyperparameters: Mapping[str, object], kind: str, kinds: Sequence[str]) -> dict[str, object]:
@@ -214,11 +174,13 @@ def grid_axes(modules: tuple[ModuleSpec, ...]) -> Iterator[tuple[str, tuple[obje
 
 def grid(modules: tuple[ModuleSpec, ...]) -> Iterator[dict[str, object]]:
     """Yield choices of hyperparameters; the last named one varies fastest, in the order of the files."""
-    constants = {prefix + name: value for prefix, m in with_prefixes(modules) for name, value in m.constants.items()}
-    listed = list(grid_axes(modules))
-    names = [name for name, _ in listed]
-    for choice in itertools.product(*(values for _, values in listed)):
-        yield {**constants, **dict(zip(names, choice, strict=True))}
+    constants: dict[str, object] = {}
+    axes: dict[str, tuple[object, ...]] = {}
+    for prefix, module in with_prefixes(modules):
+        constants |= {prefix + name: value for name, value in module.constants.items()}
+        axes |= {prefix + name: values for name, values in module.grid}
+    for choice in itertools.product(*axes.values()):
+        yield {**constants, **dict(zip(axes, choice, strict=True))}
 
 
 def with_prefixes(modules: tuple[ModuleSpec, ...], joint: str = "-") -> Iterator[tuple[str, ModuleSpec]]:

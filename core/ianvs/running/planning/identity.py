@@ -7,7 +7,7 @@ files, key order, the spelling of numbers, comments in yaml, the number of jobs,
 list of metrics, the url of a server.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def exam_identity(
     scenario = exam.scenario
     options = {} if scenario is None else dict(scenario.options)
     if isinstance(file := options.get("file"), str):  # a file of a scenario counts by its content
-        options["file"] = _model_digest(Path(file))
+        options["file"] = content_digest(Path(file))
     facts: dict[str, object] = {
         "version": IDENTITY_VERSION,
         "dataset": dataset_fingerprint,
@@ -70,20 +70,24 @@ def algorithm_identity(
     job: JobSpec, exam: TestEnvSpec, algorithm: AlgorithmSpec, paradigm: ParadigmFacts
 ) -> dict[str, object]:
     """Return what determines a result besides the exam, the hyperparameters and the seed."""
-    spec = algorithm.paradigm
+    spec, train_ratio = algorithm.paradigm, 1.0 if exam.gate is None else 0.8  # the rest is for `model_eval`
+    if algorithm.split is not None:
+        train_ratio = algorithm.split.train_ratio
+    model, cache = algorithm.initial_model, job.workspace / "cache"
     facts: dict[str, object] = {
         "version": IDENTITY_VERSION,
         "paradigm": {"name": spec.name, "options": dict(spec.options)},
         "modules": {module.type: module.name for module in algorithm.modules},
         "source": algorithm_source(job, algorithm),
-        "train_ratio": train_ratio(exam, algorithm),
+        "train_ratio": train_ratio,
         "model_eval": None if paradigm.reference or exam.gate is None else _digest_value(exam.gate),
-        "initial_model": _model_digest(algorithm.initial_model, job.workspace / "cache"),
+        "initial_model": content_digest(model, cache) if isinstance(model, Path) else model,  # else its name
         "threads": job.threads,
     }
-    if files := named_files(job, algorithm):
+    hyperparameters = {name for module in algorithm.modules for name in (*module.constants, *dict(module.grid))}
+    if hyperparameters and (files := named_files(job, algorithm)):
         facts["weights"] = files
-    if pictures := published_pictures(algorithm):
+    if "weights" in hyperparameters and (pictures := published_pictures(algorithm)):
         facts["pictures"] = pictures
     if not paradigm.reference and exam.budget is not None and exam.budget.passes is not None:
         facts["passes"] = exam.budget.passes  # learners know this part of the budget
@@ -145,19 +149,6 @@ def plugin_files_of(algorithm: AlgorithmSpec) -> Iterator[tuple[str, str | None,
         yield "contract/", None, algorithm.contract, CONTRACTS
 
 
-def train_ratio(exam: TestEnvSpec, algorithm: AlgorithmSpec) -> float:
-    """Return the share of a round for training: that of the file; else 1, or 0.8 with `model_eval`."""
-    if algorithm.split is not None:
-        return algorithm.split.train_ratio
-    return 0.8 if exam.gate is not None else 1.0
-
-
-def metric_keys(metrics: Sequence[MetricSpec]) -> list[str]:
-    """Return the `metric_key` of each of an exam's metrics; that of a `url` over a score matrix includes its score."""
-    scores = {metric.name: metric for metric in metrics}
-    return [metric_key(metric, scores.get(metric.score or "") if metric.url else None) for metric in metrics]
-
-
 def metric_key(metric: MetricSpec, score: MetricSpec | None = None) -> str:
     """Return the name under which a metric's values are stored; another definition of the same name has another key.
 
@@ -192,9 +183,4 @@ def _digest_value(value: object) -> object:
         return _digestible(value)
     if isinstance(value, list | tuple):
         return [_digest_value(part) for part in value]
-    return _model_digest(value) if isinstance(value, Path) else value
-
-
-def _model_digest(model: Path | str | None, cache: Path | None = None) -> str | None:
-    """Return the identity of a model: a file by its content, a model's name by itself."""
-    return content_digest(model, cache) if isinstance(model, Path) else model
+    return content_digest(value) if isinstance(value, Path) else value

@@ -11,7 +11,7 @@ from ianvs.base.digests import CHANGED_MESSAGE
 from ianvs.base.errors import ConfigError, DamagedError, ValidationError, one_line, shown_path
 from ianvs.base.types import REPEAT_ROLE, TestCase
 from ianvs.config.contracts import runner_of
-from ianvs.config.spec import DatasetSpec, JobSpec, MetricSpec, ResourcesSpec, TestEnvSpec, secrets_in
+from ianvs.config.spec import DatasetSpec, JobSpec, MetricSpec, TestEnvSpec, secrets_in
 from ianvs.exam import data
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
@@ -19,8 +19,8 @@ from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.scenarios.per_seed_exam import seeds_of_case, with_seed
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.case_conditions import alternatives, fits
-from ianvs.running.planning.cases import SEARCHED, PerSeedExam, PlannedAlgorithm, repetition_of
-from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_keys
+from ianvs.running.planning.cases import PerSeedExam, PlannedAlgorithm, repetition_of
+from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_key
 from ianvs.running.planning.references import PlannedReferences, plan_references
 from ianvs.running.planning.server_version import with_server_version
 from ianvs.running.planning.stored_cases import (
@@ -71,7 +71,7 @@ class Plan:
     job: JobSpec
     algorithms: tuple[PlannedAlgorithm, ...]
     store: CaseStore
-    scores: tuple[tuple[tuple[MetricSpec, str], ...], ...] = ()  # by exam, every score and the key of its values
+    secrets: frozenset[str]  # strings that no case may show: secrets in the files and in this process's variables
     references: PlannedReferences = field(default_factory=PlannedReferences)
     studies: tuple[PlannedStudy, ...] = ()
 
@@ -80,33 +80,22 @@ class Plan:
         """Whether further trials are needed, whose cases are not in the plan yet."""
         return any(not study.ended for study in self.studies)
 
-    @cached_property
-    def secrets(self) -> frozenset[str]:
-        """Strings that no case may show: secrets in the files and in this process's variables."""
-        return secrets_in(self.job)
-
     def __len__(self) -> int:
-        if self._selected:
+        if self.job.only is not None or self.job.limit is not None:
             return sum(1 for _ in self.cases())
         return sum(len(algorithm) * len(algorithm.seeds(self.job.seeds)) for algorithm in self.algorithms)
 
     def __iter__(self) -> Iterator[PlannedCase]:
         return self._with_state(self.cases())
 
-    def with_resources(self, resources: ResourcesSpec | None) -> Iterator[PlannedCase]:
-        """Yield the cases whose algorithm needs these resources."""
-        return self._with_state(
-            (case, algorithm) for case, algorithm in self.cases() if algorithm.spec.resources == resources
-        )
-
     def stored(self) -> Iterator[PlannedCase]:
         """Yield the cases with stored files, in the same order; all others, possibly a million, are new."""
-        if self._selected:
-            ids = stored_ids(self.store)
-            return self._with_state(
-                (case, algorithm) for case, algorithm in self.cases() if case.id in ids or algorithm.trial
-            )
-        return self._with_state(stored_cases(self.algorithms, self.job.seeds, self.store))
+        ids = stored_ids(self.store)
+        if self.job.only is not None or self.job.limit is not None:
+            cases = ((case, algorithm) for case, algorithm in self.cases() if case.id in ids or algorithm.trial)
+            yield from self._with_state(cases)
+        elif ids or self.studies:
+            yield from self._with_state(stored_cases(self.algorithms, self.job.seeds, self.store, ids))
 
     def _with_state(self, cases: Iterable[tuple[TestCase, PlannedAlgorithm]]) -> Iterator[PlannedCase]:
         exams, damage = ExamStore(self.store.workspace), dict[str, str | None]()
@@ -118,38 +107,19 @@ class Plan:
 
     def cases(self) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
         """Yield the cases selected by `only` and `limit` without reading the disk."""
-        if not self._selected:
-            yield from self._all()
+        if self.job.only is None and self.job.limit is None:
+            for algorithm in self.algorithms:
+                yield from ((case, algorithm) for case in algorithm.cases(self.job.seeds))
             return
-        ordinary = ((case, algorithm) for case, algorithm in self._all() if case.role in ("", REPEAT_ROLE))
+        every = replace(self, job=replace(self.job, only=None, limit=None))
+        ordinary = ((case, algorithm) for case, algorithm in every.cases() if case.role in ("", REPEAT_ROLE))
         fitting = ((case, algorithm) for case, algorithm in ordinary if fits(case, self.job.only or ""))
         chosen = list(islice(fitting, self.job.limit))
         yield from chosen
         needed = {id_ for case, algorithm in chosen for id_ in self.references.ids(case, algorithm).values()}
         needed -= {case.id for case, _ in chosen}
         if needed:
-            yield from ((case, algorithm) for case, algorithm in self._all() if case.id in needed)
-
-    @property
-    def _selected(self) -> bool:
-        return self.job.only is not None or self.job.limit is not None
-
-    def _all(self) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
-        for algorithm in self.algorithms:
-            for case in algorithm.cases(self.job.seeds):
-                yield case, algorithm
-
-    def scores_of(self, algorithm: PlannedAlgorithm) -> tuple[tuple[MetricSpec, str], ...]:
-        """Return every score that cases of `algorithm` need, with the key of its values.
-
-        A reference run is shared by exams that differ only in facts that do not affect it, and is scored for all of
-        them.
-        """
-        if not algorithm.role:
-            return self.scores[self.job.testenvs.index(algorithm.testenv)]
-        alike = {self.job.testenvs.index(a.testenv) for a in self.algorithms if a.exam_id == algorithm.exam_id}
-        by_key = {key: (metric, key) for index in sorted(alike) for metric, key in self.scores[index]}
-        return tuple(by_key.values())
+            yield from ((case, algorithm) for case, algorithm in every.cases() if case.id in needed)
 
     def _planned(self, case: TestCase, algorithm: PlannedAlgorithm, exam_damage: str | None) -> PlannedCase:
         state, until = self.store.state(case.id), algorithm.until
@@ -159,14 +129,14 @@ class Plan:
             shown = status if status in ("finished", "failed") else "stopped"
             return planned(shown, "nothing", algorithm.trial.outcome)
         if status is not None and until is not None and self.store.is_complete_until(case.id, until):
-            scored = all(self.store.has_score(case.id, key, until) for _, key in self.scores_of(algorithm))
+            scored = all(self.store.has_score(case.id, key, until) for _, key in algorithm.scores)
             return planned("stopped", "nothing" if scored else "score", f"paused after round {until}")
         if state.damaged:
             damaged = tuple(f"cases/{case.id}/{name}" for name in state.damaged)
             action: Action = "score" if state.is_whole else "resume"
             return planned("unfinished", action, f"{one_line(damaged, 3)} {CHANGED_MESSAGE}", damaged)
         if status == "finished":
-            if missing := [metric.name for metric, key in self.scores_of(algorithm) if key not in state.score_keys]:
+            if missing := [metric.name for metric, key in algorithm.scores if key not in state.score_keys]:
                 reason = f"finished; {', '.join(missing)} to be computed from what is stored"
                 return planned("finished", "score", reason)
             if exam_damage is not None:
@@ -184,7 +154,8 @@ class Plan:
             return planned("unfinished", "resume", f"cut off after round {done}")
         if case.role == REPEAT_ROLE:
             return planned("new", "run", "a repetition, never run")
-        similar = self.earlier(case, algorithm)
+        predecessor = self.store.predecessor(case)
+        similar = self._earlier(predecessor, algorithm) if predecessor else None
         changed = f"{CHANGED_SINCE} {similar.case_id[:8]}: {'; '.join(similar.differences)}" if similar else "never run"
         return planned("new", "run", changed)
 
@@ -198,12 +169,11 @@ class Plan:
                 stored[name == self.job.name].update(case["id"] for case in record.get("cases", ()))
         return frozenset(stored[False] - stored[True])
 
-    def earlier(self, case: TestCase, algorithm: PlannedAlgorithm) -> EarlierCase | None:
-        """Return the job's stored case of the same algorithm, hyperparameters and seed with another identity."""
-        predecessor = self.store.predecessor(case) or ""
+    def _earlier(self, predecessor: str, algorithm: PlannedAlgorithm) -> EarlierCase | None:
+        """Return what has changed since a stored case of the same algorithm, hyperparameters and seed in this job."""
         before = None
         with suppress(DamagedError):
-            before = self.store.identity(predecessor) if predecessor else None
+            before = self.store.identity(predecessor)
         if before is None or predecessor in self._ids_of_other_jobs:
             return None
         now = {"exam": algorithm.exam, "algorithm": algorithm.identity}
@@ -219,7 +189,7 @@ class Plan:
         """Return, by id of an accepted case of an earlier source, the files that have changed since."""
         changes: dict[str, tuple[str, ...]] = {}
         for algorithm in self.algorithms:
-            now: Mapping[str, str] = algorithm.identity["source"]  # type: ignore[assignment]
+            now: Mapping[str, str] = algorithm.identity["source"]
             for accepted in algorithm.accepted.values():
                 changed = [name for name in {**now, **accepted.source} if now.get(name) != accepted.source.get(name)]
                 changes[accepted.id] = min(tuple(changed), changes.get(accepted.id, tuple(changed)), key=len)
@@ -232,7 +202,8 @@ class Plan:
             if (
                 case.id not in stored
                 and not case.role
-                and (similar := self.earlier(case, algorithm))
+                and (predecessor := self.store.predecessor(case))
+                and (similar := self._earlier(predecessor, algorithm))
                 and similar.same_exam
             ):
                 yield case, similar
@@ -252,19 +223,26 @@ def make_plan(
     if job.generation.url is not None:
         job = with_server_version(job, job.generation.url)
     algorithms: list[PlannedAlgorithm] = []
-    scores = []
-    accepted = accepted_cases(job.workspace, job.name)
+    needs: set[str] = set()
+    job_store, secrets = JobStore(job.workspace, job.name), secrets_in(job)
+    accepted = accepted_cases(job_store) if job_store.folder.exists() else {}
     students = list(zip(job.algorithms, inspector.paradigms(job.algorithms), strict=True))
     for exam, known_fingerprint in zip_longest(job.testenvs, samples):
         fingerprint = data.fingerprint(
             exam.dataset, job.workspace / "cache", known_fingerprint, partial(say, exam.dataset)
         )
-        name = exam.name if len(job.testenvs) > 1 else ""
+        name, scores = exam.name if len(job.testenvs) > 1 else "", []
+        for metric, key in scored_metrics(exam):
+            header = metric_header(metric)
+            needs |= set(header.needs)
+            if metric.url is not None or header.level in ("score", "reported"):
+                scores.append((metric, key))
         for spec, paradigm in students:
             facts = exam_identity(exam, spec, paradigm, fingerprint)
             identity = algorithm_identity(job, exam, spec, paradigm)
             planned = PlannedAlgorithm(
-                *(spec, paradigm, exam, name, digest(facts), facts, identity, digest(identity)), accepted=accepted
+                *(spec, paradigm, exam, name, digest(facts), facts, identity, digest(identity), tuple(scores)),
+                accepted=accepted,
             )
             if not seeds_of_case(exam.scenario):
                 algorithms.append(planned)
@@ -272,48 +250,48 @@ def make_plan(
             for seed in job.seeds:
                 facts = exam_identity(with_seed(exam, seed), spec, paradigm, fingerprint)
                 drawn = PerSeedExam(seed, group_id=planned.exam_id)
-                algorithms.append(replace(planned, exam=facts, exam_id=digest(facts), drawn=drawn))
-        named = scored_metrics(exam)
-        scores.append(
-            tuple(
-                (metric, key)
-                for metric, key in zip(named, metric_keys(named), strict=True)
-                if metric.url is not None or metric_header(metric).level in ("score", "reported")
-            )
-        )
-    _refuse_repeated(algorithms)
+                algorithms.append(replace(planned, exam=facts, exam_id=digest(facts), drawn=drawn, seed=seed))
+    if len(job.testenvs) > 1:
+        _refuse_repeated(algorithms)
     studies = plan_studies(job, job.search, algorithms) if job.search else ()
     trials = [trial for study in studies for trial in study.planned()]
-    algorithms = [
-        replace(student, origin=SEARCHED) if job.search and is_searched(student.spec) else student
-        for student in algorithms
-    ]
-    algorithms += trials
-    ranked = [student for student in algorithms if student.is_ranked]
+    if job.search:  # the search lists the cases of its algorithms
+        algorithms = [replace(each, choices=()) if is_searched(each.spec) else each for each in algorithms]
+    ranked = [*algorithms, *(trial for trial in trials if trial.is_ranked)]
     repetitions = [repetition_of(planned, k, job.seeds) for k in range(1, job.repeat) for planned in ranked]
-    references = plan_references(job, ranked, inspector)
-    plan = Plan(
-        job,
-        (*algorithms, *filter(None, repetitions), *references.algorithms),
-        CaseStore(job.workspace, secrets_in(job)),
-        tuple(scores),
-        references,
-        studies,
-    )
-    for condition in () if job.only is None else alternatives(job.only):
-        if next(replace(plan, job=replace(job, only=condition)).cases(), None) is not None:
-            continue
-        known_fingerprint = one_line(list(dict.fromkeys(algorithm.name for algorithm in job.algorithms)))
-        message = f"--only '{condition}' fits none of the job's cases. Write conditions such as 'ewc,seed=0'; its"
-        raise ConfigError(
-            [
-                ValidationError(
-                    f"{message} algorithms are: {known_fingerprint}. `ianvs plan` lists the cases.",
-                    code="no-matching-case",
-                )
-            ]
-        )
+    references = plan_references(job, ranked, inspector) if needs else PlannedReferences()
+    if further := (*filter(None, repetitions), *references.algorithms):
+        further = _scored_for_all(job, [*algorithms, *further], further)
+    store = CaseStore(job.workspace, secrets)
+    plan = Plan(job, (*algorithms, *trials, *further), store, secrets, references, studies)
+    if job.only is not None:
+        _refuse_unfit(plan, job.only)
     return plan
+
+
+def _scored_for_all(
+    job: JobSpec, planned: Iterable[PlannedAlgorithm], shared: Sequence[PlannedAlgorithm]
+) -> tuple[PlannedAlgorithm, ...]:
+    """Return `shared` with the scores of every testenv that shares the exam.
+
+    A reference run is shared by exams that differ only in facts that do not affect it, and is scored for all of them.
+    """
+    scores: dict[str, dict[str, tuple[MetricSpec, str]]] = {}
+    for each in sorted(planned, key=lambda each: job.testenvs.index(each.testenv)):
+        scores.setdefault(each.exam_id, {}).update({key: (metric, key) for metric, key in each.scores})
+    return tuple(replace(each, scores=tuple(scores[each.exam_id].values())) for each in shared)
+
+
+def _refuse_unfit(plan: Plan, only: str) -> None:
+    """Raise ConfigError if a condition of `--only` fits no case."""
+    for condition in alternatives(only):
+        if next(replace(plan, job=replace(plan.job, only=condition)).cases(), None) is None:
+            names = one_line(list(dict.fromkeys(algorithm.name for algorithm in plan.job.algorithms)))
+            message = (
+                f"--only '{condition}' fits none of the job's cases. Write conditions such as 'ewc,seed=0'; its "
+                f"algorithms are: {names}. `ianvs plan` lists the cases."
+            )
+            raise ConfigError([ValidationError(message, code="no-matching-case")])
 
 
 def _refuse_repeated(algorithms: Sequence[PlannedAlgorithm]) -> None:
@@ -328,24 +306,28 @@ def _refuse_repeated(algorithms: Sequence[PlannedAlgorithm]) -> None:
             raise ConfigError([ValidationError(message, exam.place, code="duplicate-exam")])
 
 
-def scored_metrics(exam: TestEnvSpec) -> tuple[MetricSpec, ...]:
-    """Return the testenv's metrics and those that they depend on: BWT alone is BWT of accuracy."""
+def scored_metrics(exam: TestEnvSpec) -> list[tuple[MetricSpec, str]]:
+    """Return the testenv's metrics and those that they depend on, each with the key of its values.
+
+    BWT alone is BWT of accuracy. The key of a `url` over a score matrix includes its score.
+    """
     named = list(exam.metrics)
     if not any(metric_header(metric).level in ("score", "reported") for metric in named):
         named.insert(0, MetricSpec("accuracy", dataset_columns=exam.dataset.columns_of_settings))
     for metric in exam.metrics:
         if metric.score is not None and metric.score not in {other.name for other in named}:
             named.append(MetricSpec(metric.score, place=metric.place, dataset_columns=metric.dataset_columns))
-    return tuple(named)
+    scores = {metric.name: metric for metric in named}
+    return [(each, metric_key(each, scores.get(each.score or "") if each.url else None)) for each in named]
 
 
 def job_columns(job: JobSpec, inspector: Inspector) -> dict[str, tuple[MetricColumn, ...]]:
     """Return the columns of each exam, which is called "" if the job has one."""
     metrics = []  # (spec, metric, key); errors were reported before
     for exam in job.testenvs:
-        specs = scored_metrics(exam)
-        answers = zip(specs, inspector.metrics(specs), metric_keys(specs), strict=True)
-        metrics.append(tuple((spec, metric, key) for spec, metric, key in answers if isinstance(metric, Metric)))
+        scored = scored_metrics(exam)
+        answers = zip(scored, inspector.metrics([spec for spec, _ in scored]), strict=True)
+        metrics.append(tuple((spec, metric, key) for (spec, key), metric in answers if isinstance(metric, Metric)))
     names = [exam.name if len(job.testenvs) > 1 else "" for exam in job.testenvs]
     return dict(zip(names, metric_columns(metrics), strict=True))
 

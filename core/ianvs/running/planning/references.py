@@ -16,7 +16,7 @@ from ianvs.base.types import TestCase
 from ianvs.config.spec import JobSpec, ModuleSpec, ParadigmSpec, TestEnvSpec
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.running.inspector import Inspector, ParadigmFacts, PluginFacts, ReferenceFacts
-from ianvs.running.planning.cases import ListedCases, PlannedAlgorithm, grid, own_hyperparameters
+from ianvs.running.planning.cases import PlannedAlgorithm, grid, own_hyperparameters
 from ianvs.running.planning.identity import algorithm_identity, published_pictures
 from ianvs.running.planning.named_files import named_files
 from ianvs.store.keys import digest
@@ -85,8 +85,8 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspecto
                 taken = taken_by(hyperparameters)
                 choices.setdefault(digest(taken), taken)
     algorithms = (
-        replace(student_of, origin=ListedCases(tuple(choices.values()), student_of.role))
-        for student_of, choices in planned.values()
+        replace(made, choices=tuple(choices.values()), trial=None, seed=made.drawn.seed if made.drawn else None)
+        for made, choices in planned.values()
     )
     return PlannedReferences(tuple(algorithms), by_student)
 
@@ -113,7 +113,7 @@ def _stateless(job: JobSpec, student: PlannedAlgorithm) -> PlannedAlgorithm:
         drawn=drawn,
         identity=identity,
         identity_digest=digest(identity),
-        origin=ListedCases((), STATELESS),
+        role=STATELESS,
     )
 
 
@@ -152,7 +152,7 @@ def _reference(job: JobSpec, student: PlannedAlgorithm, facts: ReferenceFacts, r
         paradigm=paradigm,
         identity=identity,
         identity_digest=digest(identity),
-        origin=ListedCases((), role),
+        role=role,
     )
 
 

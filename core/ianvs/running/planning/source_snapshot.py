@@ -5,7 +5,7 @@ docs/decisions/002-identity.md explains which files are stored.
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from ianvs.exam.metrics.registry import foreign_module
 from ianvs.exam.scenarios.scenario_catalogue import ENTRY_POINTS as SCENARIOS
 from ianvs.exam.scenarios.scenario_catalogue import is_authors
 from ianvs.plugins.source import authors_sources
-from ianvs.running.planning.identity import algorithm_source, metric_keys, plugin_files_of, source_home
+from ianvs.running.planning.identity import algorithm_source, plugin_files_of, source_home
 from ianvs.running.planning.plan import Plan, scored_metrics
 from ianvs.store import CodeStore
 
@@ -55,8 +55,10 @@ def store_sources(plan: Plan) -> tuple[SourceSnapshot, ...]:
             sources[authors] = algorithm_source(plan.job, algorithm.spec)
         if sources[authors] != algorithm.identity["source"]:
             raise _changed(algorithm.spec.file)
-    for exam, scores in zip(plan.job.testenvs, plan.scores, strict=True):
-        if not set(metric_keys(scored_metrics(exam))) >= {key for _, key in scores}:
+    for exam in plan.job.testenvs:
+        keys = {key for _, key in scored_metrics(exam)}
+        of_exam = (algorithm for algorithm in plan.algorithms if algorithm.testenv is exam and not algorithm.role)
+        if any(key not in keys for algorithm in of_exam for _, key in algorithm.scores):
             raise _changed(exam.file)
     return tuple(snapshots)
 
@@ -82,8 +84,15 @@ def snapshot_contents(workspace: Path, code: tuple[SourceSnapshot, ...]) -> Mapp
 
 def _files(plan: Plan) -> dict[Path, list[Path]]:
     """Return, by plugin file as the job names it (maybe a link), that file and its local imports."""
+    plugins = [plugin[1:] for algorithm in plan.algorithms for plugin in plugin_files_of(algorithm.spec)]
+    for exam in plan.job.testenvs:
+        if (scenario := exam.scenario) is not None and is_authors(scenario):
+            plugins.append((str(scenario.url) if scenario.url else None, scenario.name, SCENARIOS))
+        for metric in (*(metric for metric, _ in scored_metrics(exam)), *([exam.gate.metric] if exam.gate else [])):
+            if (url := str(metric.url) if metric.url else foreign_module(metric.name)) is not None:
+                plugins.append((url, metric.name, METRICS))
     files_of_entry = {}
-    for url, name, group in dict.fromkeys(_authored(plan)):
+    for url, name, group in dict.fromkeys(plugins):
         entry, files = _entry(plan.job, url, name, group)
         if entry is not None:
             files_of_entry[entry] = files
@@ -96,22 +105,6 @@ def _entry(job: JobSpec, url: str | None, name: str, group: str) -> tuple[Path |
     if not files:
         return None, files
     return Path(url) if url is not None and url.endswith(".py") else files[0], files
-
-
-def _authored(plan: Plan) -> Iterator[tuple[str | None, str, str]]:
-    """Yield (url, name, group) of all plugins of a job."""
-    for algorithm in plan.algorithms:
-        yield from ((url, name, group) for _, url, name, group in plugin_files_of(algorithm.spec))
-    for exam in plan.job.testenvs:
-        if exam.scenario is not None and is_authors(exam.scenario):
-            yield _text(exam.scenario.url), exam.scenario.name, SCENARIOS
-        for metric in (*scored_metrics(exam), *([exam.gate.metric] if exam.gate else [])):
-            if (url := _text(metric.url) or foreign_module(metric.name)) is not None:
-                yield url, metric.name, METRICS
-
-
-def _text(url: Path | None) -> str | None:
-    return None if url is None else str(url)
 
 
 def _changed(file: Path) -> IanvsError:

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from ianvs.base.errors import DamagedError, one_line
 from ianvs.base.secrets import HIDDEN
@@ -23,10 +22,9 @@ def stored_ids(store: CaseStore) -> Set[str]:
 
 
 def stored_cases(
-    algorithms: Sequence[PlannedAlgorithm], seeds: Sequence[int], store: CaseStore
+    algorithms: Sequence[PlannedAlgorithm], seeds: Sequence[int], store: CaseStore, ids: Set[str]
 ) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
-    """Yield stored cases in the order of the plan, and all trials of searches."""
-    ids = stored_ids(store)
+    """Yield stored cases in the order of the plan, and all trials of searches. ids: `stored_ids(store)`."""
     by_id: dict[str, TestCase] = {}
     for case_id in ids:
         with suppress(DamagedError):
@@ -58,13 +56,13 @@ def _cases_of_grid(algorithm: PlannedAlgorithm, seeds: Sequence[int], by_id: Map
     return [case for _, case in sorted(of_grid, key=lambda option: option[0])]
 
 
-def accepted_cases(workspace: Path, job: str) -> dict[str, AcceptedCase]:
+def accepted_cases(job_store: JobStore) -> dict[str, AcceptedCase]:
     """Return finished cases of an earlier source that a job counts as its own, by the id that each would have now.
 
     Damaged ones don't count, since they can't be restored with the present source.
     """
-    store, accepted = CaseStore(workspace), {}
-    for now, before in JobStore(workspace, job).accepted().items():
+    store, accepted = CaseStore(job_store.folder.parent), {}
+    for now, before in job_store.accepted().items():
         with suppress(DamagedError):
             state, identity = store.state(before, thoroughly=True), store.identity(before)
             if state.status == "finished" and not state.damaged and identity and store.status(now) != "finished":

@@ -98,7 +98,8 @@ class PlannedStudy:
         at_the_end = self.stored is not None and trial.next_rung == self.stored.rounds
         until = None if outcome or at_the_end else trial.next_rung
         for seed in self.seeds:
-            yield replace(self.bases[seed], origin=TrialCases(self.key, trial.number, choice, seed, until, outcome))
+            cases = TrialCases(self.key, trial.number, outcome)
+            yield replace(self.bases[seed], trial=cases, choices=(choice,), seed=seed, until=until)
 
     def planned(self) -> Iterator[PlannedAlgorithm]:
         """Yield every trial so far, and the winner with all seeds of the job."""
@@ -109,7 +110,7 @@ class PlannedStudy:
             if trial.number == winner:
                 choice = self.hyperparameters(trial.drawn)
                 for base in {id(base): base for base in self.bases.values()}.values():
-                    yield replace(base, origin=TrialCases(self.key, trial.number, choice))
+                    yield replace(base, trial=TrialCases(self.key, trial.number), choices=(choice,))
             else:
                 yield from self.stage(trial, "" if trial.waits else _became(trial, self.stored.rounds))
 
@@ -139,7 +140,7 @@ def plan_studies(job: JobSpec, spec: SearchSpec, students: Sequence[PlannedAlgor
 
 
 def is_searched(algorithm: AlgorithmSpec) -> bool:
-    return any(isinstance(value, Range) for _, values in grid_axes(algorithm.modules) for value in values)
+    return any(isinstance(value, Range) for module in algorithm.modules for _, axis in module.grid for value in axis)
 
 
 def search_space(modules: tuple[ModuleSpec, ...]) -> dict[str, Range]:

@@ -110,13 +110,14 @@ class CaseLoop:
 
         Raises IanvsError if results can't be stored, since further cases would be lost, too.
         """
-        fresh = {kind: (case for case in self._plan.with_resources(kind) if case.runs) for kind in self._slots}
+        fresh = {kind: iter(self._plan) for kind in self._slots}
         limited = self._job.limits.case_seconds is not None or self._job.limits.round_seconds is not None
         more = True
         while more:
             try:
                 for kind, again in self._again.items():
-                    while not self._stopping and (planned := again.popleft() if again else next(fresh[kind], None)):
+                    others = (case for case in fresh[kind] if case.runs and case.algorithm.spec.resources == kind)
+                    while not self._stopping and (planned := again.popleft() if again else next(others, None)):
                         if not self._start(planned, self._slots[kind]):
                             again.appendleft(planned)
                             break

@@ -141,4 +141,4 @@ def _memo_path(cache: Path, exam_id: str, spec: TestEnvSpec) -> Path:
 
 
 def _metrics_to_try(spec: TestEnvSpec) -> list[MetricSpec]:
-    return [*scored_metrics(spec), *([spec.gate.metric] if spec.gate else [])]
+    return [*(metric for metric, _ in scored_metrics(spec)), *([spec.gate.metric] if spec.gate else [])]

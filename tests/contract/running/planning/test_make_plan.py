@@ -62,7 +62,7 @@ def keep(plan: Plan, planned: PlannedCase, rounds: int = 5, *, ends: bool = True
             folder.write_evaluated(
                 RoundResult(index, f"round {index}"), {PredictionKey(0): Predictions(np.array([index]))}
             )
-    for _, key in plan.scores_of(planned.algorithm) if scores else ():
+    for _, key in planned.algorithm.scores if scores else ():
         store.write_score(case_id, key, score_record([[0.5]] * (rounds + 1)))
     if ends:
         store.finish(case_id, {"bound": False, "finished_at": "2026-01-01", "provenance": {}})
@@ -221,23 +221,23 @@ def test_what_a_changed_case_was_before_may_be_damaged(tmp_path: Path) -> None:
 
 def test_a_case_that_pauses_is_scored_after_its_round_and_left_alone(tmp_path: Path) -> None:
     plan = one_case(tmp_path)
-    stage = TrialCases("study", 0, {}, seed=0, until=2)
-    plan = replace(plan, algorithms=tuple(replace(of, origin=stage) for of in plan.algorithms))
+    stage = {"trial": TrialCases("study", 0), "choices": ({},), "seed": 0, "until": 2}
+    plan = replace(plan, algorithms=tuple(replace(of, **stage) for of in plan.algorithms))
     keep(plan, *plan, 1, ends=False, scores=False)
     assert told(plan)[:2] == ("unfinished", "resume")
     keep(plan, *plan, 2, ends=False, scores=False)
     assert told(plan)[:2] == ("stopped", "score")
     printed(told(plan)[2])
     [planned] = plan
-    for _, key in plan.scores_of(planned.algorithm):
+    for _, key in planned.algorithm.scores:
         plan.store.write_score(planned.case.id, key, score_record([[0.5]] * 3), after=2)
     assert told(plan)[:2] == ("stopped", "nothing")
 
 
 def test_of_a_case_that_a_search_has_done_with_nothing_is_done(tmp_path: Path) -> None:
     plan = one_case(tmp_path)
-    ended = TrialCases("study", 0, {}, seed=0, outcome="given up")
-    plan = replace(plan, algorithms=tuple(replace(of, origin=ended) for of in plan.algorithms))
+    ended = {"trial": TrialCases("study", 0, "given up"), "choices": ({},), "seed": 0}
+    plan = replace(plan, algorithms=tuple(replace(of, **ended) for of in plan.algorithms))
     assert told(plan) == ("stopped", "nothing", "given up")
     fail(plan, *plan)
     assert told(plan) == ("failed", "nothing", "given up")
@@ -318,8 +318,8 @@ def test_two_exams_share_a_reference_unless_it_would_be_another_one(tmp_path: Pa
     assert [(case.testenv, case.role) for case, _ in shared.cases()] == [("one", ""), ("two", ""), ("one", "joint")]
     ids = {shared.references.ids(case, of)["joint"] for case, of in shared.cases() if not case.role}
     [reference] = [of for case, of in shared.cases() if case.id in ids]
-    assert [metric.name for metric, _ in shared.scores_of(reference)] == ["accuracy", "f1"]
-    assert [[metric.name for metric, _ in shared.scores_of(of)] for _, of in shared.cases()][:2] == [
+    assert [metric.name for metric, _ in reference.scores] == ["accuracy", "f1"]
+    assert [[metric.name for metric, _ in of.scores] for _, of in shared.cases()][:2] == [
         ["accuracy"],
         ["f1"],
     ]
@@ -478,5 +478,7 @@ def test_one_exam_under_two_names_is_refused(tmp_path: Path) -> None:
 def test_scores_that_metrics_build_on_are_computed_too(tmp_path: Path, metrics: str, expected: list[str]) -> None:
     exam = edited(TESTENV, "{name: accuracy}, {name: BWT}", metrics)
     plan = one_case(tmp_path, testenv=exam)
-    assert [metric.name for metric in scored_metrics(plan.job.testenvs[0])] == expected
-    assert [metric.name for metric, _ in plan.scores[0]] == [name for name in expected if name not in ("BWT", "AA")]
+    assert [metric.name for metric, _ in scored_metrics(plan.job.testenvs[0])] == expected
+    assert [metric.name for metric, _ in plan.algorithms[0].scores] == [
+        name for name in expected if name not in ("BWT", "AA")
+    ]

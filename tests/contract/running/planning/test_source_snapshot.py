@@ -97,7 +97,9 @@ def test_a_metric_that_a_learner_rewrites_scores_as_it_was_planned(tmp_path: Pat
     exam = edited(TESTENV, "{name: BWT}", "{name: mine, url: ./mine.py}")
     path = write_job(tmp_path, plugin=plugin, testenv=exam, hyperparameters="", job="seeds: [0]")
     job = load_job(path)
-    [key] = [key for spec, key in make_plan(job, Inspector(job, inline=True)).scores[0] if spec.name == "mine"]
+    [key] = [
+        key for spec, key in make_plan(job, Inspector(job, inline=True)).algorithms[0].scores if spec.name == "mine"
+    ]
     [found] = ianvs.run(path)
     assert "return 1.0" in (tmp_path / "mine.py").read_text()
     stored = CaseStore(tmp_path / "ws").score(found.case.id, key)
