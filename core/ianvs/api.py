@@ -30,7 +30,7 @@ from ianvs.running.progress import default_listener
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.controller import check_job, run_job
 from ianvs.running.scheduler.create_engine import SharedLocalEngine, imports_of
-from ianvs.running.scheduler.preflight import require_files
+from ianvs.running.scheduler.preflight import check_files
 from ianvs.store import JobStore, Prunable, prunable
 from ianvs.store import prune as remove_prunable
 from ianvs.store.job_store import report_folder
@@ -91,14 +91,14 @@ def run(
         if fail_fast is not None:
             job = replace(job, fail_fast=fail_fast)
         if rerun is not None:
-            dropped = start_over(require_files(job, inspector).checked_plan(), rerun)
+            dropped = start_over(check_files(job, inspector).checked_plan(), rerun)
             if not dropped and rerun not in ("all", "failed"):
                 raise IanvsError(
                     f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.",
                     code="no-matching-case",
                 )
         if keep:
-            planned = require_files(job, inspector).checked_plan()
+            planned = check_files(job, inspector).checked_plan()
             JobStore(job.workspace, job.name).accept(planned.finished_with_other_source())
         provenance = collect(job_file=job.file, imported=imports_of(job))
         damaged: set[Path] = set()
@@ -129,7 +129,7 @@ def plan(path: PathLike, *, watcher: Listener | None = None, **options: Unpack[C
         **options: See `CaseOptions`.
     """
     with open_job(path, CaseOptions, options) as (job, inspector):
-        return require_files(job, inspector, watcher).checked_plan()
+        return check_files(job, inspector, watcher).checked_plan()
 
 
 def validate(path: PathLike, *, watcher: Listener | None = None, **options: Unpack[JobOptions]) -> JobSpec:
@@ -204,7 +204,7 @@ def _stored_results(path: PathLike, stored: bool, options: CaseOptions) -> Resul
     """Return what is stored of a job. stored: also what was made before something changed."""
     with open_job(path, CaseOptions, options) as (job, inspector):
         refuse_many(job)
-        plan_ = require_files(job, inspector).checked_plan()
+        plan_ = check_files(job, inspector).checked_plan()
         facts = collect(job_file=job.file, imported=imports_of(job))
         return stored_results_of(plan_, facts, inspector, earlier_too=stored)
 
@@ -259,7 +259,7 @@ def prune(
         IanvsError: `lost` is set while another job runs in the workspace.
     """
     with open_job(path, JobOptions, options) as (job, inspector):
-        plan_ = require_files(job, inspector).checked_plan()
+        plan_ = check_files(job, inspector).checked_plan()
     if not plan_.store.root.is_dir():
         raise IanvsError(nothing_stored_message(job.workspace), code="missing-results")
     wanted = JobStore.case_ids(job.workspace).union(planned.case.id for planned in plan_.stored())
@@ -361,7 +361,9 @@ def exams(path: PathLike, **options: Unpack[JobOptions]) -> dict[str, Exam]:
     If each seed has its own exam, this is the exam of the first seed, as its name shows.
     """
     with open_job(path, JobOptions, options) as (job, inspector):
-        require_files(job, inspector)
+        preflight = check_files(job, inspector)
+        if preflight.problems:
+            raise preflight.error()
     exams_by_name = {}
     for testenv in job.testenvs:
         suffix = f" (of seed {job.seeds[0]}; each seed has one of its own)" if seeds_of_case(testenv.scenario) else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ianvs.base.errors import ConfigError, PluginError, ValidationError, closest
 from ianvs.base.secrets import hide_secrets
@@ -25,22 +25,12 @@ from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.exam.metrics.registry import find, metric_header
 from ianvs.exam.questions import EvaluationTask, evaluation_tasks_of, find_evaluation_task
-from ianvs.exam.scenarios import check_scenario
-from ianvs.processes.engines.engine import Engine
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.cases import grid_size
 from ianvs.running.planning.plan import Plan, job_columns, make_plan
 from ianvs.running.scheduler.case_loop import Listener
 
-
-class Check(NamedTuple):
-    """A check of a job. It yields errors and warnings.
-
-    needs_error_free: it is skipped if earlier checks have found errors.
-    """
-
-    find: Callable[[Preflight], Iterable[ValidationError]]
-    needs_error_free: bool = False
+ADD_PREQUENTIAL = "Add `prequential: true` to the testenv."
 
 
 @dataclass
@@ -50,7 +40,6 @@ class Preflight:
     Attributes:
         job: The job.
         inspector: Inspects plugins in other processes.
-        ask_engine: Returns the engine whose processes build exams; called with None if there is no plan yet.
         listener: Receives progress.
         problems: Errors so far.
         warnings: Warnings so far.
@@ -60,32 +49,27 @@ class Preflight:
 
     job: JobSpec
     inspector: Inspector
-    ask_engine: Callable[[Plan | None], Engine] | None = None
-    listener: Listener = field(default_factory=Listener)
+    listener: Listener
     problems: list[ValidationError] = field(default_factory=list)
-    warnings: list[ValidationError] = field(init=False)
+    warnings: list[ValidationError] = field(default_factory=list)
     samples: tuple[str | None, ...] = ()
     with_check_exam: set[tuple[Any, ...]] = field(default_factory=set)
 
-    def __post_init__(self) -> None:
-        self.warnings = list(self.job.warnings)
+    def add(self, problems: Iterable[ValidationError], *, needs_error_free: bool = False) -> None:
+        """Add what a check finds. needs_error_free: the check is skipped if earlier ones have found errors."""
+        if not (self.problems and needs_error_free):
+            for problem in list(problems):  # collected first: the check must not see its own errors
+                problem = replace(problem, message=hide_secrets(problem.message, others=secrets_in(self.job)))
+                (self.warnings if problem.warning else self.problems).append(problem)
 
-    def run_checks(self, checks: Sequence[Check]) -> None:
-        """Run checks, except for those that need an error-free job after earlier errors."""
-        for check in checks:
-            if not (self.problems and check.needs_error_free):
-                for problem in list(check.find(self)):  # collected first: the check must not see its own errors
-                    problem = replace(problem, message=hide_secrets(problem.message, others=secrets_in(self.job)))
-                    (self.warnings if problem.warning else self.problems).append(problem)
-
-    def raise_errors(self) -> None:
-        """Raise ConfigError with all errors, if there are any."""
-        if self.problems:
-            raise ConfigError(dict.fromkeys(self.problems), dict.fromkeys(self.warnings))
+    def error(self) -> ConfigError:
+        """Return the exception with all errors."""
+        return ConfigError(dict.fromkeys(self.problems), dict.fromkeys(self.warnings))
 
     def checked_plan(self) -> Plan:
         """Return the plan, whose job has all warnings. Raises ConfigError with all errors."""
-        self.raise_errors()
+        if self.problems:
+            raise self.error()
         return replace(self.plan, job=replace(self.plan.job, warnings=tuple(dict.fromkeys(self.warnings))))
 
     @cached_property
@@ -95,11 +79,6 @@ class Preflight:
     def reading_progress(self, dataset: DatasetSpec, message: str) -> None:
         """Report the progress of reading files."""
         self.listener.reading_progress(dataset.name or "data", message)
-
-    @property
-    def engine(self) -> Engine:
-        assert self.ask_engine is not None, "no check of files runs a task"
-        return self.ask_engine(None if self.problems else self.plan)
 
     @cached_property
     def metrics(self) -> list[tuple[TestEnvSpec, tuple[MetricColumn, ...]]]:
@@ -164,26 +143,34 @@ def data_problems(preflight: Preflight) -> Iterator[ValidationError]:
         yield from result.problems
 
 
-def scenario_problems(preflight: Preflight) -> Iterator[ValidationError]:
-    """Check the names and options of scenarios."""
-    for exam in preflight.job.testenvs:
-        yield from check_scenario(exam.scenario, exam.incremental_rounds, exam.dataset.using)
-
-
 def metric_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check the metrics. Files of authors are imported in another process."""
     for exam in preflight.job.testenvs:
-        gate = exam.gate.metric if exam.gate else None
-        specs = [*exam.metrics, *([gate] if gate else [])]
-        for spec, metric in zip(specs, preflight.inspector.metrics(specs), strict=True):
+        for spec, metric in zip(exam.metrics, preflight.inspector.metrics(exam.metrics), strict=True):
             if isinstance(metric, list):
                 yield from metric
-                continue
-            if spec is gate and metric.accumulate is not None:
-                message = f"model_eval scores one model, and '{spec.name}' has state over rounds. Name another score."
-                yield ValidationError(message, spec.place, code="unfit-metric")
-            if metric.missing is not None and (why := metric.missing()) is not None:
+            elif metric.missing is not None and (why := metric.missing()) is not None:
                 yield ValidationError(why, spec.place, code="missing-package")
+
+
+def gate_problems(preflight: Preflight) -> Iterator[ValidationError]:
+    """Check the metrics of `model_eval`."""
+    for spec in (exam.gate.metric for exam in preflight.job.testenvs if exam.gate is not None):
+        [metric] = preflight.inspector.metrics([spec])
+        if isinstance(metric, list):
+            yield from metric
+            continue
+        if metric.accumulate is not None:
+            message = f"model_eval scores one model, and '{spec.name}' has state over rounds. Name another score."
+            yield ValidationError(message, spec.place, code="unfit-metric")
+        if metric.missing is not None and (why := metric.missing()) is not None:
+            yield ValidationError(why, spec.place, code="missing-package")
+        if metric.asks:
+            message = f"model_eval scores predictions for a part of the round, and {spec.name} needs more than"
+            yield ValidationError(f"{message} predictions. Name another score.", spec.place, code="unfit-metric")
+        if metric.mapping or metric.level != "score":
+            message = f"model_eval needs a score of predictions, and '{spec.name}' is not one."
+            yield ValidationError(message, spec.place, code="unfit-metric")
 
 
 def quantity_problems(preflight: Preflight) -> Iterator[ValidationError]:
@@ -217,27 +204,15 @@ def link_problems(preflight: Preflight) -> Iterator[ValidationError]:
                     spec.place,
                     code="unfit-metric",
                 )
+            if isinstance(answer, Metric) and answer.level == "stream" and exam.prequential is None:
+                reason = f"{answer.name} needs predictions that are made before the labels are revealed"
+                yield ValidationError(f"{reason}. {ADD_PREQUENTIAL}", spec.place, code="unrequested-scores")
             for metric in (answer, find(spec.score) if spec.score else None):
                 for key in metric.asks if isinstance(metric, Metric) else ():
                     if isinstance(metric, Metric) and key not in names:
                         how = f"{key}: true" if hasattr(exam, key) else f"evaluation_tasks: [{key}]"
                         message = f"{metric.name} needs `{how}` in the testenv: its input is recorded in a run."
                         yield ValidationError(message, spec.place, code="unrequested-scores")
-        if exam.gate is None:
-            continue
-        gate = exam.gate.metric
-        [metric] = preflight.inspector.metrics([gate])
-        if isinstance(metric, Metric) and metric.asks:
-            message = (
-                f"model_eval scores predictions for a part of the round, and {gate.name} needs more than predictions."
-            )
-            yield ValidationError(f"{message} Name another score.", gate.place, code="unfit-metric")
-        if isinstance(metric, Metric) and (metric.mapping or metric.level != "score"):
-            yield ValidationError(
-                f"model_eval needs a score of predictions, and '{gate.name}' is not one.",
-                gate.place,
-                code="unfit-metric",
-            )
 
 
 def combined_model_problems(preflight: Preflight) -> Iterator[ValidationError]:
@@ -295,8 +270,6 @@ def protocol_problems(preflight: Preflight) -> Iterator[ValidationError]:
 def reference_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check the algorithms in `references`."""
     job = preflight.job
-    if not job.references:
-        return
     facts = preflight.inspector.paradigms(job.algorithms)
     by_name = {algorithm.name: (algorithm, facts_of) for algorithm, facts_of in zip(job.algorithms, facts, strict=True)}
     for role, name in job.references.items():

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 
 from ianvs.base.errors import Location, ValidationError, closest
-from ianvs.config.spec import JobSpec, Range, SelectSpec, TestEnvSpec
+from ianvs.config.spec import JobSpec, Range, SearchSpec, SelectSpec, TestEnvSpec
 from ianvs.exam.metrics.metric_columns import columns_named, whole_of
 from ianvs.exam.metrics.registry import find, metric_header
 from ianvs.results.report.columns import title_of
@@ -20,7 +20,8 @@ def sort_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check `sort_by`."""
     job = preflight.job
     names = [name for name, _ in job.rank.sort_by]
-    of_parts = [name for name in names if preflight.levels.get(whole_of(name)) in ("score", "mapping")]
+    wholes = {name: whole_of(name) for name in names}
+    of_parts = [name for name in names if wholes[name] and preflight.levels.get(wholes[name]) in ("score", "mapping")]
     others = [name for name in names if name not in of_parts]
     wrong = [(problem, name) for name in others if (problem := _wrong_column(preflight, "sort_by names", name))]
     for problem, name in wrong:
@@ -81,11 +82,11 @@ def renamed_problems(preflight: Preflight) -> Iterator[ValidationError]:
     modules = [module for algorithm in job.algorithms for module in algorithm.modules]
     names = list(dict.fromkeys(name for module in modules for name in (*dict(module.grid), *module.constants)))
     for name in rank.columns:
-        if name not in names and preflight.job.search is None:
+        if name not in names and job.search is None:
             hint = f"{closest(name, names)} There are: {', '.join(names) or 'none'}."
             message = f"`columns` names '{name}', which is no hyperparameter in the algorithms' files.{hint}"
             yield ValidationError(message, rank.places.get(name), code="unknown-hyperparameter")
-    of_exams = preflight.columns if rank.columns and not preflight.problems else ()  # metrics may be misspelt
+    of_exams = preflight.columns if not preflight.problems else ()  # metrics may be misspelt
     metrics = {column for columns in of_exams for column in columns}
     for name, title in rank.columns.items():
         if name not in names or title == name:
@@ -121,23 +122,20 @@ def _exams_without(preflight: Preflight, names: Sequence[str]) -> list[TestEnvSp
     return [exam for exam, columns in both if not any(columns_named(name, columns) for name in names)]
 
 
-def rank_select_problems(preflight: Preflight) -> Iterator[ValidationError]:
+def rank_select_problems(preflight: Preflight, select: SelectSpec) -> Iterator[ValidationError]:
     """Check `select` of the leaderboard."""
-    if (select := preflight.job.rank.select) is not None:
-        name = preflight.job.rank.sort_by[0][0]
-        if preflight.levels.get(whole_of(name)) in ("score", "mapping"):
-            message = f"`select` chooses by a score, and '{name}' is a part of one. Sort by a score first."
-            yield ValidationError(message, select.places.get("by", select.place), code="invalid-selection")
-        yield from select_problems(preflight, select, name)
+    name = preflight.job.rank.sort_by[0][0]
+    if preflight.levels.get(whole_of(name)) in ("score", "mapping"):
+        message = f"`select` chooses by a score, and '{name}' is a part of one. Sort by a score first."
+        yield ValidationError(message, select.places.get("by", select.place), code="invalid-selection")
+    yield from select_problems(preflight, select, name)
 
 
-def select_problems(preflight: Preflight, select: SelectSpec | None, metric: str) -> Iterator[ValidationError]:
+def select_problems(preflight: Preflight, select: SelectSpec, metric: str) -> Iterator[ValidationError]:
     """Check a `select`: it needs rounds or exams to choose on, and others to report.
 
     metric: by which the choice is made.
     """
-    if select is None:
-        return
     job, place = preflight.job, select.places.get("by", select.place)
     if select.by == "seeds" and len(job.seeds) < 2:
         yield ValidationError(
@@ -175,18 +173,20 @@ def select_problems(preflight: Preflight, select: SelectSpec | None, metric: str
         )
 
 
-def search_problems(preflight: Preflight) -> Iterator[ValidationError]:
-    """Check `search` and ranges of hyperparameters."""
-    job, spec = preflight.job, preflight.job.search
-    if spec is None:
-        for algorithm in job.algorithms:
-            for module in algorithm.modules:
-                for name in (name for name, values in module.grid if isinstance(values[0], Range)):
-                    place = next(iter(module.value_places.get(name, ())), module.places.get(name))
-                    reason = f"{name} of {algorithm.name} has a range, and the job has no `search` that would draw"
-                    remedy = "Add `search: {name: random, trials: 50}` to the job, or write values."
-                    yield ValidationError(f"{reason} from it. {remedy}", place, code="invalid-search")
-        return
+def range_problems(job: JobSpec) -> Iterator[ValidationError]:
+    """Find ranges of hyperparameters in a job without a search."""
+    for algorithm in job.algorithms:
+        for module in algorithm.modules:
+            for name in (name for name, values in module.grid if isinstance(values[0], Range)):
+                place = next(iter(module.value_places.get(name, ())), module.places.get(name))
+                reason = f"{name} of {algorithm.name} has a range, and the job has no `search` that would draw"
+                remedy = "Add `search: {name: random, trials: 50}` to the job, or write values."
+                yield ValidationError(f"{reason} from it. {remedy}", place, code="invalid-search")
+
+
+def search_problems(preflight: Preflight, spec: SearchSpec) -> Iterator[ValidationError]:
+    """Check `search`."""
+    job = preflight.job
     searched = [algorithm for algorithm in job.algorithms if is_searched(algorithm)]
     if not searched:
         reason = "`search` has nothing to search for: no hyperparameter of the job's algorithms has a range."
@@ -204,8 +204,9 @@ def search_problems(preflight: Preflight) -> Iterator[ValidationError]:
         yield ValidationError(
             f"{reason} Leave them out; `trials` says how many there are.", spec.place, code="conflicting-keys"
         )
-    yield from _search_metric_problems(preflight)
-    yield from select_problems(preflight, spec.select, search_metric(job))
+    yield from _search_metric_problems(preflight, spec)
+    if spec.select is not None:
+        yield from select_problems(preflight, spec.select, search_metric(job))
     for algorithm in searched:
         for role, name in job.references.items():
             if name == algorithm.name:
@@ -224,9 +225,8 @@ def search_problems(preflight: Preflight) -> Iterator[ValidationError]:
             )
 
 
-def _search_metric_problems(preflight: Preflight) -> Iterator[ValidationError]:
-    job, spec = preflight.job, preflight.job.search
-    assert spec is not None
+def _search_metric_problems(preflight: Preflight, spec: SearchSpec) -> Iterator[ValidationError]:
+    job = preflight.job
     name, place = search_metric(job), spec.places.get("metric", spec.place)
     if wrong := _wrong_column(preflight, "the search metric is", name, "is not a metric of the testenv"):
         yield ValidationError(wrong, place, code="unknown-column")

@@ -1,39 +1,29 @@
-"""Checks of the contract of a job's algorithms, and of keys that have no effect with it."""
+"""Checks of keys that have no effect with the contract of a job's algorithms."""
 
 from collections.abc import Iterator
 
 from ianvs.base.errors import Location, ValidationError
-from ianvs.config.contracts import Contract, runner_of
-from ianvs.config.models.contract_name import NATIVE
+from ianvs.config.contracts import Contract
 from ianvs.config.spec import JobSpec
-from ianvs.running.scheduler.checks import Check, Preflight
 
 _OF_OUR_ROUNDS = ("budget", "linear_probe", "task_scores", "teacher_forced", "evaluation_tasks", "model_eval")
 """Keys of a testenv that act on rounds which `ianvs.running` itself runs. Without them a result is the same."""
 
 
-def setting_problems(preflight: Preflight) -> Iterator[ValidationError]:
-    """Yield the contract's errors in settings, and keys without effect if the contract runs the cases."""
-    job = preflight.job
-    if (runner := runner_of(job.algorithms[0])) is not None:
-        yield from runner.setting_problems(job)
-        for key, place, warning in _unused_keys(job):
-            message = f"'{key}' has no effect under `contract: {runner.name}`."
-            if warning:
-                yield ValidationError(message, place, warning=True, code="no-effect")
-            else:
-                yield ValidationError(f"{message} Leave it out.", place, code="unsupported-by-contract")
-    elif job.rank.style not in (NATIVE, "proposal"):
-        message = f"rank.style '{job.rank.style}' is for jobs under `contract: {job.rank.style}`. Leave it out."
-        yield ValidationError(message, Location(job.file), code="invalid-choice")
+def unused_keys(job: JobSpec, runner: Contract) -> Iterator[ValidationError]:
+    """Yield keys without effect because a contract runs the cases."""
+    for key, place, warning in _unused_keys(job):
+        message = f"'{key}' has no effect under `contract: {runner.name}`."
+        if warning:
+            yield ValidationError(message, place, warning=True, code="no-effect")
+        else:
+            yield ValidationError(f"{message} Leave it out.", place, code="unsupported-by-contract")
 
 
-def code_checks(runner: Contract) -> tuple[Check, ...]:
-    """Return the contract's checks of plugins, which replace those of `ianvs.running`."""
-    return (
-        Check(lambda p: runner.code_problems(p.job)),
-        Check(lambda p: runner.import_problems(p.job), needs_error_free=True),  # runs authors' code
-    )
+def style_problem(job: JobSpec) -> ValidationError:
+    """Return the error of a `rank.style` that belongs to another contract than the job's."""
+    message = f"rank.style '{job.rank.style}' is for jobs under `contract: {job.rank.style}`. Leave it out."
+    return ValidationError(message, Location(job.file), code="invalid-choice")
 
 
 def _unused_keys(job: JobSpec) -> Iterator[tuple[str, Location | None, bool]]:

@@ -15,7 +15,7 @@ from ianvs.running.planning.plan import Plan, make_plan
 from ianvs.running.planning.stored_cases import earlier_case_sentences
 from ianvs.running.scheduler.case_loop import CaseLoop, Listener
 from ianvs.running.scheduler.create_engine import SharedLocalEngine, builds_exams, open_checker, open_engine
-from ianvs.running.scheduler.preflight import preflight
+from ianvs.running.scheduler.preflight import check_code, check_files, check_plan
 from ianvs.running.scheduler.scorer import Scorer
 from ianvs.running.scheduler.searching import run_searches
 from ianvs.running.scheduler.slots import Sharing, Slots, cores_of, gpu_memory_bytes
@@ -48,9 +48,17 @@ def run_job(
     Raises ConfigError with all errors that are found before the first case.
     """
     with closing(_Engines(job, early)) as engines:
-        plan = preflight(job, inspector, engines.checker, listener, lambda plan: engines.work(plan).anything)
+        preflight = check_files(job, inspector, listener)
+        check_plan(preflight)
+        if preflight.problems:
+            check_code(preflight, engines.checker)
+            raise preflight.error()
+        work = _unfinished_work(preflight.plan)
+        engines.tasks = work.tasks
+        if work.anything:
+            check_code(preflight, engines.checker)
+        plan = preflight.checked_plan()
         inspector.close()  # frees memory for the cases
-        work = engines.work(plan)
         listener.planned(plan, work.tasks, tuple(work.damaged))
         for sentence in (
             earlier_case_sentences(earlier_case for _, earlier_case in plan.earlier_cases()) if work.tasks else ()
@@ -102,7 +110,10 @@ def _slots(plan: Plan, engine: Engine) -> dict[ResourcesSpec | None, Slots]:
 def check_job(job: JobSpec, inspector: Inspector, listener: Listener) -> JobSpec:
     """Return the job with all warnings of `run_job`. Raises ConfigError with all errors."""
     with closing(_Engines(job, SharedLocalEngine())) as engines:
-        return preflight(job, inspector, lambda plan: engines.checker(None), listener).job
+        preflight = check_files(job, inspector, listener)
+        check_plan(preflight)
+        check_code(preflight, lambda plan: engines.checker(None))
+        return preflight.checked_plan().job
 
 
 @dataclass
@@ -118,33 +129,34 @@ class _Work:
     states: dict[str, CaseState] = field(default_factory=dict)
 
 
+def _unfinished_work(plan: Plan) -> _Work:
+    work = _Work(anything=plan.searches)
+    for planned in plan:
+        work.tasks += planned.runs
+        work.anything |= planned.action != "nothing"
+        work.damaged |= dict.fromkeys(planned.damaged)
+        if planned.stored is not None and len(work.states) < HELD:
+            work.states[planned.case.id] = planned.stored
+    return work
+
+
 class _Engines:
-    """The engine for cases, and the one for building exams, which is the same if possible."""
+    """The engine for cases, and the one for building exams, which is the same if possible.
+
+    tasks: number of unfinished cases.
+    """
 
     def __init__(self, job: JobSpec, early: SharedLocalEngine) -> None:
-        self._job, self._early = job, early
+        self._job, self._early, self.tasks = job, early, 0
         self._runner: Engine | None = None
         self._checker: Engine | None = None
         self._scorer: Scorer | None = None
-        self._work: _Work | None = None
-
-    def work(self, plan: Plan) -> _Work:
-        if self._work is None:
-            self._work = _Work()
-            for planned in plan:
-                self._work.tasks += planned.runs
-                self._work.anything |= planned.action != "nothing"
-                self._work.damaged |= dict.fromkeys(planned.damaged)
-                if planned.stored is not None and len(self._work.states) < HELD:
-                    self._work.states[planned.case.id] = planned.stored
-            self._work.anything |= plan.searches
-        return self._work
 
     def runner(self, plan: Plan) -> Engine:
         if self._runner is None:
             references = (reference.spec for reference in plan.references.algorithms)  # their classes are loaded too
             job = replace(self._job, algorithms=(*self._job.algorithms, *references))
-            tasks = self.work(plan).tasks + sum(study.cases_left for study in plan.studies)
+            tasks = self.tasks + sum(study.cases_left for study in plan.studies)
             self._runner = self._early.forking(job, tasks) or open_engine(job, tasks)
         return self._runner
 

@@ -13,7 +13,7 @@ from ianvs.exam.data.data_warnings import FOLDER as DOUBTS
 from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.questions import evaluation_tasks_of
-from ianvs.processes.engines.engine import Files, Task, run_alone
+from ianvs.processes.engines.engine import Engine, Files, Task, run_alone
 from ianvs.processes.process_end import LogTail, describe_end
 from ianvs.running.job_notes import data_warnings_text
 from ianvs.running.planning.case_request import PREPARE_EXAM, CaseRequest, case_request
@@ -28,14 +28,14 @@ from ianvs.running.session.exams import FITS, scores_are_checked
 from ianvs.store import CodeStore, ExamRecord, ExamStore
 
 
-def exam_problems(preflight: Preflight) -> Iterator[ValidationError]:
+def exam_problems(preflight: Preflight, engine: Engine) -> Iterator[ValidationError]:
     """Decode the data and build each exam once for all jobs of the workspace; check its metrics and its samples."""
     plan, exams, cache = preflight.plan, ExamStore(preflight.job.workspace), preflight.job.workspace / "cache"
     for algorithm in {algorithm.exam_id: algorithm for algorithm in plan.algorithms}.values():
         damaged = exams.damaged_file(algorithm.exam_id, thoroughly=True) is not None
         unseen = damaged or data.data_warnings_of(str(algorithm.exam["dataset"]), cache) is None
         if unseen or not scores_are_checked(cache, algorithm.exam_id, algorithm.testenv):
-            yield from _prepare(preflight, algorithm)
+            yield from _prepare(preflight, engine, algorithm)
     for algorithm in plan.algorithms:  # also for exams that an earlier job has prepared
         record = exams.record(algorithm.exam_id)
         if record is not None:
@@ -50,16 +50,15 @@ def exam_problems(preflight: Preflight) -> Iterator[ValidationError]:
             )
 
 
-def _prepare(preflight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[ValidationError]:
+def _prepare(preflight: Preflight, engine: Engine, algorithm: PlannedAlgorithm) -> Sequence[ValidationError]:
     name, listener = algorithm.testenv.dataset.name or "data", preflight.listener
     if algorithm.testenv_name:
         name = f"{name} for {algorithm.testenv_name}"
     listener.preparing(name, 0.0)
     log = preflight.job.workspace / "exams" / f"{algorithm.exam_id}.log"
     request = any_request(preflight.plan, algorithm)
-    task = Task(
-        f"exam-{algorithm.exam_id}", PREPARE_EXAM, request, log, files=_files_of(request, log), secrets=request.secrets
-    )
+    files = _files_of(request, log) if engine.elsewhere else None
+    task = Task(f"exam-{algorithm.exam_id}", PREPARE_EXAM, request, log, files=files, secrets=request.secrets)
 
     def on_progress(payload: Any) -> None:
         if isinstance(payload, str):
@@ -67,7 +66,7 @@ def _prepare(preflight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[Vali
         else:
             listener.preparing(name, float(payload))
 
-    code, problems = run_alone(preflight.engine, task, on_progress)
+    code, problems = run_alone(engine, task, on_progress)
     if code != 0:
         ended = describe_end(code, LogTail(log).text())
         raise IanvsError(
@@ -107,11 +106,10 @@ def _incompatibilities(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Validati
     elif spec.gate is not None and not exam.rules.get("training_labels", True):
         message = f"model_eval scores answers to a part of each round, and {scenario} hides its labels. Take it out."
         yield ValidationError(message, spec.gate.place, code="unfit-exam")
-    of_classes = data_type(exam.kind, spec.dataset.data_type).probes
     lacks, misfits = _unequal(exam), False
     for task in evaluation_tasks_of(spec):
         message = ""
-        if task.of_classes and not of_classes:
+        if task.of_classes and not data_type(exam.kind, spec.dataset.data_type).probes:
             message = f"{task.name} is about classes, one for each sample, and these are {exam.kind} data"
         elif task.of_type not in ("", exam.kind):
             message = f"{task.name} is about {task.of_type} data, and these are {exam.kind} data"
@@ -139,8 +137,6 @@ def _unequal(exam: ExamRecord) -> str:
 def chosen_round_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check `by: first_rounds` for prepared exams, since every report ranks finished cases again."""
     select = preflight.job.rank.select
-    if select is None and preflight.job.search is None:
-        return
     exams = ExamStore(preflight.job.workspace)
     records = {algorithm.exam_id: exams.record(algorithm.exam_id) for algorithm in preflight.plan.algorithms}
     for record in filter(None, records.values()):

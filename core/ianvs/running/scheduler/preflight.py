@@ -1,13 +1,12 @@
 """The checks that `validate` and `run` share, in their order.
 
 Cheap checks come first. All checks run, so that a user sees all errors at once, except for checks that need an
-error-free job. `plan`, `report` and similar commands run only those of FILES. Nothing is trained, and no plugin code
+error-free job. `plan`, `report` and similar commands run only `check_files`. Nothing is trained, and no plugin code
 runs in this process, unless the job has `engine: inline`.
 """
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,18 +16,20 @@ import psutil
 from ianvs.base.errors import ConfigError, IanvsError, ReplyServerError, ValidationError, shown_path
 from ianvs.base.package import own_name
 from ianvs.config.contracts import runner_of
+from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
+from ianvs.exam.scenarios import check_scenario
 from ianvs.processes.engines.engine import Engine
 from ianvs.processes.reply_server import ReplyServer
 from ianvs.running.inspector import Inspector, ParadigmFacts
-from ianvs.running.inspector.plugin_check import CheckResult, Needed, Subject
+from ianvs.running.inspector.plugin_check import Needed, Subject
 from ianvs.running.planning.cases import PlannedAlgorithm, grid, grid_size, own_hyperparameters
 from ianvs.running.planning.named_files import missing_file_warnings
 from ianvs.running.planning.plan import Plan
 from ianvs.running.planning.studies import is_searched, with_ends
 from ianvs.running.scheduler import checks, column_checks, contract_checks, exam_checks, stream_checks
 from ianvs.running.scheduler.case_loop import Listener
-from ianvs.running.scheduler.checks import Check, Preflight
+from ianvs.running.scheduler.checks import Preflight
 from ianvs.running.scheduler.create_engine import engine_class, engine_problems
 from ianvs.running.scheduler.interpreter_checks import interpreter_problems
 from ianvs.running.scheduler.sandbox_checks import sandbox_problems
@@ -40,61 +41,107 @@ MAX_BUILT = 32  # limit of hyperparameter choices to build; of a larger grid eac
 _Rounds = tuple[tuple[list[Any], list[Any]], ...]  # for each round: user turns and replies
 
 
-def preflight(
-    job: JobSpec,
-    inspector: Inspector,
-    engine: Callable[[Plan | None], Engine],
-    listener: Listener,
-    runs: Callable[[Plan], bool] = lambda plan: True,
-) -> Plan:
-    """Run all checks and return the plan of `job`, which has all warnings. Raises ConfigError with all errors.
-
-    runs: whether the plan has unfinished cases; otherwise plugin code is not checked.
-    """
-    preflight = Preflight(job, inspector, engine, listener)
-    preflight.run_checks(FILES + PLAN)
-    if preflight.problems or runs(preflight.plan):
-        runner = runner_of(job.algorithms[0])
-        preflight.run_checks(CODE + (ROUNDS if runner is None else contract_checks.code_checks(runner)))
-    return preflight.checked_plan()
-
-
-def require_files(job: JobSpec, inspector: Inspector, listener: Listener | None = None) -> Preflight:
-    """Run only the checks of files. Raises ConfigError with all errors."""
-    preflight = Preflight(job, inspector, listener=listener or Listener())
-    preflight.run_checks(FILES)
-    preflight.raise_errors()
+def check_files(job: JobSpec, inspector: Inspector, listener: Listener | None = None) -> Preflight:
+    """Run the checks that only read files. A check of a setting runs if the job has it."""
+    preflight = Preflight(job, inspector, listener or Listener(), warnings=list(job.warnings))
+    add, testenvs, algorithms, rank = preflight.add, job.testenvs, job.algorithms, job.rank
+    # The form of the files was checked by load_job, which raises before there is a job; for files in the form of
+    # another contract it continues where possible.
+    add(job.problems)
+    add(engine_problems(job))  # imports a custom engine
+    add(checks.paradigm_problems(preflight))  # a custom file: as for metrics
+    if (runner := runner_of(algorithms[0])) is not None:
+        add(runner.setting_problems(job))
+        add(contract_checks.unused_keys(job, runner))
+    elif rank.style not in (NATIVE, "proposal"):
+        add([contract_checks.style_problem(job)])
+    if job.sandboxed:
+        add(sandbox_problems(job))  # starts one
+    if any(algorithm.python is not None or algorithm.contract != NATIVE for algorithm in algorithms):
+        add(interpreter_problems(preflight))  # starts each
+    add(missing_file_warnings(job))
+    add(checks.data_problems(preflight))  # index files, images; calls a custom function once
+    for exam in testenvs:
+        add(check_scenario(exam.scenario, exam.incremental_rounds, exam.dataset.using))
+    add(checks.metric_problems(preflight))  # a custom file: a second in another process, once
+    if any(exam.gate is not None for exam in testenvs):
+        add(checks.gate_problems(preflight))
+    add(column_checks.sort_problems(preflight), needs_error_free=True)
+    if rank.select is not None:
+        add(column_checks.rank_select_problems(preflight, rank.select), needs_error_free=True)
+    if rank.columns:
+        add(column_checks.renamed_problems(preflight))
+    if job.search is not None:
+        add(column_checks.search_problems(preflight, job.search), needs_error_free=True)
+    elif any(module.grid for algorithm in algorithms for module in algorithm.modules):
+        add(column_checks.range_problems(job), needs_error_free=True)
+    if job.published:
+        add(column_checks.published_problems(preflight), needs_error_free=True)
+    if any(len(exam.metrics) > 1 for exam in testenvs) or len(testenvs) > 1:
+        add(checks.quantity_problems(preflight), needs_error_free=True)
+    if job.references:
+        add(checks.reference_problems(preflight), needs_error_free=True)
+    if any(exam.evaluation_tasks or exam.dataset.data_type for exam in testenvs):
+        add(checks.task_problems(preflight))
+    add(checks.link_problems(preflight), needs_error_free=True)
+    if any(exam.all_evaluation_tasks for exam in testenvs):
+        add(checks.combined_model_problems(preflight), needs_error_free=True)
+    if any("protocol" in exam.dataset.options for exam in testenvs):
+        add(checks.protocol_problems(preflight), needs_error_free=True)
+    add(stream_checks.prequential_problems(preflight), needs_error_free=True)
     return preflight
 
 
-def _workspace(preflight: Preflight) -> Iterable[ValidationError]:
-    """Check that results can be stored."""
-    workspace = preflight.job.workspace
+def check_plan(preflight: Preflight) -> None:
+    """Run the checks that are needed to know which cases are finished: plan the job, unless there are errors."""
+    job = preflight.job
+    if preflight.problems:
+        return
     try:
-        workspace.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=workspace):
+        job.workspace.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=job.workspace):
             pass
     except OSError as error:
         raise IanvsError(
-            f"the workspace {shown_path(workspace)} can't be written: {error.strerror}. "
+            f"the workspace {shown_path(job.workspace)} can't be written: {error.strerror}. "
             "Choose another with `workspace` in the job file or with --workspace.",
             code="unwritable-file",
         ) from error
-    return ()
-
-
-def _plan(preflight: Preflight) -> Iterable[ValidationError]:
-    """Plan the job; find duplicate exams and unreadable data."""
     try:
-        _ = preflight.plan
+        plan = preflight.plan  # reads all data once, ever, for their digests; finds duplicate exams
     except ConfigError as error:
-        return error.problems
-    return ()
+        preflight.add(error.problems)
+        return
+    if any(metric.url is not None for exam in job.testenvs for metric in exam.metrics):
+        preflight.add(missing_pictures(plan, preflight.inspector))
+    if job.rank.select is not None or job.search is not None:
+        preflight.add(exam_checks.chosen_round_problems(preflight), needs_error_free=True)
 
 
-def _resource_problems(preflight: Preflight) -> Iterator[ValidationError]:
+def check_code(preflight: Preflight, open_engine: Callable[[Plan | None], Engine]) -> None:
+    """Run the checks that are needed only if cases will run: slow ones, and those in processes of an engine.
+
+    open_engine: returns the engine whose processes build exams; called with None if there is no plan.
+    """
+    job, add = preflight.job, preflight.add
+    if any(algorithm.resources is not None for algorithm in job.algorithms):
+        add(_resource_problems(job))
+    if (runner := runner_of(job.algorithms[0])) is not None:
+        add(runner.code_problems(job))
+        add(runner.import_problems(job), needs_error_free=True)  # runs authors' code
+        return
+    # The engine is opened before plugins are imported, so that it does its imports meanwhile.
+    engine = open_engine(None if preflight.problems else preflight.plan)
+    add(_plugin_problems(preflight))  # imports them, torch too: seconds
+    add(exam_checks.exam_problems(preflight, engine), needs_error_free=True)  # decodes the data, once
+    if job.rank.select is not None or job.search is not None:  # of the exams that are prepared now
+        add(exam_checks.chosen_round_problems(preflight), needs_error_free=True)
+    if preflight.with_check_exam or job.generation.url is not None:
+        add(_fit_problems(preflight), needs_error_free=True)  # asks those plugins that want to see the exam
+
+
+def _resource_problems(job: JobSpec) -> Iterator[ValidationError]:
     """Find resources of local cases that exceed those of this machine."""
-    job = preflight.job
     if engine_class(job).elsewhere:
         return
     gpu_count = len(job.gpus or visible_gpus())
@@ -132,7 +179,7 @@ def _plugin_problems(preflight: Preflight) -> Iterator[ValidationError]:
         }.values()
         subjects = [_subjects(job, each.spec, each.paradigm, each.choices) for each in planned]
     for subject in chain.from_iterable(subjects):
-        result = _check(preflight, subject)
+        result = preflight.inspector.check(subject)
         yield from result.problems
         if result.asks:
             preflight.with_check_exam.add(_key(subject.algorithm, subject.module))
@@ -169,14 +216,7 @@ def _fit_problems(preflight: Preflight) -> Iterator[ValidationError]:
                 if _key(each.spec, subject.module) in preflight.with_check_exam and subject not in subjects:
                     subjects.append(subject)
     for subject in subjects:
-        yield from _check(preflight, subject).problems
-
-
-def _check(preflight: Preflight, subject: Subject) -> CheckResult:
-    _ = preflight.engine  # opened early, so that it does its imports meanwhile
-    # Other machines may have other GPUs, which each case checks itself.
-    is_local = not engine_class(preflight.job).elsewhere
-    return preflight.inspector.check(subject if is_local else replace(subject, device="auto"))
+        yield from preflight.inspector.check(subject).problems
 
 
 def _subjects(
@@ -190,9 +230,12 @@ def _subjects(
     needed = dict.fromkeys(
         Needed(task.name, task.method, task.wanted, task.shows_labels)
         for testenv in job.testenvs
+        if testenv.all_evaluation_tasks
         for task in checks.known_tasks(testenv)
         if not task.may_lack
     )
+    # Other machines may have other GPUs, which each case checks itself.
+    device = "cuda" if job.device == "cuda" and not engine_class(job).elsewhere else "auto"
     modules = algorithm.modules
     if is_searched(algorithm):
         choices, modules = None, tuple(map(with_ends, modules))  # trials are within the ranges
@@ -206,7 +249,7 @@ def _subjects(
         if job.sandboxed and module.type == "basemodel" and methods:
             methods = tuple(dict.fromkeys((*methods, "save", "load")))
         more = tuple(needed) if module.type == "basemodel" else ()
-        yield Subject(algorithm, module, methods, built, job.device, job.places.get("device"), exam, more)
+        yield Subject(algorithm, module, methods, built, device, job.places.get("device"), exam, more)
 
 
 def _representative_choices(module: ModuleSpec) -> Iterator[dict[str, object]]:
@@ -252,51 +295,3 @@ def _is_own(url: str) -> bool:
         return url.startswith("ianvs.testalgorithms.")
     name = own_name(Path(url).resolve())
     return name is not None and name.parts[:2] == ("ianvs", "testalgorithms")
-
-
-FILES: tuple[Check, ...] = (
-    # The form of the files was checked by load_job, which raises before there is a job; for files in
-    # the form of another contract it continues where possible.
-    Check(lambda p: p.job.problems),
-    Check(lambda p: engine_problems(p.job)),  # imports a custom engine
-    Check(checks.paradigm_problems),  # a custom file: as for metrics
-    Check(contract_checks.setting_problems),
-    Check(sandbox_problems),  # starts one
-    Check(interpreter_problems),  # starts each
-    Check(lambda p: missing_file_warnings(p.job)),
-    Check(checks.data_problems),  # index files, images; calls a custom function once
-    Check(checks.scenario_problems),
-    Check(checks.metric_problems),  # a custom file: a second in another process, once
-    Check(column_checks.sort_problems, needs_error_free=True),
-    Check(column_checks.rank_select_problems, needs_error_free=True),
-    Check(column_checks.renamed_problems),
-    Check(column_checks.search_problems, needs_error_free=True),
-    Check(column_checks.published_problems, needs_error_free=True),
-    Check(checks.quantity_problems, needs_error_free=True),
-    Check(checks.reference_problems, needs_error_free=True),
-    Check(checks.task_problems),
-    Check(checks.link_problems, needs_error_free=True),
-    Check(checks.combined_model_problems, needs_error_free=True),
-    Check(checks.protocol_problems, needs_error_free=True),
-    Check(stream_checks.prequential_problems, needs_error_free=True),
-)
-"""Checks that only read files."""
-
-PLAN: tuple[Check, ...] = (
-    Check(_workspace, needs_error_free=True),
-    Check(_plan, needs_error_free=True),  # reads all data once, ever, for their digests
-    Check(lambda p: missing_pictures(p.plan, p.inspector), needs_error_free=True),
-    Check(exam_checks.chosen_round_problems, needs_error_free=True),
-)
-"""Checks that are needed to know which cases are finished."""
-
-CODE: tuple[Check, ...] = (Check(_resource_problems),)
-"""Checks that are needed only if cases will run."""
-
-ROUNDS: tuple[Check, ...] = (
-    Check(_plugin_problems),  # imports them, torch too: seconds
-    Check(exam_checks.exam_problems, needs_error_free=True),  # decodes the data, once
-    Check(exam_checks.chosen_round_problems, needs_error_free=True),  # of those that are prepared now
-    Check(_fit_problems, needs_error_free=True),  # asks those plugins that want to see the exam
-)
-"""Slow checks, or checks in processes of an engine, if `ianvs.running` runs the cases."""

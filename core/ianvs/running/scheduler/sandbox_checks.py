@@ -11,17 +11,13 @@ from ianvs.exam.paradigms import PARADIGMS
 from ianvs.processes.sandbox import missing_sandbox
 from ianvs.running.planning.named_files import named_servers
 from ianvs.running.planning.sandbox_paths import readable_problems
-from ianvs.running.scheduler.checks import Preflight
 from ianvs.running.scheduler.create_engine import engine_class
 
 STREAMS = "`sealing: strict` has whole rounds, and this exam is a stream"
 
 
-def sandbox_problems(preflight: Preflight) -> Iterator[ValidationError]:
+def sandbox_problems(job: JobSpec) -> Iterator[ValidationError]:
     """Check a job with sandboxes. Other machines check theirs when a case starts there."""
-    job = preflight.job
-    if not job.sandboxed:
-        return
     place = job.places.get("sealing", job.place)
     if not engine_class(job).elsewhere and (missing := missing_sandbox()):
         yield ValidationError(f"`sealing: strict`: {missing}", place, code="missing-package")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ianvs.base.errors import ValidationError
 from ianvs.config.spec import AlgorithmSpec, TestEnvSpec
 from ianvs.exam.metrics.metric import Metric
-from ianvs.running.scheduler.checks import Preflight
+from ianvs.running.scheduler.checks import ADD_PREQUENTIAL, Preflight
 
 _TOLD = {
     "correctness": "whether an answer was right",
@@ -13,23 +13,23 @@ _TOLD = {
     "text": "a text about an answer",
 }
 
-_ADD = "Add `prequential: true` to the testenv."
-
 
 def prequential_problems(preflight: Preflight) -> Iterator[ValidationError]:
     job = preflight.job
+    paradigms = zip(job.algorithms, preflight.inspector.paradigms(job.algorithms), strict=True)
+    with_feedback = [algorithm.paradigm for algorithm, facts in paradigms if facts.receives_feedback]
     for exam in job.testenvs:
-        place = exam.places.get("prequential", exam.place)
         if exam.prequential is None:
-            yield from _unsupported_settings(preflight, exam)
-        else:
-            if job.generation.engine == "server":
-                reason = (
-                    "`generation: {engine: server}` writes replies of exams, and `prequential` asks the learner itself"
-                )
-                yield ValidationError(f"{reason}. Take one of them out.", place, code="conflicting-keys")
-            yield from _feedback_problems(preflight, exam)
-            yield from _metric_problems(preflight, exam)
+            for paradigm in with_feedback:
+                reason = f"{paradigm.name} gives feedback to predictions, and {exam.name} is not a prequential exam"
+                yield ValidationError(f"{reason}. {ADD_PREQUENTIAL}", paradigm.place, code="unfit-paradigm")
+            continue
+        if job.generation.engine == "server":
+            reason = "`generation: {engine: server}` writes replies of exams, and `prequential` asks the learner itself"
+            place = exam.places.get("prequential", exam.place)
+            yield ValidationError(f"{reason}. Take one of them out.", place, code="conflicting-keys")
+        yield from _feedback_problems(preflight, exam)
+        yield from _metric_problems(preflight, exam)
     if not any(exam.prequential for exam in job.testenvs):
         for algorithm in job.algorithms:
             if algorithm.stream_cost != 1:
@@ -37,20 +37,6 @@ def prequential_problems(preflight: Preflight) -> Iterator[ValidationError]:
                 yield ValidationError(
                     reason, algorithm.places.get("stream_cost", algorithm.place), warning=True, code="no-effect"
                 )
-
-
-def _unsupported_settings(preflight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
-    for spec, metric in zip(exam.metrics, preflight.inspector.metrics(exam.metrics), strict=True):
-        if isinstance(metric, Metric) and metric.level == "stream":
-            reason = f"{metric.name} needs predictions that are made before the labels are revealed"
-            yield ValidationError(f"{reason}. {_ADD}", spec.place, code="unrequested-scores")
-    algorithms = preflight.job.algorithms
-    for algorithm, facts in zip(algorithms, preflight.inspector.paradigms(algorithms), strict=True):
-        if facts.receives_feedback:
-            reason = (
-                f"{algorithm.paradigm.name} gives feedback to predictions, and {exam.name} is not a prequential exam"
-            )
-            yield ValidationError(f"{reason}. {_ADD}", algorithm.paradigm.place, code="unfit-paradigm")
 
 
 def _feedback_problems(preflight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:

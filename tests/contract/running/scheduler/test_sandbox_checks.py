@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,7 +31,7 @@ def refused(folder: Path, monkeypatch: pytest.MonkeyPatch, missing: str = "", **
     monkeypatch.setattr(sandbox_checks, "missing_sandbox", lambda: missing)
     monkeypatch.chdir(folder)
     job = load_job(write_job(folder, **{"job": "sealing: strict", **files}))
-    found = recorded(sandbox_checks.sandbox_problems(SimpleNamespace(job=job)))  # type: ignore[arg-type]
+    found = recorded(sandbox_checks.sandbox_problems(job))
     return [(code, str(place).partition(":")[0].rpartition("/")[2]) for code, place in found]
 
 
