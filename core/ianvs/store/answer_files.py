@@ -37,13 +37,17 @@ def write_predictions(
             array = np.asarray(values)
             kinds.setdefault((extra, array.dtype, array.shape[1:]), []).append((number, array))
     keys = [(key.test, -1 if key.samples is None else key.samples) for key in predictions]
-    arrays = {"asked": _steps(keys), "extras": np.array([extra for extra, _, _ in kinds], dtype=str)}
+    names = np.array([extra for extra, _, _ in kinds], dtype=str)
+    arrays: dict[str, Any] = {"asked": keys, "extras": names}
     for name, parts in enumerate(kinds.values()):
         ends = np.cumsum([len(values) for _, values in parts])
-        arrays[f"{name} of"] = _steps([(number, end) for (number, _), end in zip(parts, ends, strict=True)])
+        arrays[f"{name} of"] = [(number, end) for (number, _), end in zip(parts, ends, strict=True)]
         arrays[f"{name}"] = np.concatenate([values for _, values in parts])
+    for array_name, pairs in arrays.items():
+        if isinstance(pairs, list):  # stored as (n, 2) differences of consecutive pairs
+            arrays[array_name] = np.diff(np.array(pairs, dtype=np.int64).reshape(-1, 2), axis=0, prepend=0)
     arrays |= {f"{_STREAM}{name}": values for name, values in (stream or {}).items()}
-    np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
+    np.savez_compressed(path, **arrays)
 
 
 def read_predictions(path: Path | IO[bytes]) -> dict[PredictionKey, Predictions]:
@@ -86,11 +90,6 @@ def _asked_of(name: str) -> tuple[PredictionKey, str]:
     key, _, extra = name.partition(" ")
     test, _, samples = key.partition("@")
     return PredictionKey(int(test), int(samples) if samples else None), extra
-
-
-def _steps(pairs: list[tuple[int, int]]) -> NDArray[np.int64]:
-    """Return (n, 2) differences of consecutive pairs."""
-    return np.diff(np.array(pairs, dtype=np.int64).reshape(-1, 2), axis=0, prepend=0)
 
 
 def _sums(steps: NDArray[np.int64]) -> list[list[int]]:

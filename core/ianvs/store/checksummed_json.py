@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -63,18 +61,12 @@ def checked(path: Path, record: Mapping[str, Any] | None) -> Path:
 
 def as_record(record_type: type[T], stored: Mapping[str, Any], path: Path | str) -> T:
     """Create a dataclass from its stored fields; fields of a later version are ignored. Raises DamagedError."""
-    fields = _field_names(record_type)
+    fields, names = record_type.__dataclass_fields__, names_of_today(record_type)
+    present = {name if name in fields else names.get(name, ""): value for name, value in stored.items()}
     try:
-        return record_type(**{fields[name]: value for name, value in stored.items() if name in fields})
+        return record_type(**{name: value for name, value in present.items() if name in fields})
     except TypeError:
         raise DamagedError(Path(path), "was written by another version of ianvs") from None
-
-
-@lru_cache(maxsize=64)
-def _field_names(record_type: type[DataclassInstance]) -> dict[str, str]:
-    """Return the present name of each field by its name in a file, which may be a former one."""
-    fields = {field.name: field.name for field in dataclasses.fields(record_type)}
-    return {**{former: name for former, name in names_of_today(record_type).items() if name in fields}, **fields}
 
 
 def remove(path: Path) -> None:

@@ -7,17 +7,16 @@ conversations the user turns.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock
 from numpy.typing import NDArray
 
 from ianvs.base.digests import file_state, has_changed
 from ianvs.base.errors import DamagedError
 from ianvs.store.checksummed_json import as_record, checked, read_checksummed, write_checksummed
 from ianvs.store.files import replace_folder, write_json
+from ianvs.store.folder_store import FolderStore
 
 _LISTS = ("classes", "rounds", "tests", "notes", "shape", "batches")
 
@@ -47,23 +46,10 @@ class ExamRecord:
         return self.batches[test] if self.batches else test
 
 
-class ExamStore:
-    """`<workspace>/exams/<id>/`. exam.json contains its digest and those of the files beside it.
+class ExamStore(FolderStore):
+    """`<workspace>/exams/<id>/`. exam.json contains its digest and those of the files beside it."""
 
-    A folder has one writer at a time: hold its `lock`.
-    """
-
-    def __init__(self, workspace: Path) -> None:
-        self.root = workspace / "exams"
-
-    def folder(self, exam_id: str) -> Path:
-        return self.root / exam_id
-
-    def lock(self, exam_id: str) -> FileLock:
-        """Return the lock for writing. The operating system releases it when the process ends."""
-        locks = self.root / ".locks"  # beside the exams, like those of the cases
-        locks.mkdir(parents=True, exist_ok=True)
-        return FileLock(str(locks / f"{exam_id}.lock"))
+    place = "exams"
 
     def damaged_file(self, exam_id: str, *, thoroughly: bool = False) -> str | None:
         """Return the name of a file of the exam that is missing or damaged; None if there is none.

@@ -109,22 +109,18 @@ def replace_folder(path: Path) -> Iterator[Path]:
                 if (file := Path(folder, name)).is_file() and not file.is_symlink():
                     with file.open("rb") as stream:
                         os.fsync(stream.fileno())
-        _put(temporary, path)
+        while True:
+            try:
+                temporary.rename(path)
+                return
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+            # A folder can replace only an empty one, so the present one is moved away first.
+            old = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+            with contextlib.suppress(FileNotFoundError):  # another process has moved it
+                path.rename(old)
+                shutil.rmtree(old)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-
-
-def _put(new: Path, path: Path) -> None:
-    """Rename the folder `new` to `path`, after moving an existing one away: a folder can replace only an empty one."""
-    while True:
-        try:
-            new.rename(path)
-            return
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-        old = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-        with contextlib.suppress(FileNotFoundError):  # another process has moved it
-            path.rename(old)
-            shutil.rmtree(old)

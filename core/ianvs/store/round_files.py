@@ -62,51 +62,46 @@ class RoundFolder:
 
     Attributes:
         folder: The temporary folder.
+        model: Folder in it for the files of the plugin's save().
         name: Name of its round.json, which is part of the content.
         redacted: Hides secrets in its round.json.
     """
 
     folder: Path
+    model: Path
     name: str
     redacted: Redactor
 
-    @property
-    def model(self) -> Path:
-        """Folder for the files of the plugin's save()."""
-        return self.folder / "model"
-
-    def write_evaluated(
+    def write(
         self,
         result: RoundResult,
-        predictions: Mapping[PredictionKey, Predictions],
         modules: Iterable[StoredModule] = (),
+        predictions: Mapping[PredictionKey, Predictions] | None = None,
         stream: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
-        """Store an evaluated round.
+        """Store the round.
 
         Args:
             result: What the round cost.
-            predictions: By test set.
             modules: With paths below `model`. An empty `model` is removed.
+            predictions: By test set; None for a round that is trained and not evaluated. See
+                `CaseStore.add_predictions`.
             stream: Predictions of a prequential stream.
         """
-        path = self.folder / PREDICTIONS
-        write_predictions(path, predictions, stream)
-        self._write({**vars(result), **self._model(modules), "predictions": _checksum(path)})
-
-    def write_trained(self, result: RoundResult, modules: Iterable[StoredModule]) -> None:
-        """Store a round that is trained and not evaluated, without predictions. See `CaseStore.add_predictions`."""
-        trained_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._write({**vars(result), **self._model(modules), "trained_at": trained_at})
-
-    def _model(self, modules: Iterable[StoredModule]) -> dict[str, object]:
         if not any(self.model.iterdir()):
             self.model.rmdir()
         files = (path for path in self.model.rglob("*") if path.is_file() and not path.is_symlink())
-        checksums = {path.relative_to(self.model).as_posix(): _checksum(path) for path in files}
-        return {"modules": [module.to_json(self.model) for module in modules], "files": checksums}
-
-    def _write(self, record: Mapping[str, object]) -> None:
+        record = {
+            **vars(result),
+            "modules": [module.to_json(self.model) for module in modules],
+            "files": {path.relative_to(self.model).as_posix(): _checksum(path) for path in files},
+        }
+        if predictions is None:
+            record["trained_at"] = datetime.now(UTC).isoformat(timespec="milliseconds")
+        else:
+            path = self.folder / PREDICTIONS
+            write_predictions(path, predictions, stream)
+            record["predictions"] = _checksum(path)
         # The folder is renamed as a whole, so this need not be atomic.
         (self.folder / "round.json").write_text(checksummed_text(self.redacted(record), self.name))
 

@@ -10,7 +10,6 @@ from typing import IO, Any
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
-from filelock import FileLock
 from numpy.typing import NDArray
 
 from ianvs.base.digests import (
@@ -29,6 +28,7 @@ from ianvs.store import earlier
 from ianvs.store.answer_files import read_extras, read_predictions, read_stream, write_predictions
 from ianvs.store.checksummed_json import remove, write_checksummed
 from ianvs.store.files import replace_file, replace_folder, write_atomic
+from ianvs.store.folder_store import FolderStore
 from ianvs.store.keys import digest
 from ianvs.store.round_files import PREDICTIONS, RoundFolder, StoredModule, is_evaluated, round_result
 
@@ -40,18 +40,16 @@ Record = Mapping[str, Any]
 """Content of a JSON file."""
 
 
-class RoundStore:
+class RoundStore(FolderStore):
     """Paths, files and rounds of case directories. Use `CaseStore`, which adds the rest of a case."""
+
+    place = "cases"
 
     def __init__(self, workspace: Path, secrets: Iterable[str] = ()) -> None:
         """secrets: strings that no JSON file may contain; apparent secrets are hidden in any case."""
+        super().__init__(workspace)
         self.redacted = Redactor(secrets)
-        self.workspace = workspace
-        self.root = workspace / "cases"
         self._root = str(self.root)
-
-    def folder(self, case_id: str) -> Path:
-        return self.root / case_id
 
     def log(self, case_id: str) -> Path:
         return self.folder(case_id) / "log.txt"
@@ -63,22 +61,13 @@ class RoundStore:
         """Return the path of the first predictions in round `index`, which remain after a kill."""
         return self.folder(case_id) / f"stream-{index}.journal"
 
-    def round_folder(self, case_id: str, index: int) -> Path:
-        return self.root / f"{case_id}/rounds/{index}"
-
     def model_folder(self, case_id: str, index: int) -> Path:
         """Return the modules saved after round `index`, if they are still stored."""
-        return self.round_folder(case_id, index) / "model"
+        return self.folder(case_id) / f"rounds/{index}/model"
 
     def scratch(self, case_id: str) -> Path:
         """Return a temporary folder, deleted at the latest when the next process takes the lock."""
         return self.folder(case_id) / ".scratch"
-
-    def lock(self, case_id: str) -> FileLock:
-        """Return the lock for writing. The operating system releases it when the process ends."""
-        folder = self.root / ".locks"
-        folder.mkdir(parents=True, exist_ok=True)
-        return FileLock(str(folder / f"{case_id}.lock"))
 
     @contextmanager
     def new_round(self, case_id: str, index: int) -> Iterator[RoundFolder]:
@@ -87,11 +76,19 @@ class RoundStore:
 
         Then the model of the previous round is deleted, unless round `index` is only trained.
         """
-        self._drop_results_of_rounds(case_id, index)
-        with replace_folder(self.round_folder(case_id, index)) as folder:
-            (folder / "model").mkdir()
-            yield RoundFolder(folder, f"{case_id}/{_round_name(index)}", self.redacted)
-        if index and (self.round_folder(case_id, index) / PREDICTIONS).exists():
+        folder = self.folder(case_id)
+        for path in folder.glob("rounds/[0-9]*"):
+            if int(path.name) > index:
+                remove(path)
+        remove(folder / SIMILARITIES)
+        with suppress(DamagedError):  # the scores of all rounds; those of the first rounds stay
+            stored = self._read(case_id, SCORES)
+            if stored is not None and stored["scores"]:
+                self._write(case_id, SCORES, {**stored, "scores": {}}, durable=False)
+        with replace_folder(folder / f"rounds/{index}") as new:
+            (new / "model").mkdir()
+            yield RoundFolder(new, new / "model", f"{case_id}/{_round_name(index)}", self.redacted)
+        if index and (folder / f"rounds/{index}" / PREDICTIONS).exists():
             remove(self.model_folder(case_id, index - 1))
 
     def add_predictions(
@@ -102,11 +99,11 @@ class RoundStore:
         predictions: Mapping[PredictionKey, Predictions],
         stream: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
-        """Complete a round that is trained and not evaluated (RoundFolder.write_trained). Raises DamagedError.
+        """Complete a round that is trained and not evaluated (RoundFolder.write). Raises DamagedError.
 
         result: replaces the one that was stored with the model.
         """
-        path = self.round_folder(case_id, index) / PREDICTIONS
+        path = self.folder(case_id) / f"rounds/{index}" / PREDICTIONS
         trained = self._read(case_id, _round_name(index))
         if trained is None:
             raise FileNotFoundError(f"{path.parent} is missing")
@@ -123,8 +120,7 @@ class RoundStore:
 
         thoroughly: also compare the checksums of predictions, not only their size.
         """
-        records = self._complete(case_id, thoroughly=thoroughly)
-        return self.round_results(case_id, records)
+        return self.round_results(case_id, self._complete(case_id, thoroughly=thoroughly))
 
     def round_results(self, case_id: str, records: Sequence[Record]) -> tuple[RoundResult, ...]:
         """Parse the content of each round.json. Raises DamagedError."""
@@ -270,18 +266,6 @@ class RoundStore:
         path = f"{self._root}/{case_id}"
         return [name for name, stored in files.items() if has_changed(f"{path}/{name}", stored, thoroughly=thoroughly)]
 
-    def _drop_results_of_rounds(self, case_id: str, first: int) -> None:
-        """Delete files of round `first` and later ones, except the folder of round `first`."""
-        folder = self.folder(case_id)
-        for path in folder.glob("rounds/[0-9]*"):
-            if int(path.name) > first:
-                remove(path)
-        remove(folder / SIMILARITIES)
-        with suppress(DamagedError):
-            stored = self._read(case_id, SCORES)
-            if stored is not None and stored["scores"]:
-                self._write(case_id, SCORES, {**stored, "scores": {}}, durable=False)
-
     def join_rounds(self, case_id: str) -> None:
         """Write rounds.json and predictions.zip in place of two files for each round. They are never split again."""
         folder = self.folder(case_id)
@@ -308,6 +292,8 @@ class RoundStore:
         text = read_bytes(path)
         if text is not None and (value := parse_checksummed(text, f"{case_id}/{name}")) is not None:
             return value
+        if text is None and name == RESULT:  # no version had it elsewhere
+            return None
         value = earlier.read_earlier(self.folder(case_id), name) if name in (CASE, RESULT, ROUNDS, SCORES) else None
         if value is not None:
             return value

@@ -43,10 +43,10 @@ def keep_round(store: CaseStore, index: int, label: int = 1) -> None:
         (folder.model / "model.pt").write_text(f"weights {index}")
         said = Predictions(np.full(3, label), {"sure": np.ones(3)})
         modules = [StoredModule("basemodel", "", folder.model / "model.pt", index, (0, 1), (1,))]
-        folder.write_evaluated(
+        folder.write(
             result,
-            {PredictionKey(0): said, PredictionKey(0, 120): said, PredictionKey(1): Predictions(np.zeros(2))},
             modules,
+            {PredictionKey(0): said, PredictionKey(0, 120): said, PredictionKey(1): Predictions(np.zeros(2))},
         )
 
 
@@ -100,7 +100,7 @@ def test_rounds_come_back_in_order_and_only_the_last_model_is_kept(store: CaseSt
 def test_a_gap_ends_the_complete_rounds(store: CaseStore) -> None:
     for index in range(3):
         keep_round(store, index)
-    (store.round_folder("c1", 1) / "round.json").write_text("{")
+    (store.folder("c1") / "rounds/1/round.json").write_text("{")
     assert [found.index for found in store.complete_rounds("c1")] == [0]
 
 
@@ -236,7 +236,7 @@ def test_a_round_can_be_trained_first_and_evaluated_later(store: CaseStore) -> N
         with store.new_round("c1", index) as folder:
             (folder.model / "model.pt").write_text(f"weights {index}")
             result = RoundResult(index, f"round {index}", train_samples=5)
-            folder.write_trained(result, [StoredModule("basemodel", "", folder.model / "model.pt", index)])
+            folder.write(result, [StoredModule("basemodel", "", folder.model / "model.pt", index)])
     assert (len(store.complete_rounds("c1")), store.broken_round("c1")) == (1, None)
     assert [one.train_samples for one in store.trained_rounds("c1")] == [0, 5, 5]
     for index in (1, 2):
@@ -254,7 +254,7 @@ def test_a_round_can_be_trained_first_and_evaluated_later(store: CaseStore) -> N
 def test_a_trained_round_whose_model_was_changed_is_damaged(store: CaseStore) -> None:
     with store.new_round("c1", 0) as folder:
         (folder.model / "model.pt").write_text("weights")
-        folder.write_trained(RoundResult(0, "untrained"), [])
+        folder.write(RoundResult(0, "untrained"))
     (store.model_folder("c1", 0) / "model.pt").write_text("weightz")
     with pytest.raises(DamagedError, match=r"model\.pt"):
         store.modules("c1", 0)

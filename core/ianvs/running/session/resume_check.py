@@ -15,12 +15,16 @@ def needs_evaluation(request: CaseRequest, store: CaseStore) -> bool:
         return store.evaluated_facts(case.id) is None
     if request.until is not None and store.is_complete_until(case.id, request.until):
         return False
+    state = store.state(case.id, thoroughly=True)
+    if state.status is None:  # nothing is stored
+        store.begin(case, request.identity)
+        return True
     if store.evaluated_facts(case.id) is not None and store.broken_round(case.id) is None:
         return False
     if store.is_earlier(case.id):
         print("an earlier version of ianvs stored this case, which can be read and not continued; it starts over")
         store.reset(case.id)
-    state = store.state(case.id, thoroughly=True)
+        state = store.state(case.id, thoroughly=True)
     for name in state.damaged:
         print(f"cases/{case.id}/{name} {CHANGED_MESSAGE}; it is made again")
     if state.damaged:

@@ -57,11 +57,11 @@ class StoredRounds:
         store_plugin_folder(self._store.files(self._id), folder.model)
         result = replace(result, model_bytes=size or None)
         if self._phase == "train":
-            folder.write_trained(result, model.modules)
+            folder.write(result, model.modules)
             if result.index == 1:
                 self._check_disk(size)
         else:
-            folder.write_evaluated(result, predictions, model.modules, stream)
+            folder.write(result, model.modules, predictions, stream)
 
     def add_predictions(self, result: RoundResult, predictions: PredictionsByTest) -> None:
         self._store.add_predictions(self._id, result.index, result, predictions)

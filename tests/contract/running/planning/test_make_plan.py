@@ -59,9 +59,8 @@ def keep(plan: Plan, planned: PlannedCase, rounds: int = 5, *, ends: bool = True
     store.begin(planned.case, planned.algorithm.identity_of(planned.case))
     for index in range(rounds + 1):
         with store.new_round(case_id, index) as folder:
-            folder.write_evaluated(
-                RoundResult(index, f"round {index}"), {PredictionKey(0): Predictions(np.array([index]))}
-            )
+            predictions = {PredictionKey(0): Predictions(np.array([index]))}
+            folder.write(RoundResult(index, f"round {index}"), predictions=predictions)
     for _, key in planned.algorithm.scores if scores else ():
         store.write_score(case_id, key, score_record([[0.5]] * (rounds + 1)))
     if ends:

@@ -72,9 +72,9 @@ def case(
         asked = {**{PredictionKey(j): labels for j, labels in answers.items()}, **within}
         when = (*sorted({(one.samples or 0, index, index - 1) for one in within}), (index * 100, index, index))
         with store.new_round(CASE.id, index) as folder:
-            folder.write_evaluated(
+            folder.write(
                 RoundResult(index, f"round {index}", examined=when if within else ()),
-                {one: Predictions(np.array(labels), more) for one, labels in asked.items()},
+                predictions={one: Predictions(np.array(labels), more) for one, labels in asked.items()},
             )
 
 
