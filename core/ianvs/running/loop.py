@@ -107,17 +107,15 @@ class Gate(Protocol):
 class Rounds(Protocol):
     """The stored rounds of the case."""
 
-    def complete(self) -> Sequence[RoundResult]:
-        """Rounds 0, 1, ... with valid checksums, up to the first that is missing or damaged.
+    def complete(self) -> tuple[Sequence[RoundResult], str]:
+        """Return rounds 0, 1, ... with valid checksums, up to the first that is missing or damaged.
 
-        In the phase "train" those that are trained, evaluated or not.
+        In the phase "train" those that are trained, evaluated or not. The text describes the damaged round after them;
+        "" if there is none.
         """
 
     def trained(self) -> Sequence[RoundResult]:
         """Rounds that are trained, evaluated or not, in every phase."""
-
-    def damage(self) -> str:
-        """Describes the damaged round after those; "" if there is none."""
 
     def resume_blocker(self) -> str:
         """Why cases of this algorithm can't resume; "" if they can."""
@@ -289,9 +287,9 @@ def _try_untrained(case: Case, predict: Callable[[], T]) -> T | None:
 
 def _evaluate_stored(case: Case) -> None:
     """Evaluate the models that were stored in the phase "train"."""
-    trained, first = case.rounds.trained(), len(case.rounds.complete())
+    trained, (evaluated, _) = case.rounds.trained(), case.rounds.complete()
     case.source.saw_past_rounds = trained[-1].bound
-    for result in trained[first:]:
+    for result in trained[len(evaluated) :]:
         if case.reporter.stop_requested():
             raise CaseInterruptedError
         case.source.begin(result.index)
@@ -324,8 +322,8 @@ def _resume(case: Case) -> tuple[Model, int | None]:
         Its model and number; None as number if the case starts from scratch.
     """
     rounds, learner = case.rounds, case.learner
-    complete = rounds.complete()
-    if damage := rounds.damage():
+    complete, damage = rounds.complete()
+    if damage:
         print(f"{damage}: it is not believed.")
     if len(complete) <= 1:
         rounds.restart(damage)

@@ -137,11 +137,8 @@ class Rounds:
     unsaved: str = ""
     told: list[str] = field(default_factory=list)
 
-    def complete(self) -> Sequence[RoundResult]:
-        return [one["result"] for _, one in sorted(self.kept.items())]
-
-    def damage(self) -> str:
-        return self.damaged
+    def complete(self) -> tuple[Sequence[RoundResult], str]:
+        return [one["result"] for _, one in sorted(self.kept.items())], self.damaged
 
     def resume_blocker(self) -> str:
         return self.unsaved
@@ -180,9 +177,10 @@ class PhasedRounds(Rounds):
 
     phase: Phase = "train"
 
-    def complete(self) -> Sequence[RoundResult]:
+    def complete(self) -> tuple[Sequence[RoundResult], str]:
         stored = [one for _, one in sorted(self.kept.items())]
-        return [one["result"] for one in stored if self.phase == "train" or "end" in one["answers"]]
+        done = [one["result"] for one in stored if self.phase == "train" or "end" in one["answers"]]
+        return done, self.damaged
 
     def trained(self) -> Sequence[RoundResult]:
         return [one["result"] for _, one in sorted(self.kept.items())]

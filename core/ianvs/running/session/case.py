@@ -36,7 +36,6 @@ from ianvs.running.session.known_replies import Replies
 from ianvs.running.session.learner import LocalLearner
 from ianvs.running.session.measure import Spent, spent_so_far
 from ianvs.running.session.memory_meter import MemoryMeter
-from ianvs.running.session.plugin_folder import working_in
 from ianvs.running.session.reporting import RoundReporter
 from ianvs.running.session.resume_check import needs_evaluation, score_evaluated
 from ianvs.running.session.round_summary import RoundSummarizer
@@ -120,7 +119,8 @@ def _evaluate_missing(
         learner: CaseLearner
         if phase == "all":
             learner = LocalLearner(request, brief, memory)
-            stack.enter_context(working_in(folder))
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(contextlib.chdir(folder))  # files of two cases do not conflict
             stack.enter_context(importable_by_others())
             for name in set(_COMPILED).difference(os.environ):  # all cases share compiled code
                 os.environ[name] = str(request.workspace / "cache" / "compiled" / name.partition("_")[0].lower())

@@ -178,12 +178,13 @@ class LocalLearner:
         plugins = [module.plugin for module in self.session.modules]
         answers = any(callable(getattr(plugin, "answer", None)) for plugin in plugins)
         saves = all(callable(getattr(plugin, "save", None)) for plugin in plugins)
-        return self.session.modules.any_adapts or (answers and saves)
+        adapting = [module.adapts for module in self.session.modules]  # all are checked: each may raise PluginError
+        return any(adapting) or (answers and saves)
 
     @property
     def adapts(self) -> bool:
         """Whether one of its modules learns during tests."""
-        return self.session.modules.any_adapts
+        return any(module.adapts for module in self.session.modules)
 
     @contextmanager
     def evaluating(self, model: Model, *, apart: bool = False) -> Iterator[None]:
@@ -280,7 +281,8 @@ class LocalLearner:
         return self.session.modules.copied(list(model.modules))
 
     def _look(self) -> None:
-        session, modules = self.session, self.session.modules
+        session, modules, torch = self.session, self.session.modules, sys.modules.get("torch")
+        gpu = torch.cuda if torch is not None and torch.cuda.is_initialized() else None
         measure.synchronise()
         plugins = [module.plugin for module in modules]
         samples, size, note = measure.memory_sizes(plugins)
@@ -295,7 +297,7 @@ class LocalLearner:
             remark="; ".join(filter(None, [*remarks, *sorted(modules.remarks)])),
             memory_samples=samples,
             memory_bytes=size,
-            peak_gpu_bytes=measure.peak_gpu_bytes(),
+            peak_gpu_bytes=None if gpu is None else int(gpu.max_memory_allocated()),
             sees_past_rounds=modules.sees_past_rounds,
             modules=len(plugins),
             caller=session.caller,

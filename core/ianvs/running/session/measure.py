@@ -54,14 +54,6 @@ def spending() -> Iterator[list[Spent]]:
         spent.append(spent_so_far() - began)
 
 
-def peak_gpu_bytes() -> int | None:
-    """Return torch's peak memory on the accelerator so far; None if it used none."""
-    torch = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_initialized():
-        return None
-    return int(torch.cuda.max_memory_allocated())
-
-
 def memory_sizes(plugins: Iterable[object]) -> tuple[int | None, int | None, str]:
     """Measure the plugins' `memory`, their stores of old samples.
 

@@ -177,12 +177,6 @@ class Modules:
         return copy
 
     @property
-    def any_adapts(self) -> bool:
-        """Whether one of them learns during tests. All are checked, since each may raise PluginError."""
-        adapting = [module.adapts for module in self]
-        return any(adapting)
-
-    @property
     def sees_past_rounds(self) -> bool:
         """Whether a class declares that it gets all rounds so far, as an upper bound."""
         return any(bool(getattr(module.plugin, "sees_past_rounds", False)) for module in self)

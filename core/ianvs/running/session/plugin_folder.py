@@ -6,8 +6,6 @@ After a kill, the round is trained again, so files that were written during the 
 import os
 import shutil
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from ianvs.store.checksummed_json import remove
@@ -17,8 +15,7 @@ _NOTES = ".folder"  # beside the saved model
 
 def store_plugin_folder(folder: Path, model: Path) -> None:
     """Copy the learner's folder into that of its model."""
-    if any(folder.iterdir()):
-        shutil.copytree(folder, model / _NOTES, symlinks=True, ignore=_special)
+    shutil.copytree(folder, model / _NOTES, symlinks=True, ignore=_special)
 
 
 def restore_plugin_folder(model: Path | None, folder: Path) -> None:
@@ -27,18 +24,6 @@ def restore_plugin_folder(model: Path | None, folder: Path) -> None:
         remove(path)
     if model is not None and (model / _NOTES).is_dir():
         shutil.copytree(model / _NOTES, folder, symlinks=True, dirs_exist_ok=True)
-
-
-@contextmanager
-def working_in(folder: Path) -> Iterator[None]:
-    """Context manager: the learner's folder is the working directory, so that files of two cases do not conflict."""
-    before = Path.cwd()
-    folder.mkdir(parents=True, exist_ok=True)
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
 
 
 def missing_file_hint(error: BaseException, folder: Path, started_in: Path) -> str:

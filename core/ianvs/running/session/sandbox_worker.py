@@ -35,7 +35,6 @@ from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.case_learner import Query
 from ianvs.running.session.learner import LocalLearner
 from ianvs.running.session.memory_meter import MemoryMeter
-from ianvs.running.session.plugin_folder import working_in
 from ianvs.running.session.session import ExamInfo, FeedCall, ServedRounds
 from ianvs.store import StoredModule
 
@@ -125,7 +124,7 @@ class _Worker:
         self._peer.serve()
 
     def prepare(self, start: WorkerInput) -> Message:
-        for context in (imports_from(start.files), working_in(start.folder), importable_by_others()):
+        for context in (imports_from(start.files), contextlib.chdir(start.folder), importable_by_others()):
             self._stack.enter_context(context)
         self._learner = LocalLearner(start.request, start.brief, _Memory(self._peer))
         ready = self._learner.prepare(start.folder)

@@ -32,15 +32,16 @@ class StoredRounds:
         self._id = request.case.id
         self.new_round = partial(store.new_round, request.case.id)
 
-    def complete(self) -> Sequence[RoundResult]:
-        return self.trained() if self._phase == "train" else self._store.complete_rounds(self._id, thoroughly=True)
+    def complete(self) -> tuple[Sequence[RoundResult], str]:
+        if self._phase == "train":
+            rounds = self.trained()
+        else:
+            rounds = self._store.complete_rounds(self._id, thoroughly=True)
+        damaged = self._store.broken_round(self._id)
+        return rounds, "" if damaged is None else f"round {damaged} was damaged, or changed after it was stored"
 
     def trained(self) -> Sequence[RoundResult]:
         return self._store.trained_rounds(self._id)
-
-    def damage(self) -> str:
-        step = self._store.broken_round(self._id)
-        return "" if step is None else f"round {step} was damaged, or changed after it was stored"
 
     def resume_blocker(self) -> str:
         return read_memo(self._unsaved_memo) or ""
@@ -54,7 +55,8 @@ class StoredRounds:
         stream: Mapping[str, Any],
     ) -> None:
         size = saved_bytes(folder.model, self._request.saved_mb)
-        store_plugin_folder(self._store.files(self._id), folder.model)
+        if any((own := self._store.files(self._id)).iterdir()):
+            store_plugin_folder(own, folder.model)
         result = replace(result, model_bytes=size or None)
         if self._phase == "train":
             folder.write(result, model.modules)
