@@ -146,3 +146,8 @@ def task_incremental_accuracy(record: EvaluationRecord) -> float:
     if labels is None or record.y_true is None or not len(labels):
         return float("nan")
     return float(np.mean(labels == record.y_true))
+
+
+METRICS = (
+    accuracy, balanced_accuracy, f1, exact_match, linear_probe_accuracy, per_class_accuracy, task_incremental_accuracy,
+)  # fmt: skip

@@ -22,7 +22,7 @@ from importlib.metadata import EntryPoint
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from ianvs.base.entry_points import entries, installed, origin_text
 from ianvs.base.errors import PluginError, closest, shortened, shown_path
@@ -158,28 +158,27 @@ def load_entry_points(group: str, kind: type[T]) -> tuple[tuple[tuple[T, EntryPo
 
     An entry point that can't be imported, or is no such tuple, does not affect the others.
     """
-    # mypy confuses the __hash__ of a class with that of its objects.
-    provided, unusable = _brought(entries(group), kind)  # type: ignore[arg-type]
-    return cast("tuple[tuple[T, EntryPoint], ...]", provided), unusable
-
-
-@lru_cache(maxsize=16)
-def _brought(
-    points: tuple[EntryPoint, ...], kind: type
-) -> tuple[tuple[tuple[object, EntryPoint], ...], tuple[str, ...]]:
-    provided: list[tuple[object, EntryPoint]] = []
+    provided: list[tuple[T, EntryPoint]] = []
     unusable = []
-    for point in points:
-        try:
-            things: object = point.load()
-        except Exception as error:
-            unusable.append(f"{origin_text(point)} can't be imported: {cause(error, None)}.")
-            continue
-        if isinstance(things, tuple) and all(isinstance(thing, kind) for thing in things):
-            provided += [(thing, point) for thing in things]
+    for point in entries(group):
+        things = load_entry_point(point, kind)  # type: ignore[arg-type]  # mypy confuses a class's __hash__
+        if isinstance(things, str):
+            unusable.append(things)
         else:
-            unusable.append(f"{origin_text(point)} is no tuple of {kind.__name__}.")
+            provided += [(thing, point) for thing in things]
     return tuple(provided), tuple(unusable)
+
+
+@lru_cache(maxsize=128)
+def load_entry_point(point: EntryPoint, kind: type) -> tuple[Any, ...] | str:
+    """Return the tuple of `kind` that an entry point names, or a sentence on why it can't be used."""
+    try:
+        things: object = point.load()
+    except Exception as error:
+        return f"{origin_text(point)} can't be imported: {cause(error, None)}."
+    if isinstance(things, tuple) and all(isinstance(thing, kind) for thing in things):
+        return things
+    return f"{origin_text(point)} is no tuple of {kind.__name__}."
 
 
 def _from_entry_point(name: str, group: str) -> Loaded:

@@ -4,7 +4,7 @@ Packages add formats by entry points. What a label, an empty cell or an image is
 `index`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,10 +30,6 @@ Returned = tuple[object, tuple[str, ...] | None]
 """A part as functions return it (docs/extending.md), and the names of its classes, if they are known."""
 
 
-def _path_only(path: Path) -> tuple[Path, ...]:
-    return (path,) if path.is_file() else ()
-
-
 @dataclass(frozen=True)
 class FileFormat:
     """How one format of data is read.
@@ -41,7 +37,8 @@ class FileFormat:
     Attributes:
         suffixes: Suffixes of its files, in lower case.
         read: (files, path, dataset, part) -> the listing of the files at `path`. Raises DataError.
-        files: path -> the files that hold the samples of a file or folder; () if it has another format.
+        files: path -> the files that hold the samples of a file or folder; () if it has another format. None: its
+            samples are in one file, never in a folder.
         given: (object, its name in messages, dataset) -> the part in an object that a function returned; None if the
             object has another format.
         splits: mapping -> its parts "train" and perhaps "test"; None if the mapping has another format.
@@ -51,7 +48,7 @@ class FileFormat:
 
     suffixes: tuple[str, ...]
     read: Callable[[Sequence[Path], Path, DatasetSpec, str], Listing]
-    files: Callable[[Path], tuple[Path, ...]] = _path_only
+    files: Callable[[Path], tuple[Path, ...]] | None = None
     given: Callable[[object, str, DatasetSpec], Returned | None] | None = None
     splits: Callable[[Mapping[str, object]], dict[str, object] | None] | None = None
     fields: bool = True
@@ -79,18 +76,25 @@ OWN = (
 FOLDERS = FileFormat((), read_folder, holds_pictures, fields=False, large=False)
 
 
-def all_formats() -> list[FileFormat]:
-    """Return all installed formats; folders of images come last, because any folder may be one."""
-    return [*OWN, *(file_format for file_format, _ in load_entry_points(GROUP, FileFormat)[0]), FOLDERS]
+def all_formats() -> Iterator[FileFormat]:
+    """Yield all formats; those of packages are imported when it comes to them.
+
+    Folders of images come last, because any folder may be one.
+    """
+    yield from OWN
+    yield from (file_format for file_format, _ in load_entry_points(GROUP, FileFormat)[0])
+    yield FOLDERS
 
 
 def find_format(path: Path) -> tuple[FileFormat, tuple[Path, ...]] | None:
     """Return the format of the file or folder at `path` and the files that hold its samples; None if it is unknown."""
-    folder = path.is_dir()
+    folder, alone = path.is_dir(), (path,) if path.is_file() else ()
+    suffixes = {suffix_of(path), path.suffix.lower()}
     for file_format in all_formats():
-        fits = folder or suffix_of(path) in file_format.suffixes or path.suffix.lower() in file_format.suffixes
-        if fits and (files := file_format.files(path)):
-            return file_format, files
+        if folder or suffixes.intersection(file_format.suffixes):
+            files = alone if file_format.files is None else file_format.files(path)
+            if files:
+                return file_format, files
     return None
 
 

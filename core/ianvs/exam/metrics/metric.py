@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -166,19 +166,16 @@ class PartialRecord(EvaluationRecord):
         return self.rows[name]
 
 
-def _column_of_some(name: str) -> Callable[[PartialRecord], Any]:
-    def column(part: PartialRecord) -> Any:
-        values_of_all = getattr(part._whole, name)
-        if isinstance(values_of_all, Mapping):
-            return {key: values[part._chosen] if has_rows(values) else values for key, values in values_of_all.items()}
-        return None if values_of_all is None else values_of_all[part._chosen]
-
-    return column
+def _column_of_some(part: PartialRecord, name: str) -> Any:
+    values_of_all = getattr(part._whole, name)
+    if isinstance(values_of_all, Mapping):
+        return {key: values[part._chosen] if has_rows(values) else values for key, values in values_of_all.items()}
+    return None if values_of_all is None else values_of_all[part._chosen]
 
 
 _OF_SAMPLES = ("y_true", "y_pred", "probe", "unseen", "positions", "extras", "columns")
 for _name in _OF_SAMPLES:
-    _cached = cached_property(_column_of_some(_name))
+    _cached = cached_property(partial(_column_of_some, name=_name))
     _cached.__set_name__(PartialRecord, _name)
     setattr(PartialRecord, _name, _cached)
 _NOT_SHARED = {*_OF_SAMPLES, "confusion", "class_counts", "_whole", "_chosen"}

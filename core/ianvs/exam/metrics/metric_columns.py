@@ -42,38 +42,27 @@ def whole_of(column: str) -> str:
     return column.partition("[")[0] if column.endswith("]") else ""
 
 
-def column_names(exams: Sequence[Sequence[tuple[MetricSpec, str]]]) -> list[list[tuple[str, str]]]:
-    """Return, for the metrics of each exam of a job, (name of the column, the score that it is computed from or "").
+def metric_columns(exams: Iterable[Sequence[tuple[MetricSpec, Metric, str]]]) -> list[tuple[MetricColumn, ...]]:
+    """Return the columns of each exam of a job from (spec, metric, key of its values).
 
     The exam's first score gives "BWT", another "BWT of f1": a column keeps its name if metrics are appended. If the
     exams of a job have different first scores, all names contain their score, so that a name has one meaning in all
-    exams. Metrics are given with their levels: those of `Metric`, or "mapping" for a score with several numbers.
+    exams. A score with several numbers is the first only where all scores are such.
     """
-    first = [
-        next((spec.name for level in ("score", "mapping") for spec, its in exam if its == level), "") for exam in exams
-    ]
+    exams, first = list(exams), []
+    for exam in exams:
+        scores = sorted((metric.mapping, row) for row, (_, metric, _) in enumerate(exam) if metric.level == "score")
+        first.append(exam[scores[0][1]][0].name if scores else "")
     plain = {"", *first} if len({*first} - {""}) < 2 else {""}
-    return [
-        [
-            (spec.name if score in plain else f"{spec.name}{_OF}{score}", score)
-            for spec, level in exam
-            for score in [(spec.score or default) if level == "matrix" else ""]
-        ]
-        for exam, default in zip(exams, first, strict=True)
-    ]
-
-
-def metric_columns(exams: Iterable[Sequence[tuple[MetricSpec, Metric, str]]]) -> list[tuple[MetricColumn, ...]]:
-    """Return the columns of each exam of a job from (spec, metric, key of its values)."""
-    exams = list(exams)
-    levels = [[(spec, "mapping" if metric.mapping else metric.level) for spec, metric, _ in exam] for exam in exams]
     exam_columns = []
-    for exam, names in zip(exams, column_names(levels), strict=True):
-        scores = {spec.name: metric for spec, metric, _ in exam if metric.level == "score"}
+    for exam, default in zip(exams, first, strict=True):
+        scored = {spec.name: metric for spec, metric, _ in exam if metric.level == "score"}
         columns = []
-        for (spec, metric, key), (name, score) in zip(exam, names, strict=True):
-            if metric.level == "matrix" and score in scores:
-                metric = metric.directed_by(scores[score])
+        for spec, metric, key in exam:
+            score = (spec.score or default) if metric.level == "matrix" else ""
+            if score in scored:
+                metric = metric.directed_by(scored[score])
+            name = spec.name if score in plain else f"{spec.name}{_OF}{score}"
             columns.append(MetricColumn(name, spec, metric, key, score))
         exam_columns.append(tuple(columns))
     return exam_columns

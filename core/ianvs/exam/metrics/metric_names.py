@@ -71,12 +71,10 @@ def normalize(name: str) -> str:
     return re.sub(r"[-_ ]", "", name.casefold())
 
 
-_TARGETS = {normalize(alias): target for alias, (target, _) in ALIASES.items()}
-
-
 def named_by_alias(name: str) -> str:
     """Return the metric of an alias in the table; "" if there is no such alias."""
-    return _TARGETS.get(normalize(name), "")
+    spelling = normalize(name)
+    return next((target for alias, (target, _) in ALIASES.items() if normalize(alias) == spelling), "")
 
 
 def aliases_of(name: str) -> tuple[str, ...]:

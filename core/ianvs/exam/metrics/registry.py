@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
 
-from ianvs.base.entry_points import is_ours, origin_text
+from ianvs.base.entry_points import entries, is_ours, origin_text
 from ianvs.base.errors import ConfigError, PluginError, ValidationError, closest
 from ianvs.config.contracts import contract_named
 from ianvs.config.models.contract_name import NATIVE
@@ -11,7 +11,7 @@ from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.custom import from_object
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_names import ALIASES, named_by_alias, normalize
-from ianvs.plugins.loader import Loaded, load, load_entry_points
+from ianvs.plugins.loader import Loaded, load, load_entry_point, load_entry_points
 
 GROUP = "ianvs.metrics"
 """The group of entry points for metrics, those of ianvs included; each names a tuple of metrics."""
@@ -20,9 +20,18 @@ _LEVELS = ("score", "matrix", "stream", "system")
 
 
 def _all_named(name: str) -> list[tuple[Metric, EntryPoint]]:
-    """Return all metrics of this name; several if packages define the same name."""
-    all_metrics, _ = load_entry_points(GROUP, Metric)
-    return [(metric, point) for metric, point in all_metrics if name in (metric.name, *metric.aliases)]
+    """Return all metrics of this name; several if packages define the same name.
+
+    Those of ianvs have different names, so that the first one ends the search among them, before others are imported.
+    """
+    matches: list[tuple[Metric, EntryPoint]] = []
+    for point in entries(GROUP):
+        if matches and is_ours(point):
+            continue
+        things = load_entry_point(point, Metric)
+        if not isinstance(things, str):
+            matches += [(metric, point) for metric in things if name in (metric.name, *metric.aliases)]
+    return matches
 
 
 def _all_alike(name: str) -> list[Metric]:
@@ -115,12 +124,8 @@ def metric_header(spec: MetricSpec) -> Metric:
             direction_known=of_contract.higher_is_better is not None,
             mapping=of_contract.mapping,
         )
-    return _fitting(
-        spec, _of_package(spec) if spec.url is None else Metric(spec.name, "matrix" if spec.score else "score", "")
-    )
-
-
-def _of_package(spec: MetricSpec) -> Metric:
+    if spec.url is not None:
+        return _fitting(spec, Metric(spec.name, "matrix" if spec.score else "score", ""))
     try:
         metric = find(spec.name)
     except PluginError as error:
@@ -134,7 +139,9 @@ def _of_package(spec: MetricSpec) -> Metric:
             ValidationError(f"metric '{spec.name}' {state} no option '{option}'.", spec.place, code="unknown-option")
             for option in spec.options
         )
-    return metric.configure(spec) if metric.configure is not None else metric
+    if metric.configure is not None:
+        metric = metric.configure(spec)
+    return metric if spec.score is None else _fitting(spec, metric)
 
 
 def _fitting(spec: MetricSpec, metric: Metric) -> Metric:

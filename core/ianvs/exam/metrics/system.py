@@ -74,147 +74,146 @@ def _transfer_share(rounds: Rounds) -> float | None:
     return _samples("transferred", rounds) / inferred if inferred else None
 
 
-def _defined(
-    name: str,
-    summary: str,
-    formula: str,
-    function: Callable[[Rounds], float | None],
-    higher_is_better: bool = False,
-    source: str = "ianvs",
-) -> tuple[Metric, Callable[[Rounds], float | None]]:
-    return Metric(name, "system", summary, higher_is_better, source, formula), function
-
-
-_DEFINED = (
-    _defined("train_seconds", "Wall-clock time in train().", "sum of train_seconds over rounds", _train_seconds),
-    _defined(
+_DEFINED: tuple[tuple[str, str, str, Callable[[Rounds], float | None]], ...] = (
+    (
+        "train_seconds",
+        "Wall-clock time in train().",
+        "sum of train_seconds over rounds",
+        _train_seconds,
+    ),
+    (
         "eval_seconds",
         "Wall-clock time in predict() on test sets.",
         "sum of eval_seconds over rounds and row 0",
         lambda rounds: _total(round_.eval_seconds for round_ in rounds),
     ),
-    _defined(
+    (
         "train_cpu_seconds",
         "Processor time in train(), user and system, of the case's process, its threads and its child processes.",
         "sum of train_cpu_seconds over rounds",
         lambda rounds: _total(round_.train_cpu_seconds for round_ in rounds if round_.index),
     ),
-    _defined(
+    (
         "eval_cpu_seconds",
         "Processor time in predict() on test sets, user and system, of the case's process, its threads and its child "
         "processes.",
         "sum of eval_cpu_seconds over rounds and row 0",
         lambda rounds: _total(round_.eval_cpu_seconds for round_ in rounds),
     ),
-    _defined(
+    (
         "build_seconds",
         "Wall-clock time to make the author's objects, before the first round.",
         "build_seconds of row 0",
         lambda rounds: _total(round_.build_seconds for round_ in rounds),
     ),
-    _defined(
+    (
         "save_seconds",
         "Wall-clock time in save().",
         "sum of save_seconds over rounds and row 0",
         lambda rounds: _total(round_.save_seconds for round_ in rounds),
     ),
-    _defined(
+    (
         "measure_seconds",
         "Wall-clock time of a case that is none of its method's: storing, digests, questions that only check.",
         "sum of measure_seconds over rounds and row 0",
         lambda rounds: _total(round_.measure_seconds for round_ in rounds),
     ),
-    _defined(
+    (
         "case_seconds",
         "Wall-clock time of a case from making its objects to its last round, without scoring.",
         "build_seconds + train_seconds + save_seconds + eval_seconds + measure_seconds",
         lambda rounds: _total(seconds for round_ in rounds for seconds in _all_parts(round_)),
     ),
-    _defined(
+    (
         "samples_per_second",
         "Training samples served per second of train(); several epochs over them count once.",
         "sum of train_samples / sum of train_seconds",
         _samples_per_second,
-        higher_is_better=True,
     ),
-    _defined(
+    (
         "peak_memory_mb",
         "Most memory that the case's processes allocated, from building the plugin on, in MB (10^6 bytes).",
         "max over rounds",
         lambda rounds: _highest((round_.peak_memory_bytes for round_ in rounds), _MEGA),
     ),
-    _defined(
+    (
         "peak_gpu_memory_mb",
         "Highest memory that was allocated on the accelerator, in MB (10^6 bytes).",
         "max over rounds",
         lambda rounds: _highest((round_.peak_gpu_bytes for round_ in rounds), _MEGA),
     ),
-    _defined(
+    (
         "model_size_mb",
         "What the plugin's save() wrote after the last round, in MB (10^6 bytes): what there is to deploy. Earlier "
         "rounds don't count, however large.",
         "bytes after round T / 10^6",
         lambda rounds: _highest((round_.model_bytes for round_ in rounds[-1:]), _MEGA),
     ),
-    _defined(
+    (
         "memory_samples",
         "Old samples that the plugin keeps for replay, at most.",
         "max over rounds of len(memory)",
         lambda rounds: _highest(round_.memory_samples for round_ in rounds),
     ),
-    _defined(
+    (
         "memory_mb",
         "Size of the plugin's store of old samples, in MB (10^6 bytes), at most.",
         "max over rounds of memory.nbytes / 10^6",
         lambda rounds: _highest((round_.memory_bytes for round_ in rounds), _MEGA),
     ),
-    _defined(
+    (
         "memory_bytes",
         "Size of the plugin's store of old samples, in bytes, at most.",
         "max over rounds of memory.nbytes",
         lambda rounds: _highest(round_.memory_bytes for round_ in rounds),
     ),
-    _defined(
+    (
         "parameters",
         "Number of parameters of the networks that predict() calls, trainable or not, after the last round; blank for "
         "a plugin without a torch.nn.Module.",
         "sum of numel() over the parameters, shared ones once",
         lambda rounds: _last(round_.parameters for round_ in rounds),
     ),
-    _defined(
+    (
         "trainable_parameters",
         "Those of them with requires_grad, after the last round.",
         "sum of numel() over the parameters with requires_grad",
         lambda rounds: _last(round_.trainable_parameters for round_ in rounds),
     ),
-    _defined(
+    (
         "FLOPs",
         "Floating-point operations to predict one sample after the last round: matrix products, convolutions and "
         "attention; a multiplication with its addition is two.",
         "torch.utils.flop_counter.FlopCounterMode around predict() of one sample",
         lambda rounds: _last(round_.flops for round_ in rounds),
-        source="PyTorch",
     ),
-    _defined(
+    (
         "inference_ms",
         "Wall-clock time in predict() on test sets per test sample, in ms, in the batches that the plugin takes.",
         "1000 * sum of eval_seconds over rounds 1..T / sum of test_samples",
         _inference_ms,
     ),
-    _defined(
+    (
         "samples_transfer_ratio",
         "Share of inferred samples that were sent on for training (Ianvs's formula: n of n gives n/(n+1), not 1).",
         "transferred / (inferred + 1)",
         lambda rounds: _samples("transferred", rounds) / (_samples("inferred", rounds) + 1),
-        source="KubeEdge Ianvs, core/testcasecontroller/metrics/metrics.py",
     ),
-    _defined(
+    (
         "samples_transfer_share",
         "Share of inferred samples that were sent on for training: n of n gives 1.",
         "transferred / inferred",
         _transfer_share,
     ),
 )
+"""(name, summary, formula, function) of each."""
 
-SYSTEM: tuple[Metric, ...] = tuple(metric for metric, _ in _DEFINED)
-_MEASURES = {metric.name: function for metric, function in _DEFINED}
+_SOURCES = {
+    "FLOPs": "PyTorch",
+    "samples_transfer_ratio": "KubeEdge Ianvs, core/testcasecontroller/metrics/metrics.py",
+}
+SYSTEM: tuple[Metric, ...] = tuple(
+    Metric(name, "system", summary, name == "samples_per_second", _SOURCES.get(name, "ianvs"), formula)
+    for name, summary, formula, _ in _DEFINED
+)
+_MEASURES = {name: function for name, _, _, function in _DEFINED}

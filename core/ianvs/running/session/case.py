@@ -16,7 +16,6 @@ from ianvs.base.entry_points import entries, is_ours
 from ianvs.base.errors import PluginError
 from ianvs.config.contracts import runner_of
 from ianvs.exam.data_types.catalogue import ENTRY_POINTS as DATA_TYPES
-from ianvs.exam.metrics.registry import GROUP as METRICS
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.exam.scenarios.scenario_catalogue import find_scenario
 from ianvs.plugins.authors_files import is_installed
@@ -52,11 +51,11 @@ _COMPILED = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 def warm_up() -> None:
     """Do once, in the process that cases are forked from, what each of them would do first.
 
-    Scenarios, metrics and data types of other packages are imported by the cases, since they may start threads, which
-    do not survive a fork.
+    Scenarios and data types of other packages are imported by the cases, since they may start threads, which do not
+    survive a fork.
     """
     find_scenario("")
-    for point in (*entries(METRICS), *entries(DATA_TYPES)):
+    for point in entries(DATA_TYPES):
         if is_ours(point):
             with contextlib.suppress(Exception):  # a case that needs it reports the error
                 importlib.import_module(point.module)
