@@ -191,7 +191,7 @@ def test_the_former_module_of_file_formats_works_with_a_warning() -> None:
     with pytest.warns(DeprecationWarning, match="file_formats.FileFormat"):
         assert doors.Door is file_formats.FileFormat
     with pytest.warns(DeprecationWarning):
-        assert doors.source_files is file_formats.source_files
+        assert doors.read_source is file_formats.read_source
 
 
 def test_a_method_for_exemplars_reads_and_sets_its_classes_by_the_former_name() -> None:

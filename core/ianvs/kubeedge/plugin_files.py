@@ -9,7 +9,7 @@ from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam.data import Dataset, Source
 from ianvs.exam.data.cache import Progress
 from ianvs.exam.data.fingerprint import digest_of, file_digests
-from ianvs.exam.data.sources import PARTS, sources_of
+from ianvs.exam.data.sources import PARTS
 
 
 class PluginFiles(Source):
@@ -20,7 +20,7 @@ class PluginFiles(Source):
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
         """Return the hash of the index files and of all files that they name. Unchanged files are read only once."""
-        facts = {part: [_content(source, cache_dir) for source in sources_of(spec, part)] for part in PARTS}
+        facts = {part: [_content(source, cache_dir) for source in getattr(spec, part)] for part in PARTS}
         domains = {"using": list(spec.using)} if spec.using else {}
         return digest_of({"label": spec.label, **domains, **facts})
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ianvs.base.errors import InvalidValue, PluginError, closest, one_line
 from ianvs.base.types import Predictions
 from ianvs.exam.data.arrays import plain_array
-from ianvs.exam.data.cells import is_class_index
+from ianvs.exam.data.cells import CLASS_INDEX
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.data.label_cells import split_labels
 from ianvs.exam.data.parts import Part
@@ -147,7 +147,7 @@ def _names_in(sets: Sequence[Sequence[Any]]) -> tuple[str, ...]:
     distinct = {label for labels in sets for label in labels}
     if any(isinstance(label, str) for label in distinct):
         names = {str(label) for label in distinct}
-        return tuple(sorted(names, key=int if all(map(is_class_index, names)) else None))
+        return tuple(sorted(names, key=int if all(map(CLASS_INDEX.fullmatch, names)) else None))
     return tuple(
         map(str, range(max((int(label) for label in distinct if isinstance(label, Integral)), default=-1) + 1))
     )
@@ -157,7 +157,7 @@ def _index(label: Any, position: dict[str, int], n: int) -> int:
     """Return the class index of a name, or of an index, which may be text in a file."""
     if isinstance(label, str) and label in position:
         return position[label]
-    index = int(label) if isinstance(label, str) and is_class_index(label) else label
+    index = int(label) if isinstance(label, str) and CLASS_INDEX.fullmatch(label) else label
     if isinstance(index, str):
         choices = f"There are: {one_line(list(position))}."
         raise InvalidValue(

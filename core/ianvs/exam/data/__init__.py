@@ -22,8 +22,8 @@ from ianvs.exam.data.large_tables import (
     cache_listing,
     is_large,
     load_large_table,
+    read_cached_dataset,
     read_cached_fingerprint,
-    read_cached_images,
     table_key,
 )
 from ianvs.exam.data.listing import SourceError
@@ -73,12 +73,10 @@ def check_dataset(
     There may be warnings of data that are read in an unexpected way. A user's function is called for at most `seconds`
     unless its result is cached; without a cache it is not called. say: receives the progress of reading files.
     """
-    apart = cache_dir is not None and spec.url is None and spec.name is None and is_large(spec)
-    stored = _stored_fingerprint(spec, cache_dir) if apart else None
-    if stored is not None:
-        result = DatasetCheck([], stored)
+    if cache_dir is not None and spec.url is None and spec.name is None and is_large(spec):
+        result = _check_large(spec, cache_dir, say)
     else:
-        result = _check_large(spec, cache_dir, say) if apart else _check_samples(spec, cache_dir, seconds, say)
+        result = _check_samples(spec, cache_dir, seconds, say)
     if spec.backbone is None:
         return result
     return DatasetCheck([*result.problems, *check_backbone(spec, spec.backbone)], result.samples)
@@ -97,8 +95,11 @@ def check_in_subprocess(request: tuple[DatasetSpec, Path | None]) -> Iterator[st
     yield [problems, result.samples]
 
 
-def _check_large(spec: DatasetSpec, cache_dir: Path | None, say: Say) -> DatasetCheck:
+def _check_large(spec: DatasetSpec, cache_dir: Path, say: Say) -> DatasetCheck:
     """Check large files in a subprocess, so that this process stays small during the job."""
+    key = table_key(spec, cache_dir)
+    if key is not None and (stored := read_cached_fingerprint(key, cache_dir)) is not None:
+        return DatasetCheck([], stored)
     rows, samples = [], None
     try:
         with closing(IsolatedCaller()) as process:
@@ -128,7 +129,9 @@ def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None, 
     elif samples is None and spec.name is not None:
         samples = find_source(spec).fingerprint(spec, cache_dir)
     elif samples is None:
-        samples = _stored_fingerprint(spec, cache_dir) or files_fingerprint(spec, cache_dir, say=say)
+        key = table_key(spec, cache_dir)
+        cached = None if key is None else read_cached_fingerprint(key, cache_dir)
+        samples = cached or files_fingerprint(spec, cache_dir, say=say)
     return samples if spec.backbone is None else features_fingerprint(samples, spec.backbone, cache_dir)
 
 
@@ -147,9 +150,9 @@ def load(
             are compared with it when they are read.
     """
     share = 1.0 if spec.backbone is None else 0.2
-    dataset = (
-        None if fingerprint is None or spec.backbone is not None else read_cached_images(spec, fingerprint, cache_dir)
-    )
+    dataset = None
+    if fingerprint is not None and spec.backbone is None:
+        dataset = read_cached_dataset(spec, fingerprint, cache_dir, of_images=True)
     if dataset is None:
         dataset = _load_samples(spec, cache_dir, slice_of(progress, 0.0, share))
         cache_image_dataset(dataset, spec, cache_dir)
@@ -158,12 +161,6 @@ def load(
     if progress is not None:
         progress(1.0)
     return dataset
-
-
-def _stored_fingerprint(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
-    """Return the cached fingerprint of large files."""
-    key = table_key(spec, cache_dir)
-    return None if key is None or cache_dir is None else read_cached_fingerprint(key, cache_dir)
 
 
 def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float, say: Say) -> DatasetCheck:

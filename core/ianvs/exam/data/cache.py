@@ -12,6 +12,7 @@ import math
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -29,7 +30,7 @@ from ianvs.exam.data.encoded_pictures import size_error
 from ianvs.exam.data.fingerprint import file_digests
 from ianvs.exam.data.labels import Numbering
 from ianvs.exam.data.listing import TOLD, SourceError, summary
-from ianvs.exam.data.throughput import Throughput, format_bytes
+from ianvs.exam.data.throughput import REPORT_SECONDS, format_bytes, progress_text
 
 Progress = Callable[[float | str], None]  # called with the completed share, 0 to 1, or a text
 
@@ -215,7 +216,8 @@ def decoded_once(
                 raise size_error(paths[0], (height, width), f"{paths[index]} is", (h, w))
             pixels[index] = picture
 
-        shard, pace = max(1, SHARD // size), Throughput(size * done)
+        shard, began = max(1, SHARD // size), time.monotonic()
+        reported = began
         # Threads, since decoding releases the GIL; in chunks, since pending calls take memory.
         with ThreadPoolExecutor() as pool:
             for start in range(done, len(paths), shard):
@@ -228,8 +230,11 @@ def decoded_once(
                         raise SourceError(summary(sorted(problems, key=str)))
                     if progress is not None:
                         progress(upto / len(paths))
-                        if message := pace.text(size * upto, size * len(paths)):
-                            progress(message)
+                        if (now := time.monotonic()) - reported >= REPORT_SECONDS:
+                            reported = now
+                            progress(
+                                progress_text(size * upto, size * len(paths), size * (upto - done) / (now - began))
+                            )
                 pixels.flush()
                 if not problems:  # a continued attempt would not see them again
                     record.write_text(checksummed_text({"done": end}, record.name))

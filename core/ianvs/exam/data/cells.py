@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _WHOLE = re.compile(r"(-?\d+)\.0*", re.ASCII)  # as spreadsheets and float columns write a class index
+CLASS_INDEX = re.compile(r"-?[0-9]+")
+"""A label that is an integer in the digits 0 to 9, perhaps with a minus sign."""
 
 
 def number_of(cell: object) -> float:
@@ -50,12 +52,6 @@ def truth_of(cell: object) -> float:
     return words[word] if word in words else number_of(cell)
 
 
-def is_class_index(text: str) -> bool:
-    """Return whether a label is an integer in the digits 0 to 9, perhaps with a minus sign."""
-    digits = text.removeprefix("-")
-    return digits.isascii() and digits.isdecimal()
-
-
 def text_of(cell: object) -> str:
     """Return a cell as a stripped string: 2 and 2.0 are "2", bytes are UTF-8; "" for None and nan.
 
@@ -83,7 +79,7 @@ def class_of(cell: object) -> str:
     Raises:
         ValueError: If it holds several values.
     """
-    text = text_of(cell)
+    text = cell.strip() if isinstance(cell, str) else text_of(cell)
     whole = _WHOLE.fullmatch(text)
     return text if whole is None else "0" if whole[1] == "-0" else whole[1]
 

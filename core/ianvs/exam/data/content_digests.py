@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.exam.data.throughput import Throughput
+from ianvs.exam.data.throughput import REPORT_SECONDS, progress_text
 
 SETTLED_NS = 2_000_000_000  # a more recent file may change without a new modification time
 _BLOCK = 1 << 20  # bytes read at a time
@@ -26,12 +26,12 @@ Say = Callable[[str], object] | None
 
 def read_contents(paths: Sequence[str], cache_dir: Path, say: Say = None) -> Contents:
     """Return the contents of files. Unchanged files of a cached list are not read again. Raises OSError."""
-    memo = _memo(paths, cache_dir)
+    memo = cache_dir / "digests" / f"{paths_digest(paths)}.bin"
     memorized = _read_memo(memo, len(paths))
     facts, digests = memorized or (np.empty((len(paths), 2), np.int64), np.empty((len(paths), _DIGEST), np.uint8))
     settled = time.time_ns() - SETTLED_NS
-    changed, young = False, list[int]()
-    pace, read = Throughput(), 0
+    changed, young, read = False, list[int](), 0
+    began = reported = time.monotonic()
     for index, path in enumerate(paths):
         if memorized is not None:
             stat = os.stat(path)  # noqa: PTH116 - ten thousand of them: Path is slow
@@ -40,15 +40,19 @@ def read_contents(paths: Sequence[str], cache_dir: Path, say: Say = None) -> Con
         if memorized is not None and not changed:
             facts, digests = facts.copy(), digests.copy()
         changed = True
-        size, modified, digest = _read(path)
-        facts[index] = size, modified
-        read += size
-        # The sizes of the other files are estimated by those so far.
-        if say is not None and (message := pace.text(read, read * len(paths) // (index + 1))):
-            say(f"reading files, {message}")
-        digests[index] = np.frombuffer(digest, np.uint8)
-        if modified > settled:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+            stat = os.fstat(file.fileno())  # before reading
+            small = stat.st_size <= _BLOCK  # `file_digest` makes a buffer of its own for each
+            hasher = hashlib.sha256(file.readall()) if small else hashlib.file_digest(file, "sha256")
+        facts[index] = stat.st_size, stat.st_mtime_ns
+        digests[index] = np.frombuffer(hasher.digest(), np.uint8)
+        if stat.st_mtime_ns > settled:
             young.append(index)
+        read += stat.st_size
+        if say is not None and (now := time.monotonic()) - reported >= REPORT_SECONDS:
+            reported = now
+            # The sizes of the other files are estimated by those so far.
+            say(f"reading files, {progress_text(read, read * len(paths) // (index + 1), read / (now - began))}")
     if changed:
         _store_memo(memo, facts, digests, young)
     return facts, digests
@@ -56,20 +60,8 @@ def read_contents(paths: Sequence[str], cache_dir: Path, say: Say = None) -> Con
 
 def recent_contents(paths: Sequence[str], cache_dir: Path) -> Contents:
     """Return cached contents of files that were just read; -1 for files that may have changed unnoticed."""
-    return _read_memo(_memo(paths, cache_dir), len(paths)) or read_contents(paths, cache_dir)
-
-
-def _memo(paths: Sequence[str], cache_dir: Path) -> Path:
-    return cache_dir / "digests" / f"{paths_digest(paths)}.bin"
-
-
-def _read(path: str) -> tuple[int, int, bytes]:
-    """Return (size, modification time before reading, SHA-256) of a file."""
-    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - ten thousand of them: Path is slow
-        stat = os.fstat(file.fileno())
-        small = stat.st_size <= _BLOCK  # `file_digest` makes a buffer of its own for each
-        hasher = hashlib.sha256(file.readall()) if small else hashlib.file_digest(file, "sha256")
-        return stat.st_size, stat.st_mtime_ns, hasher.digest()
+    memo = cache_dir / "digests" / f"{paths_digest(paths)}.bin"
+    return _read_memo(memo, len(paths)) or read_contents(paths, cache_dir)
 
 
 def paths_digest(paths: Sequence[str]) -> str:

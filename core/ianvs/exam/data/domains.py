@@ -65,8 +65,6 @@ def select_domains(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
 
 def using_is_only_a_label(train: Listing, test: Listing, spec: DatasetSpec) -> bool:
     """Return whether `using` names no domain of the samples. Raises SourceError if only one part has the domains."""
-    if not spec.using:
-        return False
     has_domains = [any(listing.domains) for listing in (train, test)]
     if all(has_domains):
         return False

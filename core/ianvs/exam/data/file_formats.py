@@ -98,12 +98,6 @@ def find_format(path: Path) -> tuple[FileFormat, tuple[Path, ...]] | None:
     return None
 
 
-def source_files(path: Path) -> tuple[Path, ...]:
-    """Return the files that hold the samples of the source at `path`; (path,) if its format is unknown."""
-    match = find_format(path)
-    return (path,) if match is None else match[1]
-
-
 def read_source(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
     """Read the listing of a file or folder. Raises SourceError."""
     path = source.path

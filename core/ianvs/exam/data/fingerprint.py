@@ -7,17 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ianvs.base.digests import checksummed_text, parse_checksummed
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import PACKED
 from ianvs.exam.data.content_digests import Say, read_contents
 from ianvs.exam.data.conversation_pictures import picture_digests
-from ianvs.exam.data.file_formats import source_files
+from ianvs.exam.data.file_formats import find_format
 from ianvs.exam.data.listing import Listing, column
-from ianvs.exam.data.sources import PARTS, read_parts, sources_of
+from ianvs.exam.data.sources import PARTS, read_parts
 from ianvs.exam.data.typed_labels import type_facts
 from ianvs.store import write_atomic
 
@@ -35,12 +32,7 @@ def file_digests(paths: Sequence[str], cache_dir: Path, say: Say = None) -> list
     """Return the SHA-256 of each file's bytes. A file is read again only if its size or modification time has
     changed.
     """
-    return hexadecimal(read_contents(paths, cache_dir, say)[1])
-
-
-def hexadecimal(digests: NDArray[np.uint8]) -> list[str]:
-    """Return (N, n) bytes as N hexadecimal strings."""
-    return [digest.tobytes().hex() for digest in digests]
+    return [digest.tobytes().hex() for digest in read_contents(paths, cache_dir, say)[1]]
 
 
 def files_fingerprint(
@@ -51,9 +43,24 @@ def files_fingerprint(
     It does not depend on the location of the files or the formatting of the yaml. listings: training and test, if they
     are read already.
     """
-    by_part = zip(PARTS, listings or read_parts(spec), strict=True)
-    digests = {part: _part(spec, part, cache_dir, listing, say) for part, listing in by_part}
-    return settings_digest(spec, {**digests, **type_facts(spec)})
+    facts: dict[str, object] = {} if spec.data_type is None else type_facts(spec.data_type)
+    of_parts = spec.train, spec.test if spec.test_share is None else spec.train
+    for part, sources, listing in zip(PARTS, of_parts, listings or read_parts(spec), strict=True):
+        paths = [match[1] if (match := find_format(source.path)) else (source.path,) for source in sources]
+        files = [os.fspath(path) for of_source in paths for path in of_source if path.is_file()]
+        contents = dict(zip(files, file_digests(files, cache_dir, say), strict=True))
+        described = [
+            [source.domain, *(contents.get(os.fspath(path)) for path in of_source)]
+            for source, of_source in zip(sources, paths, strict=True)
+        ]
+        about: dict[str, object] = {"sources": described}
+        if all(source.path.suffix.lower() in PACKED and source.path.is_file() for source in sources):
+            about |= {"layout": listing.layout} if "NCHW" in listing.layout else {}
+        else:
+            about["samples"] = listing_digest(listing, cache_dir, say)
+            about |= {"marks": list(listing.marks)} if listing.marks else {}
+        facts[part] = about
+    return settings_digest(spec, facts)
 
 
 def settings_digest(spec: DatasetSpec, facts: Mapping[str, object]) -> str:
@@ -73,20 +80,6 @@ def settings_digest(spec: DatasetSpec, facts: Mapping[str, object]) -> str:
     return digest_of({"version": VERSION, **settings, **facts})
 
 
-def _part(spec: DatasetSpec, part: str, cache_dir: Path, listing: Listing, say: Say) -> dict[str, object]:
-    sources = sources_of(spec, part)
-    held = [[os.fspath(path) for path in source_files(source.path)] for source in sources]
-    files = [path for paths in held for path in paths if Path(path).is_file()]
-    contents = dict(zip(files, file_digests(files, cache_dir, say), strict=True))
-    described = [
-        [source.domain, *(contents.get(path) for path in paths)] for source, paths in zip(sources, held, strict=True)
-    ]
-    if all(source.path.suffix.lower() in PACKED and source.path.is_file() for source in sources):
-        return {"sources": described, **({"layout": listing.layout} if "NCHW" in listing.layout else {})}
-    marks = {"marks": list(listing.marks)} if listing.marks else {}
-    return {"sources": described, "samples": listing_digest(listing, cache_dir, say), **marks}
-
-
 def listing_digest(listing: Listing, cache_dir: Path, say: Say = None) -> str:
     """Return the hash of the samples' names and domains, and of the content and labels of files."""
     columns = [listing.ids, listing.domains]
@@ -103,7 +96,7 @@ def listing_digest(listing: Listing, cache_dir: Path, say: Say = None) -> str:
         hasher.update(b",[" if number else b"[")
         for start in range(0, len(values), _BLOCK):
             block = values[start : start + _BLOCK]
-            entries = hexadecimal(block) if block.ndim == 2 else block.tolist()
+            entries = [digest.tobytes().hex() for digest in block] if block.ndim == 2 else block.tolist()
             text = json.dumps(entries, separators=(",", ":"))[1:-1]
             hasher.update(f",{text}".encode() if start else text.encode())
         hasher.update(b"]")

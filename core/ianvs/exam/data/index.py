@@ -9,7 +9,6 @@ import sys
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any
@@ -49,6 +48,12 @@ _WITH_COMMA = re.compile(
 )
 """An image and its label in a list, separated as in a csv."""
 
+_SEPARATED = re.compile(r'[",;\t]')
+"""In a line whose words are not simply separated by blanks."""
+
+_ODD = re.compile(r"\\|//|/\.|^[./]|/\Z" if os.sep == "/" else "")
+"""In a path that is not a normalized one below a folder."""
+
 _OF_INDEX = (
     "Paths are relative to `root` or to the index file; a path with blanks needs double quotes, or tabs between the "
     "columns."
@@ -73,7 +78,7 @@ def read_lines(files: Sequence[Path], path: Path, spec: DatasetSpec, part: str) 
             comments.append(number)
             continue
         try:
-            tokens = _tokens(text)
+            tokens = _tokens(text) if _SEPARATED.search(text) else text.split()
         except ValueError:
             problems.append(
                 ValidationError(
@@ -137,9 +142,11 @@ def stem_of(path: Path) -> str:
 
 def read_text(path: Path) -> str:
     """Return the content of a text file. Raises SourceError if it is empty, unreadable or not UTF-8."""
-    with _reading(path):
+    try:
         packed = path.suffix.lower() in COMPRESSED
         text = _unpacked(path).decode("utf-8-sig") if packed else path.read_text(encoding="utf-8-sig")
+    except _UNREADABLE as error:
+        raise _unreadable(path, error) from None
     if not text or text.isspace():  # `strip` would copy a large file
         raise SourceError.single("is empty; expected at least one sample.", Location(path), "empty-dataset")
     return text
@@ -150,9 +157,12 @@ def text_lines(path: Path) -> Iterator[str]:
     if path.suffix.lower() in COMPRESSED or (path.is_file() and path.stat().st_size < _READ_WHOLE):
         yield from read_text(path).splitlines()
         return
-    with _reading(path), path.open(encoding="utf-8-sig") as file:
-        for line in file:
-            yield from line.splitlines()
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            for line in file:
+                yield from line.splitlines()
+    except _UNREADABLE as error:
+        raise _unreadable(path, error) from None
 
 
 def _unpacked(path: Path) -> bytes:
@@ -168,20 +178,16 @@ def _unpacked(path: Path) -> bytes:
     return unpacked
 
 
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except UnicodeDecodeError as error:
+_UNREADABLE = (UnicodeDecodeError, OSError, EOFError, zlib.error)
+
+
+def _unreadable(path: Path, error: Exception) -> SourceError:
+    if isinstance(error, UnicodeDecodeError):
         message = f"is not a text file in UTF-8 (byte {error.start} is not). Save it as UTF-8."
-        raise SourceError.single(message, Location(path), "invalid-encoding") from None
-    except (
-        OSError,
-        EOFError,
-        zlib.error,
-    ) as error:  # the latter, and errors without a number, come from compressed files
-        why = getattr(error, "strerror", None) or f"it is not whole, or not compressed as '{path.suffix}' says"
-        raise SourceError.single(f"can't be read: {why}.", Location(path), "unreadable-data") from None
+        return SourceError.single(message, Location(path), "invalid-encoding")
+    # Errors without a number come from compressed files.
+    why = getattr(error, "strerror", None) or f"it is not whole, or not compressed as '{path.suffix}' says"
+    return SourceError.single(f"can't be read: {why}.", Location(path), "unreadable-data")
 
 
 def files_listing(
@@ -208,8 +214,9 @@ def files_listing(
         )
         raise SourceError.single(message, Location.of_line(path, lines[odd]), "mismatched-data")
     bases = [os.path.normpath(base) for base in (spec.root, path.parent) if base is not None]
-    if spec.data_type is None and not any(pictures):
-        _refuse_files(labels, bases, path, lines)
+    like_paths = {label for label in set(labels) if "." in label or "/" in label or "\\" in label}
+    if spec.data_type is None and not any(pictures) and like_paths:
+        _refuse_files(labels, like_paths, bases, path, lines)
     paths = [_existing_file(name, bases) for name in samples]
     targets = [_existing_file(name, bases) for name in labels] if all(pictures) else list(labels)
     problems: list[ValidationError] = []
@@ -223,14 +230,14 @@ def files_listing(
             problems.append(ValidationError(message, Location.of_line(path, lines[lost[0]]), code="missing-file"))
     if problems:
         raise SourceError(problems)
-    files_column = column(paths)
+    files_column = np.array(paths, dtype=object)
     return Listing(
         form="files",
         x=files_column,
         label_form="files" if all(pictures) else "class",
-        y=column(targets),
-        ids=np.array([_name(written, bases) for written in samples], dtype=str),
-        domains=column(domains),
+        y=np.array(targets, dtype=object),
+        ids=np.array([_name(name, bases) if _ODD.search(name) else name for name in samples], dtype=str),
+        domains=np.array(domains, dtype=object),
         sources=(path,),
         lines=np.array(lines, dtype=np.int64),
         given=files_column,
@@ -239,7 +246,7 @@ def files_listing(
 
 def _found_below(written: str, bases: Sequence[str]) -> str:
     """Return the remedy if a missing file is in a folder below one of `bases`: a list beside a folder of images."""
-    if not _is_plain(written):
+    if _ODD.search(written):
         return ""
     image = next((path for base in bases for path in sorted(Path(base).glob(f"*/{glob.escape(written)}"))), None)
     if image is None:
@@ -264,14 +271,13 @@ def rows_listing(
     )
 
 
-def _refuse_files(labels: Sequence[str], bases: Sequence[str], path: Path, lines: Lines) -> None:
-    """Raise SourceError if labels are paths of files that can't be labels."""
-    distinct = set(labels)
-    wrong = {label for label in distinct if label.lower().endswith(_OTHER_SUFFIXES)}
+def _refuse_files(labels: Sequence[str], like_paths: set[str], bases: Sequence[str], path: Path, lines: Lines) -> None:
+    """Raise SourceError if labels are paths of files that can't be labels. like_paths: those that may be paths."""
+    wrong = {label for label in like_paths if label.lower().endswith(_OTHER_SUFFIXES)}
     # Others are paths only if there is such a file: a class may be called "v1.0" or "cat/tabby".
     wrong |= {
         label
-        for label in distinct - wrong
+        for label in like_paths - wrong
         if label.strip() and ("/" in label or "\\" in label or "." in label.strip("."))
         if _existing_file(label, bases) is not None
     }
@@ -301,7 +307,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _existing_file(written: str, bases: Sequence[str]) -> str | None:
-    plain = _is_plain(written)
+    plain = not _ODD.search(written)
     for base in bases:  # there may be many, and Path is slow
         candidate = f"{base}/{written}" if plain else os.path.normpath(os.path.join(base, written))  # noqa: PTH118
         if os.path.isfile(candidate):  # noqa: PTH113
@@ -311,16 +317,8 @@ def _existing_file(written: str, bases: Sequence[str]) -> str | None:
     return None
 
 
-def _is_plain(written: str) -> bool:
-    """Return whether a path is a normalized path below a folder."""
-    odd = "\\" in written or "//" in written or "/." in f"/{written}" or "/" in (written[0], written[-1])
-    return os.sep == "/" and not odd
-
-
 def _name(written: str, bases: Sequence[str]) -> str:
     """Return a name that stays the same if the data move to another folder, as far as the index allows."""
-    if _is_plain(written):
-        return written
     pure = PurePath(written.replace("\\", "/"))
     for base in bases:
         if pure.is_absolute() and pure.is_relative_to(base):

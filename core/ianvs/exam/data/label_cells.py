@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ianvs.exam.data.cells import is_class_index
+from ianvs.exam.data.cells import CLASS_INDEX
 
 NO_SEPARATOR = "none"  # the value of `label_separator` if every cell is one label
 DOCUMENTED = ";"
@@ -138,7 +138,7 @@ def _parse_list(text: str) -> list[str] | None:
         return [re.sub(r"\\(.)", r"\1", first or second) for first, second in _QUOTED.findall(inside)]
     pieces = [piece.strip() for piece in inside.split(",") if piece.strip()]
     numbers = [piece.removesuffix(".") for piece in inside.replace(",", " ").split()]  # numpy writes no commas
-    return numbers if all(map(is_class_index, numbers)) else pieces
+    return numbers if all(map(CLASS_INDEX.fullmatch, numbers)) else pieces
 
 
 def _separator(texts: Sequence[str], classes: Iterable[str] | None) -> str:
@@ -174,7 +174,7 @@ def _separates_labels(mark: str, texts: Sequence[str]) -> bool:
     holding = [text for text in texts if mark in text]
     if not holding:
         return False
-    if all(is_class_index(part) for parts in parted.values() for part in parts):
+    if all(CLASS_INDEX.fullmatch(part) for parts in parted.values() for part in parts):
         return True
     alone = {text for text in texts if mark not in text}
     counts = Counter(part for parts in parted.values() for part in set(parts))

@@ -7,7 +7,7 @@ the list of its sample's domain, and the numbering is of the union of the lists,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ianvs.base.errors import Location, ValidationError, closest, one_line
 from ianvs.config.models.image_keys import IGNORE
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data.cells import class_of, is_class_index
+from ianvs.exam.data.cells import CLASS_INDEX, class_of
 from ianvs.exam.data.listing import Listing, SourceError, summary
 
 IGNORED = 255  # "no class" in segmentation masks, whatever number their files use
@@ -112,7 +112,7 @@ def similar_classes(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str
     """
     counts = Counter(name for listing in listings if listing.label_form == "class" for name in listing.y.tolist())
     groups: dict[str, list[str]] = {}
-    for name in sorted(counts, key=lambda name: -counts[name]):
+    for name, _ in counts.most_common():
         if len(name) > 1:
             groups.setdefault("".join(name.casefold().split()), []).append(name)
     alike = [names for names in groups.values() if len(names) > 1]
@@ -132,41 +132,29 @@ def similar_classes(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str
 
 def class_indices(listing: Listing, lists: ClassLists) -> NDArray[np.int64]:
     """Return (N,) class indices. A label is a name in its class list, or a position in it if no name equals it."""
-    written: list[str] = listing.y.tolist()
-    domains: list[str] = listing.domains.tolist() if lists.domains else [""]  # else all of them have the same meaning
-    tables = {domain: _Table(lists.numbering(domain), lists.names) for domain in dict.fromkeys(domains)}
-    numbers: Iterable[int]
-    if lists.domains:
-        numbers = (tables[domain][token] for domain, token in zip(domains, written, strict=True))
-    else:
-        numbers = map(tables[""].__getitem__, written)
-    indices = np.fromiter(numbers, np.int64, len(written))
+    domains: list[str] = listing.domains.tolist() if lists.domains else [""] * len(listing)
+    labels = list(zip(domains, listing.y.tolist(), strict=True))
+    classes = lists.domains or {"": tuple(range(len(lists.names)))}
+    positions: dict[tuple[str, str], int] = {}  # of the names in the class lists
+    for domain, class_list in classes.items():
+        for position, index in enumerate(class_list):
+            positions.setdefault((domain, class_of(lists.names[index])), position)
+    index_of: dict[tuple[str, str], int] = {}
+    for domain, token in dict.fromkeys(labels):
+        number = int(token) if CLASS_INDEX.fullmatch(token) else -1
+        position = positions.get((domain, token), number)
+        index_of[domain, token] = classes[domain][position] if 0 <= position < len(classes[domain]) else -1
+    indices = np.fromiter(map(index_of.__getitem__, labels), np.int64, len(labels))
     problems = []
-    for i in np.flatnonzero(indices < 0).tolist():
-        table = tables[domains[i] if lists.domains else ""]
-        message = f"the label '{written[i]}' is none of the classes{table.owner}: {one_line(table.names)}."
-        problems.append(
-            ValidationError(message + closest(written[i], table.names), listing.place(i), code="unknown-class")
-        )
+    for row in np.flatnonzero(indices < 0).tolist():
+        domain, token = labels[row]
+        names = [lists.names[index] for index in classes[domain]]
+        owner = f" of the domain '{domain}'" if lists.domains else ""
+        message = f"the label '{token}' is none of the classes{owner}: {one_line(names)}.{closest(token, names)}"
+        problems.append(ValidationError(message, listing.place(row), code="unknown-class"))
     if problems:
         raise SourceError(summary(problems))
     return indices
-
-
-class _Table(dict[str, int]):
-    """Class indices by label as written; -1 for labels that name no class. Filled on demand."""
-
-    def __init__(self, numbering: Numbering, names: Sequence[str]) -> None:
-        self.names = [names[i] for i in numbering.classes]
-        self.owner, self._classes = numbering.owner, numbering.classes
-        self._named: dict[str, int] = {}
-        for position, name in enumerate(self.names):
-            self._named.setdefault(class_of(name), position)
-
-    def __missing__(self, token: str) -> int:
-        position = self._named.get(token, int(token) if is_class_index(token) else -1)
-        self[token] = self._classes[position] if 0 <= position < len(self.names) else -1
-        return self[token]
 
 
 def _shared(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, ...]:
@@ -183,7 +171,7 @@ def _shared(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, ...]:
     if all(listing.label_form != "class" for listing in listings):
         return ()
     names = {token for listing in listings for token in listing.y}
-    integers = {name for name in names if is_class_index(name)}
+    integers = {name for name in names if CLASS_INDEX.fullmatch(name)}
     if integers and integers != names:
         first = listings[0].y[0]
         listing, i = next(

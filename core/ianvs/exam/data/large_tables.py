@@ -21,7 +21,7 @@ from ianvs.exam.data.cache import Progress, entry, invalidate, is_whole
 from ianvs.exam.data.content_digests import Say, recent_contents
 from ianvs.exam.data.dataset import Dataset, Table
 from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in, write_names
-from ianvs.exam.data.file_formats import find_format, source_files
+from ianvs.exam.data.file_formats import find_format
 from ianvs.exam.data.fingerprint import digest_of, file_digests, files_fingerprint
 from ianvs.exam.data.index import LISTS, WITH_FIELDS, suffix_of
 from ianvs.exam.data.labels import only_numbers
@@ -40,15 +40,16 @@ _BLOCK = 4096  # files that are compared together: their names take memory
 
 def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
     """Return the cache key of large files; None for small ones and folders, and if a file can't be read."""
-    paths = [path for source in (*spec.train, *spec.test) for path in source_files(source.path)]
-    if cache_dir is None or spec.url is not None or spec.data_type is not None or not paths:
+    if cache_dir is None or spec.url is not None or spec.data_type is not None:
         return None
+    matches = [find_format(source.path) for source in (*spec.train, *spec.test)]
+    readable = [match for match in matches if match is not None and match[0].suffixes]
+    if not readable or len(readable) < len(matches):
+        return None
+    paths = [path for _, files in readable for path in files]
     try:
         size = sum(path.stat().st_size for path in paths)
-        packed = any(map(_holds_more, paths))
-        if (size < WORTH_CACHING and not packed) or any(
-            (match := find_format(path)) is None or not match[0].suffixes for path in paths
-        ):
+        if size < WORTH_CACHING and not any(file_format.large for file_format, _ in readable):
             return None
         digests = file_digests([str(path) for path in paths], cache_dir)
     except OSError:
@@ -58,16 +59,15 @@ def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
 
 def is_large(spec: DatasetSpec) -> bool:
     """Return whether reading the files takes so much memory that another process should do it."""
-    paths = [path for source in (*spec.train, *spec.test) for path in source_files(source.path)]
-    split = PACKED if spec.test_share is not None else ()  # else they are mapped
-    lists = [path for path in paths if suffix_of(path) in (*WITH_FIELDS, *LISTS, *split) and path.is_file()]
-    return sum(path.stat().st_size for path in lists) >= SEPARATE_PROCESS_BYTES or any(map(_holds_more, paths))
-
-
-def _holds_more(path: Path) -> bool:
-    """Return whether the file may hold a large table although it is small."""
-    match = find_format(path)
-    return match is not None and match[0].large
+    parsed = (*WITH_FIELDS, *LISTS, *(PACKED if spec.test_share is not None else ()))  # else arrays are mapped
+    size = 0
+    for source in (*spec.train, *spec.test):
+        if (match := find_format(source.path)) is None:
+            continue
+        if match[0].large:  # a small file may hold a large table
+            return True
+        size += sum(path.stat().st_size for path in match[1] if suffix_of(path) in parsed)
+    return size >= SEPARATE_PROCESS_BYTES
 
 
 def cache_listing(
@@ -155,16 +155,16 @@ def cache_image_dataset(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) ->
         cache_dataset(dataset, spec, cache_dir)
 
 
-def read_cached_images(spec: DatasetSpec, fingerprint: str, cache_dir: Path) -> Dataset | None:
-    """Return a dataset cached by `cache_image_dataset`. Encoded files are checked when they are read, not here."""
-    if any((cache_dir / _key(spec, fingerprint)).glob("train_x.*")):  # a table, whose file is checked
-        return None
-    return read_cached_dataset(spec, fingerprint, cache_dir)
+def read_cached_dataset(
+    spec: DatasetSpec, fingerprint: str, cache_dir: Path, *, of_images: bool = False
+) -> Dataset | None:
+    """Return a dataset cached by `cache_dataset`, with memory-mapped arrays; None if it is missing or damaged.
 
-
-def read_cached_dataset(spec: DatasetSpec, fingerprint: str, cache_dir: Path) -> Dataset | None:
-    """Return a dataset cached by `cache_dataset`, with memory-mapped arrays; None if it is missing or damaged."""
+    of_images: only one of `cache_image_dataset`. Encoded files are checked when they are read, not here.
+    """
     key = _key(spec, fingerprint)
+    if of_images and any((cache_dir / key).glob("train_x.*")):  # a table, whose file is checked
+        return None
     if not is_whole(cache_dir / key):
         return None
     facts: dict[str, Any] = json.loads((cache_dir / key / "facts.json").read_text(encoding="utf-8"))
@@ -173,25 +173,24 @@ def read_cached_dataset(spec: DatasetSpec, fingerprint: str, cache_dir: Path) ->
     for used in {key, *(file.partition("/")[0] for file in facts["pictures"].values())}:
         with suppress(OSError):  # when it was used last, for `ianvs cache`
             os.utime(cache_dir / used)
-    train, test = (_part(cache_dir / key, part, facts["pictures"], cache_dir) for part in PARTS)
+    parts = []
+    for part in PARTS:
+        columns: dict[str, Any] = {}
+        for name in _COLUMNS:
+            stem = f"{part}_{name}"
+            pictures = facts["pictures"].get(stem, "")
+            numbers = cache_dir / pictures if pictures else cache_dir / key / f"{stem}.npy"
+            if pictures.endswith("/"):
+                columns[name] = EncodedPictures(numbers)
+            elif numbers.is_file():
+                columns[name] = np.load(numbers, mmap_mode="r", allow_pickle=False)
+            elif (file := cache_dir / key / f"{stem}.json").is_file():
+                columns[name] = column(json.loads(file.read_text("utf-8", _SURROGATES)))
+        parts.append(Table(**columns))
     fields = {name: facts[name] for name in _FACTS}
     fields |= {name: tuple(facts[name]) for name in ("classes", "notes")}
     fields["domain_classes"] = {name: tuple(indices) for name, indices in facts["domain_classes"].items()}
-    return Dataset(train=train, test=test, folders=tuple(map(Path, facts["folders"])), **fields)
-
-
-def _part(folder: Path, part: str, pictures: dict[str, str], cache_dir: Path) -> Table:
-    columns: dict[str, Any] = {}
-    for name in _COLUMNS:
-        stem = f"{part}_{name}"
-        numbers = cache_dir / pictures[stem] if stem in pictures else folder / f"{stem}.npy"
-        if pictures.get(stem, "").endswith("/"):
-            columns[name] = EncodedPictures(numbers)
-        elif numbers.is_file():
-            columns[name] = np.load(numbers, mmap_mode="r", allow_pickle=False)
-        elif (file := folder / f"{stem}.json").is_file():
-            columns[name] = column(json.loads(file.read_text("utf-8", _SURROGATES)))
-    return Table(**columns)
+    return Dataset(train=parts[0], test=parts[1], folders=tuple(map(Path, facts["folders"])), **fields)
 
 
 def _entry_of(values: NDArray[Any], cache_dir: Path) -> str | None:

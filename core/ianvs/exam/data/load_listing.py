@@ -1,7 +1,7 @@
 """Converts listings of a training and a test part to a Dataset: agrees on classes, decodes images once."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -61,9 +61,9 @@ def check_listed(parts: Parts, spec: DatasetSpec) -> None:
 def warnings_of(parts: Parts, spec: DatasetSpec) -> list[ValidationError]:
     """Return warnings about data that are read in an unexpected way."""
     messages = []
-    if using_is_only_a_label(*parts, spec):
+    if spec.using and using_is_only_a_label(*parts, spec):
         messages.append((_using_is_a_label(spec), spec.places.get("using", spec.place)))
-    if only_numbers(parts, spec):
+    if parts[0].label_form in ("files", "maps") and only_numbers(parts, spec):
         messages.append((_named_by_numbers(), spec.place))
     turned = next((listing for listing in parts if "NCHW" in listing.layout), None)
     if turned is not None and spec.layout is None:
@@ -73,15 +73,14 @@ def warnings_of(parts: Parts, spec: DatasetSpec) -> list[ValidationError]:
             "`layout: NCHW` in the dataset says that this is right; `layout: NHWC` reads them with channels last."
         )
         messages.append((message, Location(turned.sources[0])))
-    messages += [
-        again for part, listing in zip(PARTS, parts, strict=True) if (again := _duplicate_warning(listing, part))
-    ]
+    for part, listing in zip(PARTS, parts, strict=True):
+        if listing.given is not None and not all_different(listing.given):
+            messages += _duplicate_warnings(listing, listing.given, part)
     messages += [alike] if (alike := similar_classes(parts, spec)) is not None else []
-    typed = [warning for listing in parts for warning in _warnings_of_type(listing, spec)]
     return [
         *(data_warning(message, place) for message, place in messages),
         *reader_warnings(parts),
-        *typed,
+        *(_warnings_of_type(parts, spec) if spec.data_type is not None else ()),
     ]
 
 
@@ -99,28 +98,29 @@ def _note(warning: ValidationError) -> str:
     return f"{place.file.name}{f':{place.line}' if place.line else ''}: {warning.message}" if place else warning.message
 
 
-def _warnings_of_type(listing: Listing, spec: DatasetSpec) -> list[ValidationError]:
-    """Return warnings of the testenv's data type on labels beside their images; [] without a data type.
+def _warnings_of_type(parts: Parts, spec: DatasetSpec) -> Iterator[ValidationError]:
+    """Yield warnings of the testenv's data type on labels beside their images.
 
     Sources that read labels of a type themselves compare them with the files, since they know the places.
     """
-    if spec.data_type is None or listing.label_form in _KINDS:
-        return []
-    if listing.form == "files":
-        sizes = np.array([picture_size(path) for path in listing.x])
-    elif listing.form == "arrays" and listing.x.ndim == 4:
-        sizes = np.tile(listing.x.shape[1:3], (len(listing), 1))
-    else:
-        return []
-    oddities = _data_type(listing, spec).warnings(listing.y, sizes)
-    return [data_warning(message, listing.place(row)) for row, message in oddities]
+    for listing in parts:
+        if listing.label_form in _KINDS:
+            continue
+        if listing.form == "files":
+            sizes = np.array([picture_size(path) for path in listing.x])
+        elif listing.form == "arrays" and listing.x.ndim == 4:
+            sizes = np.tile(listing.x.shape[1:3], (len(listing), 1))
+        else:
+            continue
+        for row, message in _data_type(listing, spec).warnings(listing.y, sizes):
+            yield data_warning(message, listing.place(row))
 
 
-def _duplicate_warning(listing: Listing, part: str) -> tuple[str, Location] | None:
-    """Return a warning on samples that are listed twice, and the place of the first repetition."""
-    given = listing.given
-    if given is None or all_different(given):
-        return None
+def _duplicate_warnings(listing: Listing, given: NDArray[Any], part: str) -> list[tuple[str, Location]]:
+    """Return a warning on samples that are listed twice, and the place of the first repetition; [] if none is.
+
+    given: (N,) names of the samples.
+    """
     seen: set[str] = set()
     again: list[int] = []
     for index, name in enumerate(given):
@@ -128,13 +128,13 @@ def _duplicate_warning(listing: Listing, part: str) -> tuple[str, Location] | No
             again.append(index)
         seen.add(name)
     if not again:
-        return None
+        return []
     name = listing.ids[again[0]].partition("#")[0] if listing.form == "files" else given[again[0]]
     message = (
         f"'{name}' occurs twice: {len(again)} of {len(listing)} samples of the {part} part repeat "
         "another, and count twice. Keep one of each, or give each an id of its own."
     )
-    return message, listing.place(again[0])
+    return [(message, listing.place(again[0]))]
 
 
 def load_listed(
@@ -147,10 +147,10 @@ def load_listed(
     conversations = train.form == "conversation"
     named_parts = zip(PARTS, parts, strict=True) if conversations else ()
     notes = [note for part, part_listing in named_parts for note in notes_of(part_listing.x.tolist(), part)]
-    notes += [_using_is_a_label(spec)] if using_is_only_a_label(train, test, spec) else []
+    notes += [_using_is_a_label(spec)] if spec.using and using_is_only_a_label(train, test, spec) else []
     require_value_range(parts, spec)
     notes += map(_note, reader_warnings(parts))
-    notes += [_note(warning) for listing in parts for warning in _warnings_of_type(listing, spec)]
+    notes += map(_note, _warnings_of_type(parts, spec) if spec.data_type is not None else ())
     spec = replace(spec, storage="encoded" if stays_encoded(parts, spec) else "decoded")
     train_x = _samples(train, spec, cache_dir, slice_of(progress, 0.0, 0.5), f"{fingerprint} train")
     test_x = _samples(test, spec, cache_dir, slice_of(progress, 0.5, 0.8), f"{fingerprint} test")
@@ -195,7 +195,8 @@ def load_listed(
 
 def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
     train, test = parts
-    using_is_only_a_label(train, test, spec)  # raises where only one part knows the domains
+    if spec.using:
+        using_is_only_a_label(train, test, spec)  # raises where only one part knows the domains
     if (train.form, train.label_form) != (test.form, test.label_form):
         message = (
             f"the test part has {test.form} with labels as {test.label_form}, the training part has {train.form} with "

@@ -1,9 +1,9 @@
 """Reads what a testenv names into one listing per part of the data."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,21 +21,15 @@ from ianvs.exam.data.split import stratified_split
 from ianvs.exam.data.typed_labels import read_typed_labels
 
 PARTS = ("train", "test")
-T = TypeVar("T")
-
-
-def sources_of(spec: DatasetSpec, part: str) -> tuple[SourceSpec, ...]:
-    """Return the sources of "train" or "test", which may be a share of the former."""
-    return spec.train if part == "train" or spec.test_share is not None else spec.test
 
 
 def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
     """Return the training and the test part. Raises SourceError with the problems of both."""
     if spec.test_share is None:
-        train, test = _read_all(lambda part: _read_whole(spec, part), PARTS)
+        train, test = _read_whole(spec, PARTS)
         domains = {*train.domains.tolist(), *test.domains.tolist()}
     else:
-        whole = _read_whole(spec, "train")
+        [whole] = _read_whole(spec, ("train",))
         classes, domains = whole.label_form == "class" and spec.data_type is None, {*whole.domains.tolist()}
         rest, taken = split_by_share(whole.y, classes, whole.domains.tolist(), spec)
         train, test = whole.take(rest), whole.take(taken)
@@ -68,7 +62,7 @@ def _untested_classes_warning(train: Listing, test: Listing, spec: DatasetSpec) 
 
 def read_part(spec: DatasetSpec, part: str) -> Listing:
     """Return the listing of "train" or "test" with the selected domains. Raises SourceError with all problems."""
-    return _read_whole(spec, part) if spec.test_share is None else read_parts(spec)[PARTS.index(part)]
+    return _read_whole(spec, (part,))[0] if spec.test_share is None else read_parts(spec)[PARTS.index(part)]
 
 
 def split_by_share(
@@ -102,15 +96,36 @@ def split_by_share(
     raise SourceError.single(message, spec.places.get("test_share", spec.place), "missing-data")
 
 
-def _read_whole(spec: DatasetSpec, part: str) -> Listing:
+def _read_whole(spec: DatasetSpec, parts: Iterable[str]) -> list[Listing]:
+    """Return the listing of each part. Raises SourceError with all problems of all sources, equal ones once."""
     names = domain_names(spec)
+    joined: list[Listing] = []
+    problems: list[ValidationError] = []
+    for part in parts:
+        listings: list[Listing] = []
+        broken: list[ValidationError] = []
+        for source in spec.train if part == "train" else spec.test:
+            try:
+                if spec.domain is not None:
+                    _require_no_contradiction(source, spec)
+                listing = read_source(source, spec, part)
+                if source.domain is not None or names:
+                    listing = assign_domains(listing, source.domain, names)
+                listings.append(listing)
+            except SourceError as error:
+                broken += error.problems
+        try:
+            if not broken:
+                joined.append(_join_sources(listings, spec, part))
+        except SourceError as error:
+            broken += error.problems
+        problems += broken
+    if problems:
+        raise SourceError(dict.fromkeys(problems))
+    return joined
 
-    def read(source: SourceSpec) -> Listing:
-        if spec.domain is not None:
-            _require_no_contradiction(source, spec)
-        return assign_domains(read_source(source, spec, part), source.domain, names)
 
-    listings = _read_all(read, sources_of(spec, part))
+def _join_sources(listings: list[Listing], spec: DatasetSpec, part: str) -> Listing:
     if not listings:
         message = f"the dataset has no {part} part. Give `{part}_index` or `{part}_data`"
         raise SourceError.single(f"{message}, or a built-in source by `name`.", spec.place, "missing-data")
@@ -120,20 +135,6 @@ def _read_whole(spec: DatasetSpec, part: str) -> Listing:
     return listing if spec.system_prompt is None else with_system_prompts(listing, spec)
 
 
-def _read_all(read: Callable[[T], Listing], items: Iterable[T]) -> list[Listing]:
-    """Return `read(item)` for all items. Raises SourceError with all their problems, equal ones once."""
-    listings: list[Listing] = []
-    problems: list[ValidationError] = []
-    for item in items:
-        try:
-            listings.append(read(item))
-        except SourceError as broken:
-            problems += broken.problems
-    if problems:
-        raise SourceError(dict.fromkeys(problems))
-    return listings
-
-
 def domain_names(spec: DatasetSpec) -> tuple[str, ...]:
     """Return the domains to look for in the paths of samples."""
     return spec.using or (tuple(spec.classes) if isinstance(spec.classes, Mapping) else ())
@@ -141,8 +142,10 @@ def domain_names(spec: DatasetSpec) -> tuple[str, ...]:
 
 def select(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
     """Return the samples of the selected domains, each under a unique name. Raises SourceError."""
-    selected = select_domains(listing, spec, part)
-    return replace(selected, ids=_unique(selected.ids))
+    selected = select_domains(listing, spec, part) if spec.using or any(listing.domains) else listing
+    ids = selected.ids
+    rising = bool((ids[:-1] < ids[1:]).all())  # as generated names are, and most lists
+    return selected if rising or all_different(ids) else replace(selected, ids=_unique(ids))
 
 
 def _require_no_contradiction(source: SourceSpec, spec: DatasetSpec) -> None:
@@ -158,9 +161,6 @@ def _require_no_contradiction(source: SourceSpec, spec: DatasetSpec) -> None:
 
 def _unique(ids: NDArray[np.str_]) -> NDArray[np.str_]:
     """Make names unique: the second of equal names gets `#2`, the third `#3`."""
-    rising = bool((ids[:-1] < ids[1:]).all())  # as generated names are, and most lists
-    if rising or all_different(ids):
-        return ids
     counts: Counter[str] = Counter()
     names = []
     for name in ids.tolist():

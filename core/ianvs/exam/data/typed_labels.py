@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import Location, PluginError, ValidationError, one_line
 from ianvs.config.spec import DatasetSpec, DataTypeSpec
-from ianvs.exam.data.cells import is_class_index
+from ianvs.exam.data.cells import CLASS_INDEX
 from ianvs.exam.data.label_cells import DOCUMENTED, NO_SEPARATOR, UnclearLabelsError, split_labels
 from ianvs.exam.data.listing import Listing, SourceError, column, data_warning
 from ianvs.plugins.loader import load_once
@@ -81,7 +81,7 @@ def _with_combinations_told(parts: Parts, spec: DatasetSpec) -> Parts:
     if spec.classes is not None or any(part.label_form != "class" or part.classes is not None for part in parts):
         return parts
     cells = [*dict.fromkeys(train.y.tolist()), *dict.fromkeys(test.y.tolist())]
-    if all(map(is_class_index, cells)):
+    if all(map(CLASS_INDEX.fullmatch, cells)):
         return parts  # numbers hold no separator
     try:
         split = split_labels(cells, None, None)
@@ -156,10 +156,8 @@ def type_name(spec: DatasetSpec) -> str | None:
     return None if spec.data_type is None else spec.data_type.name
 
 
-def type_facts(spec: DatasetSpec) -> dict[str, object]:
-    """Return the facts that identify an author's data type; {} if there is none."""
-    if (type_spec := spec.data_type) is None:
-        return {}
+def type_facts(type_spec: DataTypeSpec) -> dict[str, object]:
+    """Return the facts that identify an author's data type."""
     return {"data_type": type_spec.name, "source": source_of(type_url(type_spec), type_spec.name, DATA_TYPES)}
 
 

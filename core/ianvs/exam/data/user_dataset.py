@@ -45,7 +45,8 @@ class UserDataset:
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
         """Return the hash of the samples and of settings that affect them, not of the function."""
-        facts: dict[str, object] = {"class_names": self.parts[0].classes, **type_facts(spec)}
+        facts: dict[str, object] = {"class_names": self.parts[0].classes}
+        facts |= {} if spec.data_type is None else type_facts(spec.data_type)
         for part, listing in zip(PARTS, self.parts, strict=True):
             if "NCHW" in listing.layout:
                 facts[f"{part}_layout"] = listing.layout
@@ -70,7 +71,7 @@ def load_user_dataset(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Use
     identity = [VERSION, str(url), name, source_of(str(url), name), dict(spec.options), str(spec.root), spec.download]
     identity.append({key: getattr(spec, key) for key in SHAPING})
     if spec.data_type is not None:
-        identity += [type_facts(spec), spec.classes]
+        identity += [type_facts(spec.data_type), spec.classes]
     memo = cache_dir / "authored" / f"{digest_of(identity)[:32]}.json"
     made = _read_memo(memo, cache_dir)
     if made is None:

@@ -129,7 +129,7 @@ def test_arrays_are_known_by_their_file(tmp_path):
 
 
 def test_who_waits_for_files_to_be_read_is_told_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ianvs.exam.data.throughput._SAID", 0.0)
+    monkeypatch.setattr("ianvs.exam.data.content_digests.REPORT_SECONDS", 0.0)
     paths = [tmp_path / f"{n}.bin" for n in range(3)]
     for path in paths:
         path.write_bytes(bytes(2000))
