@@ -29,7 +29,7 @@ from ianvs.running.planning.plan import Plan, start_over
 from ianvs.running.progress import default_listener
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.controller import check_job, run_job
-from ianvs.running.scheduler.create_engine import SharedLocalEngine, imports_of
+from ianvs.running.scheduler.create_engine import SharedLocalEngine, imports_by_file
 from ianvs.running.scheduler.preflight import check_files
 from ianvs.store import JobStore, Prunable, prunable
 from ianvs.store import prune as remove_prunable
@@ -100,7 +100,7 @@ def run(
         if keep:
             planned = check_files(job, inspector).checked_plan()
             JobStore(job.workspace, job.name).accept(planned.finished_with_other_source())
-        provenance = collect(job_file=job.file, imported=imports_of(job))
+        provenance = collect(job_file=job.file, imported=set().union(*imports_by_file(job).values()))
         damaged: set[Path] = set()
         while True:
             outcome = run_job(job, inspector, early, listener or default_listener(), provenance)
@@ -205,7 +205,7 @@ def _stored_results(path: PathLike, stored: bool, options: CaseOptions) -> Resul
     with open_job(path, CaseOptions, options) as (job, inspector):
         refuse_many(job)
         plan_ = check_files(job, inspector).checked_plan()
-        facts = collect(job_file=job.file, imported=imports_of(job))
+        facts = collect(job_file=job.file, imported=set().union(*imports_by_file(job).values()))
         return stored_results_of(plan_, facts, inspector, earlier_too=stored)
 
 

@@ -17,7 +17,7 @@ from ianvs.running.inspector import Inspector
 from ianvs.running.planning.cases import grid_size
 from ianvs.running.planning.hyperparameters import with_hyperparameters, without_unused
 from ianvs.running.planning.sandbox_paths import inspector_sandbox
-from ianvs.running.scheduler.create_engine import SharedLocalEngine, runs_inline
+from ianvs.running.scheduler.create_engine import SharedLocalEngine
 
 MOST_CASES = 100_000
 
@@ -96,8 +96,9 @@ def open_job(
         overrides=parse_overrides(options.get("settings", ())),
         corrects=corrects,
     )
+    inline = job.engine.name == "inline" and job.engine.url is None
     engine = (lambda: None) if early is None else partial(early.forking, job)
-    with closing(Inspector(job, engine, partial(inspector_sandbox, job), inline=runs_inline(job))) as inspector:
+    with closing(Inspector(job, engine, partial(inspector_sandbox, job), inline=inline)) as inspector:
         job = without_unused(job, inspector)
         if job.overrides:
             job = with_hyperparameters(job, inspector)

@@ -343,9 +343,8 @@ def missing_pictures(plan: Plan, inspector: Inspector) -> list[ValidationError]:
     There is an error for each metric, which names the cases that have to run again.
     """
     authored = {key: spec for each in plan.algorithms for spec, key in each.scores if spec.url is not None}
-    answers = inspector.metrics(list(authored.values()))
-    both = zip(authored, answers, strict=True)
-    reading = {key for key, metric in both if not isinstance(metric, list) and metric.pictures}
+    answers = {key: inspector.metric(spec) for key, spec in authored.items()}
+    reading = {key for key, metric in answers.items() if not isinstance(metric, list) and metric.pictures}
     if not reading:
         return []
     lacking: dict[str, list[str]] = {}

@@ -159,7 +159,7 @@ class Workload:
         device: "auto", "cpu" or "cuda".
         gpus: GPUs of this machine that tasks may use, as named in CUDA_VISIBLE_DEVICES.
         cases_per_gpu: How many tasks share a GPU.
-        code: Files and folders of authors that tasks read, for workers that don't see them.
+        code: Files and folders of authors that tasks read, for an engine that runs them `elsewhere`.
         workspace: The folder in which tasks read and write, and an open engine may keep its own files; None: no files.
         resources: All that tasks may ask for.
     """

@@ -124,10 +124,11 @@ def _elsewhere() -> Fed:
 
 
 def look_at_paradigm(spec: ParadigmSpec) -> Answer:
-    return asdict(_paradigm_facts(spec))
+    return asdict(paradigm_facts(spec))
 
 
-def _paradigm_facts(spec: ParadigmSpec) -> ParadigmFacts:
+def paradigm_facts(spec: ParadigmSpec) -> ParadigmFacts:
+    """Return the facts of a paradigm. The methods of a module's class are those that its protocol requires."""
     try:
         paradigm = find_paradigm(spec, load_once)
     except PluginError as error:
@@ -140,20 +141,22 @@ def _paradigm_facts(spec: ParadigmSpec) -> ParadigmFacts:
     hints = {option: unknown_key_hint(option, keys, "algorithm") for option in unknown}
     problems = [(option, f"unknown key '{option}' in algorithm.{hint}") for option, hint in hints.items()]
     problems += [(str(problem.place.file) if problem.place else "", problem.message) for problem in wrong]
+    methods: dict[str, tuple[str, ...]] = {}
+    optional = []  # types of modules that are given as `Protocol | None`
+    for kind, protocol in paradigm.modules.items():
+        parts = get_args(protocol)
+        if type(None) in parts:
+            optional.append(kind)
+        required = next((part for part in parts if part is not type(None)), protocol)
+        layers = [layer for layer in getattr(required, "__mro__", ()) if getattr(layer, "_is_protocol", False)]
+        named = (name for layer in layers for name, value in vars(layer).items() if callable(value))
+        methods[kind] = tuple(name for name in dict.fromkeys(named) if not name.startswith("_"))
     return ParadigmFacts(
-        {kind: _methods(protocol) for kind, protocol in paradigm.modules.items()},
-        tuple(kind for kind, protocol in paradigm.modules.items() if type(None) not in get_args(protocol)),
+        methods,
+        tuple(kind for kind in methods if kind not in optional),
         paradigm.as_one,
         paradigm.reference,
         tuple(problems),
         paradigm.predict is not Paradigm.predict,
         paradigm.hears_feedback,
     )
-
-
-def _methods(protocol: object) -> tuple[str, ...]:
-    """Return the methods that a protocol, or `Protocol | None`, requires."""
-    part_of_type = next((part for part in get_args(protocol) if part is not type(None)), protocol)
-    layers = [layer for layer in getattr(part_of_type, "__mro__", ()) if getattr(layer, "_is_protocol", False)]
-    named = (name for layer in layers for name, value in vars(layer).items() if callable(value))
-    return tuple(name for name in dict.fromkeys(named) if not name.startswith("_"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pydantic import TypeAdapter
 from ianvs.base.errors import ConfigError, IanvsError, ValidationError
 from ianvs.config.contracts import THIS_INTERPRETER, contract_named, interpreter_of, runner_of
 from ianvs.config.models.contract_name import NATIVE
-from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, ParadigmSpec
+from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec
 from ianvs.exam.data.fingerprint import read_memo, write_memo
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.registry import metric_header
@@ -24,12 +25,10 @@ from ianvs.running.inspector.facts import (
     Answer,
     ParadigmFacts,
     PluginFacts,
-    look_at_metric,
-    look_at_paradigm,
-    look_at_plugin,
     metric_from,
+    paradigm_facts,
 )
-from ianvs.running.inspector.plugin_check import CheckResult, Subject, check_plugin, check_subject, interrupted_check
+from ianvs.running.inspector.plugin_check import CheckResult, Subject, check_result, interrupted_check
 from ianvs.store.keys import digest
 
 _PLUGIN_FACTS, _PARADIGM_FACTS = TypeAdapter(PluginFacts), TypeAdapter(ParadigmFacts)
@@ -57,6 +56,7 @@ class Inspector:
     ) -> None:
         self._job, self._seconds, self._engine, self._sandbox = job, job.limits.check_seconds, engine, sandbox
         self._answers: dict[Path, Answer | str] = {}
+        self._failed: dict[tuple[str | None, str], str] = {}  # by url and name: why a plugin can't be imported
         self._inline = InThisProcess() if inline else None
         self._processes: dict[bool, IsolatedCaller] = {}  # the process of plugins and paradigms, and that of metrics
 
@@ -70,54 +70,52 @@ class Inspector:
 
         None for one that can't be imported in time (its check reports that), or whose contract runs its cases.
         """
-        answers = [self._plugin(*plugin) for plugin in plugins]
-        usable = (
-            None if answer is None or isinstance(answer, str) or "problems" in answer else answer for answer in answers
-        )
-        return [None if answer is None else _PLUGIN_FACTS.validate_python(answer) for answer in usable]
-
-    def metrics(self, specs: Sequence[MetricSpec]) -> list[Metric | list[ValidationError]]:
-        """Return each metric or its errors. A metric of an author's file has no `function` here."""
-        return [self._metric(spec) for spec in specs]
-
-    def paradigms(self, algorithms: Sequence[AlgorithmSpec]) -> list[ParadigmFacts]:
         facts = []
-        for algorithm in algorithms:
-            types = None
-            if algorithm.contract != NATIVE:
-                types = contract_named(algorithm.contract).module_types(algorithm.paradigm)
-            theirs = types and ParadigmFacts(dict.fromkeys(types[0], ()), types[1])
-            facts.append(theirs or self._paradigm(algorithm.paradigm))
+        for algorithm, module in plugins:
+            where, answer = interpreter_of(algorithm), None
+            with suppress(IanvsError):  # its interpreter can't be started, which another check reports
+                more = None
+                if where != THIS_INTERPRETER:
+                    more = [where.adapter, algorithm.python and lock_of(algorithm).identity]
+                if runner_of(algorithm) is None:
+                    answer = self._answer(_PLUGIN, module.url, module.name, (module.url, module.name, where), more)
+            if isinstance(answer, str):
+                self._failed[module.url, module.name] = answer
+            usable = isinstance(answer, dict) and "problems" not in answer
+            facts.append(_PLUGIN_FACTS.validate_python(answer) if usable else None)
         return facts
 
     def check(self, subject: Subject) -> CheckResult:
         """Check a plugin, its hyperparameters, and its constructor."""
-        facts = self._plugin(subject.algorithm, subject.module)
-        if facts is None:
-            return CheckResult((), asks=False)
-        if isinstance(facts, str):
-            return interrupted_check(subject, facts)
-        return check_subject(
-            subject, lambda request: self._process().call_iter(_name(check_plugin), request, self._seconds)
-        )
-
-    def _plugin(self, algorithm: AlgorithmSpec, module: ModuleSpec) -> Answer | str | None:
-        """Return facts.
-
-        None if its contract runs it, or if its interpreter can't be started, which another check reports.
-        """
-        if runner_of(algorithm) is not None:
-            return None
-        where = interpreter_of(algorithm)
+        name = subject.module.url, subject.module.name
+        if name in self._failed:
+            return interrupted_check(subject, self._failed[name])
         try:
-            more = (
-                None if where == THIS_INTERPRETER else [where.adapter, algorithm.python and lock_of(algorithm).identity]
-            )
-        except IanvsError:
-            return None
-        return self._answer(_PLUGIN, module.url, module.name, (module.url, module.name, where), more)
+            if subject.algorithm.python is not None:
+                lock_of(subject.algorithm)
+            answers = self._process().call_iter(_CHECK, subject, self._seconds)
+            facts = next(answers)
+        except IsolatedCallError as error:
+            self._failed[name] = str(error)
+            return interrupted_check(subject, str(error))
+        except IanvsError:  # its interpreter can't be started, which another check reports
+            return CheckResult((), asks=False)
+        return check_result(subject, facts, answers)
 
-    def _metric(self, spec: MetricSpec) -> Metric | list[ValidationError]:
+    def paradigm(self, algorithm: AlgorithmSpec) -> ParadigmFacts:
+        """Return the facts of an algorithm's paradigm."""
+        spec = algorithm.paradigm
+        if algorithm.contract != NATIVE and (types := contract_named(algorithm.contract).module_types(spec)):
+            return ParadigmFacts(dict.fromkeys(types[0], ()), types[1])
+        if spec.url is None:
+            return paradigm_facts(spec)
+        answer = self._answer(_PARADIGM, spec.url, spec.name, spec, spec.options)
+        if isinstance(answer, str):
+            return ParadigmFacts(problems=(("", f"importing the file of paradigm '{spec.name}' {answer}."),))
+        return _PARADIGM_FACTS.validate_python(answer)
+
+    def metric(self, spec: MetricSpec) -> Metric | list[ValidationError]:
+        """Return a metric or its errors. A metric of an author's file has no `function` here."""
         try:
             metric = metric_header(spec)
         except ConfigError as error:
@@ -134,14 +132,6 @@ class Inspector:
         wrong = [ValidationError(message, spec.place, code=code) for code, message in answer.get("problems", ())]
         return wrong or metric_from(spec.name, **answer)
 
-    def _paradigm(self, spec: ParadigmSpec) -> ParadigmFacts:
-        if spec.url is None:
-            return _PARADIGM_FACTS.validate_python(look_at_paradigm(spec))
-        answer = self._answer(_PARADIGM, spec.url, spec.name, spec, spec.options)
-        if isinstance(answer, str):
-            return ParadigmFacts(problems=(("", f"importing the file of paradigm '{spec.name}' {answer}."),))
-        return _PARADIGM_FACTS.validate_python(answer)
-
     def _answer(self, kind: _Kind, url: str | None, name: str, request: object, more: object = None) -> Answer | str:
         """Return the facts of a file, or an error message. more: what the answer depends on besides the source."""
         try:
@@ -153,7 +143,7 @@ class Inspector:
             stored: Answer | str | None = read_memo(file)
             if stored is None or isinstance(stored, str) or not kind.holds(stored):
                 try:
-                    answer: Answer = self._process(kind.of_plugins).ask(_name(kind.look), request, self._seconds)
+                    answer: Answer = self._process(kind.of_plugins).ask(kind.look, request, self._seconds)
                     if not answer.get("problems"):
                         write_memo(file, answer)
                     stored = answer
@@ -181,12 +171,13 @@ class _Kind:
 
     Attributes:
         folder: Of the cache.
+        look: The function of the request, "module:name".
         of_plugins: Whether it concerns plugins and paradigms; otherwise metrics.
         holds: Whether a cached answer is still valid.
     """
 
     folder: str
-    look: Callable[..., Answer]
+    look: str
     of_plugins: bool = True
     holds: Callable[[Answer], bool] = bool
 
@@ -200,10 +191,8 @@ def _same_reference(answer: Mapping[str, object]) -> bool:
         return False
 
 
-_PLUGIN = _Kind("plugins", look_at_plugin, holds=_same_reference)
-_METRIC = _Kind("metrics", look_at_metric, of_plugins=False)
-_PARADIGM = _Kind("paradigms", look_at_paradigm)
-
-
-def _name(function: Callable[..., Answer | Iterator[object]]) -> str:
-    return f"{function.__module__}:{function.__name__}"
+_FACTS = "ianvs.running.inspector.facts"
+_PLUGIN = _Kind("plugins", f"{_FACTS}:look_at_plugin", holds=_same_reference)
+_METRIC = _Kind("metrics", f"{_FACTS}:look_at_metric", of_plugins=False)
+_PARADIGM = _Kind("paradigms", f"{_FACTS}:look_at_paradigm")
+_CHECK = "ianvs.running.inspector.plugin_check:check_plugin"

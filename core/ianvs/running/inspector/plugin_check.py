@@ -3,7 +3,7 @@
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,23 +69,20 @@ class CheckResult:
     asks: bool
 
 
-def check_subject(subject: Subject, ask: Callable[[Subject], Iterator[Any]]) -> CheckResult:
-    """Check a plugin. ask: calls `check_plugin` in another process (`IsolatedCaller.call_iter`).
+def check_result(subject: Subject, facts: Mapping[str, Any], answers: Iterator[Any]) -> CheckResult:
+    """Return the result of a check from the first answer of `check_plugin` and the further `answers`.
 
     Equal messages of the constructor, or of check_exam() if there is an exam, for many choices are reported once.
     """
-    module, answers, doing = subject.module, ask(subject), ""
+    module = subject.module
     by_message: dict[tuple[str, bool], list[Mapping[str, object]]] = {}
     try:
-        facts = next(answers)
-        doing = f"building {module.name}"
-        for (message, warning), choice in zip(
-            answers, subject.choices, strict=False
-        ):  # no further messages after problems
+        # There are no further messages after problems.
+        for (message, warning), choice in zip(answers, subject.choices, strict=False):
             if message:
                 by_message.setdefault((message, warning), []).append(choice)
     except IsolatedCallError as error:
-        return interrupted_check(subject, str(error), doing)
+        return interrupted_check(subject, str(error), f"building {module.name}")
     problems = [*_PROBLEMS.validate_python(facts["problems"])]
     for (message, warning), choices in by_message.items():
         refusal = "" if warning else " can't be built" if subject.exam is None else " can't take this exam"

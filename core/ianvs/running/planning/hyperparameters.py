@@ -14,7 +14,8 @@ from ianvs.running.planning.cases import with_prefixes
 def without_unused(job: JobSpec, inspector: Inspector) -> JobSpec:
     """Return the job without the modules and settings that its paradigms ignore; its `warnings` list them."""
     algorithms, warnings = [], list(job.warnings)
-    for algorithm, facts in zip(job.algorithms, inspector.paradigms(job.algorithms), strict=True):
+    for algorithm in job.algorithms:
+        facts = inspector.paradigm(algorithm)
         name = algorithm.paradigm.name
         unused_types = set(MODULE_TYPES) - facts.methods.keys() if facts.methods else set()
         unused = [module for module in algorithm.modules if module.type in unused_types]

@@ -226,7 +226,7 @@ def make_plan(
     needs: set[str] = set()
     job_store, secrets = JobStore(job.workspace, job.name), secrets_in(job)
     accepted = accepted_cases(job_store) if job_store.folder.exists() else {}
-    students = list(zip(job.algorithms, inspector.paradigms(job.algorithms), strict=True))
+    students = [(algorithm, inspector.paradigm(algorithm)) for algorithm in job.algorithms]
     for exam, known_fingerprint in zip_longest(job.testenvs, samples):
         fingerprint = data.fingerprint(
             exam.dataset, job.workspace / "cache", known_fingerprint, partial(say, exam.dataset)
@@ -326,8 +326,8 @@ def job_columns(job: JobSpec, inspector: Inspector) -> dict[str, tuple[MetricCol
     metrics = []  # (spec, metric, key); errors were reported before
     for exam in job.testenvs:
         scored = scored_metrics(exam)
-        answers = zip(scored, inspector.metrics([spec for spec, _ in scored]), strict=True)
-        metrics.append(tuple((spec, metric, key) for (spec, key), metric in answers if isinstance(metric, Metric)))
+        answers = [(spec, inspector.metric(spec), key) for spec, key in scored]
+        metrics.append(tuple((spec, metric, key) for spec, metric, key in answers if isinstance(metric, Metric)))
     names = [exam.name if len(job.testenvs) > 1 else "" for exam in job.testenvs]
     return dict(zip(names, metric_columns(metrics), strict=True))
 

@@ -103,8 +103,8 @@ class Preflight:
 def paradigm_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check the paradigms of the algorithms, their options, and their types of modules."""
     job = preflight.job
-    for algorithm, facts in zip(job.algorithms, preflight.inspector.paradigms(job.algorithms), strict=True):
-        spec = algorithm.paradigm
+    for algorithm in job.algorithms:
+        spec, facts = algorithm.paradigm, preflight.inspector.paradigm(algorithm)
         for option, message in facts.problems:
             yield ValidationError(message, spec.places.get(option, spec.place), code="invalid-option")
         if not facts.methods:
@@ -146,7 +146,8 @@ def data_problems(preflight: Preflight) -> Iterator[ValidationError]:
 def metric_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check the metrics. Files of authors are imported in another process."""
     for exam in preflight.job.testenvs:
-        for spec, metric in zip(exam.metrics, preflight.inspector.metrics(exam.metrics), strict=True):
+        for spec in exam.metrics:
+            metric = preflight.inspector.metric(spec)
             if isinstance(metric, list):
                 yield from metric
             elif metric.missing is not None and (why := metric.missing()) is not None:
@@ -156,7 +157,7 @@ def metric_problems(preflight: Preflight) -> Iterator[ValidationError]:
 def gate_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check the metrics of `model_eval`."""
     for spec in (exam.gate.metric for exam in preflight.job.testenvs if exam.gate is not None):
-        [metric] = preflight.inspector.metrics([spec])
+        metric = preflight.inspector.metric(spec)
         if isinstance(metric, list):
             yield from metric
             continue
@@ -197,7 +198,8 @@ def link_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check references between names within an exam."""
     for exam in preflight.job.testenvs:
         names = {task.name for task in exam.all_evaluation_tasks}
-        for spec, answer in zip(exam.metrics, preflight.inspector.metrics(exam.metrics), strict=True):
+        for spec in exam.metrics:
+            answer = preflight.inspector.metric(spec)
             if spec.score is not None and preflight.levels.get(spec.score, "score") != "score":
                 yield ValidationError(
                     f"'{spec.score}' is not a score that {spec.name} can be computed from.",
@@ -221,8 +223,8 @@ def combined_model_problems(preflight: Preflight) -> Iterator[ValidationError]:
     shown = [task.name for exam in job.testenvs for task in known_tasks(exam) if task.shows_labels]
     if not shown:
         return
-    for algorithm, facts in zip(job.algorithms, preflight.inspector.paradigms(job.algorithms), strict=True):
-        if facts.by_itself:
+    for algorithm in job.algorithms:
+        if preflight.inspector.paradigm(algorithm).by_itself:
             yield ValidationError(
                 f"{algorithm.paradigm.name} does not answer by its base model alone, so there is no single model for "
                 f"`{shown[0]}: true` to ask. Take the algorithm out of the job, or that line out of the testenv.",
@@ -270,15 +272,14 @@ def protocol_problems(preflight: Preflight) -> Iterator[ValidationError]:
 def reference_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check the algorithms in `references`."""
     job = preflight.job
-    facts = preflight.inspector.paradigms(job.algorithms)
-    by_name = {algorithm.name: (algorithm, facts_of) for algorithm, facts_of in zip(job.algorithms, facts, strict=True)}
+    by_name = {algorithm.name: algorithm for algorithm in job.algorithms}
     for role, name in job.references.items():
-        algorithm, paradigm = by_name.get(name, (None, None))
-        if algorithm is None or paradigm is None:
+        algorithm = by_name.get(name)
+        if algorithm is None:
             reason = f"is not an algorithm of this job.{closest(name, by_name)} There are: {', '.join(by_name)}."
         elif grid_size(algorithm.modules) > 1:
             reason = "has several choices of hyperparameters; a reference needs one value of each."
-        elif paradigm.as_one:
+        elif preflight.inspector.paradigm(algorithm).as_one:
             reason = "learns everything in one round; a reference is asked after each round, like the others."
         else:
             continue

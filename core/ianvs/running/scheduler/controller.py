@@ -140,17 +140,19 @@ def _unfinished_work(plan: Plan) -> _Work:
     return work
 
 
+@dataclass
 class _Engines:
     """The engine for cases, and the one for building exams, which is the same if possible.
 
     tasks: number of unfinished cases.
     """
 
-    def __init__(self, job: JobSpec, early: SharedLocalEngine) -> None:
-        self._job, self._early, self.tasks = job, early, 0
-        self._runner: Engine | None = None
-        self._checker: Engine | None = None
-        self._scorer: Scorer | None = None
+    _job: JobSpec
+    _early: SharedLocalEngine
+    tasks: int = 0
+    _runner: Engine | None = None
+    _checker: Engine | None = None
+    _scorer: Scorer | None = None
 
     def runner(self, plan: Plan) -> Engine:
         if self._runner is None:

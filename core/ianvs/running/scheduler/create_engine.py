@@ -9,7 +9,7 @@ import dataclasses
 import importlib.util
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ianvs.base.errors import IanvsError, PluginError, ValidationError, closest
@@ -62,11 +62,6 @@ def engine_problems(job: JobSpec) -> list[ValidationError]:
     return [*problems, *type_problems(options, takes, spec.place)]
 
 
-def runs_inline(job: JobSpec) -> bool:
-    """Return whether the job runs everything in this process."""
-    return job.engine.name == "inline" and job.engine.url is None
-
-
 def engine_class(job: JobSpec) -> type[Engine]:
     """Return the class of the job's engine; Engine if it can't be loaded, which engine_problems reports."""
     with contextlib.suppress(PluginError):
@@ -101,22 +96,22 @@ class SharedLocalEngine:
 
 def open_engine(job: JobSpec, tasks: int | None, *, for_cases: bool = True) -> Engine:
     """Open the job's engine. for_cases: preload the modules that cases import."""
-    uses_cards = job.device != "cpu" and "torch" in imports_of(job)
+    spec, loaded, imports = job.engine, _loaded(job.engine), imports_by_file(job)
+    uses_cards = job.device != "cpu" and any("torch" in names for names in imports.values())
     workload = Workload(
         tasks=tasks,
-        preload=imported_by_cases(job) if for_cases else (),
+        preload=imported_by_cases(job, imports) if for_cases else (),
         jobs=job.jobs,
         threads=job.threads,
         device=job.device,
         gpus=(visible_gpus() if job.gpus is None else job.gpus) if uses_cards else (),
         cases_per_gpu=1 if job.cases_per_gpu == "auto" else job.cases_per_gpu,
-        code=tuple(dict.fromkeys(authors_files(job))),
+        code=tuple(dict.fromkeys(authors_files(job))) if loaded.target.elsewhere else (),
         workspace=job.workspace,
         resources=tuple(dict.fromkeys([*(algorithm.resources for algorithm in job.algorithms), None])),
     )
-    spec = job.engine
     try:
-        with _loaded(spec).active() as kind:
+        with loaded.active() as kind:
             engine: Engine = kind(workload, **spec.options)
     except IanvsError:
         raise
@@ -189,18 +184,19 @@ _PLAIN_NETWORKS = ("mlp", "linear")
 _PICTURES = re.compile("resnet", re.IGNORECASE)  # the built-in one uses torchvision's blocks, too
 
 
-def imports_of(job: JobSpec) -> set[str]:
-    """Return the top-level names of all imports of the job's plugins."""
-    return _top_level(_files(job))
+def imports_by_file(job: JobSpec) -> dict[Path, set[str]]:
+    """Return the top-level names of all imports in each file of the job's plugins."""
+    modules = [module for algorithm in job.algorithms for module in algorithm.modules]
+    files = {path for module in modules for path in local_files(module.url, module.name, job=job.file.parent)}
+    return {path: {module.split(".")[0] for module in imported_by(path)} for path in files}
 
 
-def imported_by_cases(job: JobSpec) -> tuple[str, ...]:
-    """Return the modules for an engine's `preload`."""
+def imported_by_cases(job: JobSpec, imports: Mapping[Path, set[str]]) -> tuple[str, ...]:
+    """Return the modules for an engine's `preload`. imports: `imports_by_file`."""
     names = {"ianvs.running.session.case", "ianvs.running.session.exams"}
-    files = _files(job)
-    written = {path for path in files if (own_name(path) or _METHODS).is_relative_to(_METHODS)}
+    written = {path for path in imports if (own_name(path) or _METHODS).is_relative_to(_METHODS)}
     # Imports of other parts of ianvs depend on their use.
-    imported = _top_level(written)
+    imported = {name for path in written for name in imports[path]}
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in written]
     modules = [module for algorithm in job.algorithms for module in algorithm.modules]
     values = [pair for module in modules for pair in module.constants.items()]
@@ -211,7 +207,7 @@ def imported_by_cases(job: JobSpec) -> tuple[str, ...]:
     texts_given = [value for _, value in values if isinstance(value, str)]
     if any("/" in text or Path(text).is_dir() for text in texts_given):  # "hf/NAME", or the folder of a model
         imported.add("transformers")
-    if "torch" in _top_level(files):
+    if any("torch" in names_in_file for names_in_file in imports.values()):
         # Counting a network's operations imports torch's compiler, two seconds: once, not in each case.
         names |= {"torch", "ianvs.authoring", "torch._dynamo", "torch.utils.flop_counter"}
     metrics = [metric_header(metric) for exam in job.testenvs for metric in exam.metrics]
@@ -219,12 +215,3 @@ def imported_by_cases(job: JobSpec) -> tuple[str, ...]:
         imported.add("sentence_transformers")
     heavy = {name for name in _HEAVY if name in imported and importlib.util.find_spec(name)}
     return (*sorted(names | heavy), "ianvs.running.session.case:warm_up")
-
-
-def _files(job: JobSpec) -> set[Path]:
-    modules = [module for algorithm in job.algorithms for module in algorithm.modules]
-    return {path for module in modules for path in local_files(module.url, module.name, job=job.file.parent)}
-
-
-def _top_level(files: set[Path]) -> set[str]:
-    return {module.split(".")[0] for path in files for module in imported_by(path)}

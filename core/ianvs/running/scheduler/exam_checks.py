@@ -106,7 +106,8 @@ def _incompatibilities(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Validati
     elif spec.gate is not None and not exam.rules.get("training_labels", True):
         message = f"model_eval scores answers to a part of each round, and {scenario} hides its labels. Take it out."
         yield ValidationError(message, spec.gate.place, code="unfit-exam")
-    lacks, misfits = _unequal(exam), False
+    lacks = "" if len(exam.tests) == len(exam.rounds) else _counts(exam)
+    misfits = False
     for task in evaluation_tasks_of(spec):
         message = ""
         if task.of_classes and not data_type(exam.kind, spec.dataset.data_type).probes:
@@ -126,10 +127,8 @@ def _incompatibilities(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Validati
             yield ValidationError(f"{message}. Take it out.", metric.place, code="unfit-exam")
 
 
-def _unequal(exam: ExamRecord) -> str:
-    """Describe the numbers of rounds and test sets; "" if each round has a test set."""
-    if len(exam.tests) == len(exam.rounds):
-        return ""
+def _counts(exam: ExamRecord) -> str:
+    """Describe the numbers of rounds and test sets, which differ."""
     rounds = f"{len(exam.rounds)} round{'s' * (len(exam.rounds) != 1)}"
     return f"this exam has {rounds} and {len(exam.tests)} test set{'s' * (len(exam.tests) != 1)}"
 
@@ -161,8 +160,10 @@ def _round_problems(exam: ExamRecord, select: SelectSpec | None) -> Iterator[Val
     if select is None or select.by != "first_rounds" or select.rounds is None:
         return
     place = select.places.get("rounds", select.place)
-    if lacks := _unequal(exam):
-        message = f"`by: first_rounds` needs a test set for each round, and {lacks}. Choose by seeds or validation."
+    if len(exam.tests) != len(exam.rounds):
+        message = (
+            f"`by: first_rounds` needs a test set for each round, and {_counts(exam)}. Choose by seeds or validation."
+        )
         yield ValidationError(message, select.place, code="invalid-selection")
     elif select.rounds >= len(exam.rounds):
         reason = f"{select.rounds} rounds to choose on leave none to report: the exam has {len(exam.rounds)}."

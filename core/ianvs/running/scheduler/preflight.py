@@ -17,7 +17,7 @@ from ianvs.base.errors import ConfigError, IanvsError, ReplyServerError, Validat
 from ianvs.base.package import own_name
 from ianvs.config.contracts import runner_of
 from ianvs.config.models.contract_name import NATIVE
-from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
+from ianvs.config.spec import AlgorithmSpec, EngineSpec, JobSpec, ModuleSpec
 from ianvs.exam.scenarios import check_scenario
 from ianvs.processes.engines.engine import Engine
 from ianvs.processes.reply_server import ReplyServer
@@ -48,7 +48,8 @@ def check_files(job: JobSpec, inspector: Inspector, listener: Listener | None = 
     # The form of the files was checked by load_job, which raises before there is a job; for files in the form of
     # another contract it continues where possible.
     add(job.problems)
-    add(engine_problems(job))  # imports a custom engine
+    if job.engine != EngineSpec("local"):
+        add(engine_problems(job))  # imports a custom engine
     add(checks.paradigm_problems(preflight))  # a custom file: as for metrics
     if (runner := runner_of(algorithms[0])) is not None:
         add(runner.setting_problems(job))
@@ -169,8 +170,7 @@ def _plugin_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Import each algorithm's plugin, check it against its contract and its grid, and build it."""
     job = preflight.job
     if preflight.problems:  # without a plan, all plugins in the files are checked
-        facts = preflight.inspector.paradigms(job.algorithms)
-        subjects = [_subjects(job, *both) for both in zip(job.algorithms, facts, strict=True)]
+        subjects = [_subjects(job, each, preflight.inspector.paradigm(each)) for each in job.algorithms]
     else:
         # All trials of a search have one class and values within its ranges, so one check is enough.
         planned = {

@@ -16,8 +16,8 @@ _TOLD = {
 
 def prequential_problems(preflight: Preflight) -> Iterator[ValidationError]:
     job = preflight.job
-    paradigms = zip(job.algorithms, preflight.inspector.paradigms(job.algorithms), strict=True)
-    with_feedback = [algorithm.paradigm for algorithm, facts in paradigms if facts.receives_feedback]
+    paradigm_of = preflight.inspector.paradigm
+    with_feedback = [each.paradigm for each in job.algorithms if paradigm_of(each).receives_feedback]
     for exam in job.testenvs:
         if exam.prequential is None:
             for paradigm in with_feedback:
@@ -43,8 +43,8 @@ def _feedback_problems(preflight: Preflight, exam: TestEnvSpec) -> Iterator[Vali
     assert exam.prequential is not None
     if exam.prequential.feedback == "label":
         return
-    algorithms = preflight.job.algorithms
-    for algorithm, facts in zip(algorithms, preflight.inspector.paradigms(algorithms), strict=True):
+    for algorithm in preflight.job.algorithms:
+        facts = preflight.inspector.paradigm(algorithm)
         if not facts.receives_feedback and not facts.reference:
             reason = f"{_learner_name(algorithm)} learns by train(), which takes labels; this exam tells only"
             remedy = "Give it feedback(told, **context), and `paradigm_type: testtimelearning`."
@@ -57,8 +57,8 @@ def _feedback_problems(preflight: Preflight, exam: TestEnvSpec) -> Iterator[Vali
 
 def _metric_problems(preflight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
     assert exam.prequential is not None
-    answers = preflight.inspector.metrics(exam.metrics)
-    both = [(spec, answer) for spec, answer in zip(exam.metrics, answers, strict=True) if isinstance(answer, Metric)]
+    answers = [(spec, preflight.inspector.metric(spec)) for spec in exam.metrics]
+    both = [(spec, answer) for spec, answer in answers if isinstance(answer, Metric)]
     shifts = exam.prequential.near_future
     for spec, metric in both:
         base, _, shift = metric.name.partition("@")

@@ -32,7 +32,7 @@ SAID = np.array([[0, 0, 0, 0], [0, 1, 1, 1], [0, 0, 1, 0]])  # after three round
 
 def inspected(folder: Path, specs: list[MetricSpec]) -> list[Metric | list[ValidationError]]:
     with closing(Inspector(load_job(write_job(folder)), inline=True)) as inspector:
-        return inspector.metrics(specs)
+        return [inspector.metric(spec) for spec in specs]
 
 
 def record(said: np.ndarray) -> EvaluationRecord:

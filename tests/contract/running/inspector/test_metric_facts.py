@@ -35,7 +35,7 @@ EXAM = "dataset: {name: digits}\nscenario: {name: CIL, rounds: 2}\nmetrics: [{na
 
 def metric_facts(folder: Path, specs: list[MetricSpec], *, inline: bool = True) -> list[Metric | list[ValidationError]]:
     with inspector(folder, inline=inline) as opened:
-        return opened.metrics(specs)
+        return [opened.metric(spec) for spec in specs]
 
 
 def spec_of(folder: Path, source: str, name: str = "errors", **more: object) -> MetricSpec:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ianvs.base.errors import Location
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec, ParadigmSpec
-from ianvs.running.inspector.plugin_check import Subject, check_plugin, check_subject
+from ianvs.running.inspector.plugin_check import Subject, check_plugin, check_result
 from tests.edits import edited
 from tests.errors import Found, recorded
 
@@ -28,7 +30,8 @@ def check(tmp_path: Path, source: str, name: str = "Model", **grid: tuple[object
     module = ModuleSpec("basemodel", name, str(path), tuple(grid.items()), places=places, place=Location(yaml, 4, 7))
     spec = AlgorithmSpec(name="x", file=yaml, paradigm=ParadigmSpec("incrementallearning"), modules=(module,))
     subject = Subject(spec, module, ("train", "predict", "save", "load"), choices=())
-    return recorded(check_subject(subject, check_plugin).problems)
+    answers: Iterator[Any] = check_plugin(subject)
+    return recorded(check_result(subject, next(answers), answers).problems)
 
 
 BASE = f"""

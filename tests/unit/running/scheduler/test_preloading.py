@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ianvs.config import load_job
-from ianvs.running.scheduler.create_engine import imported_by_cases, imports_of
+from ianvs.running.scheduler.create_engine import imported_by_cases, imports_by_file
 from tests.jobs import TESTENV, write_job
 
 MINE = "from ianvs.testalgorithms.finetune.basemodel import Finetune\n\nclass Mine(Finetune):\n    pass\n"
@@ -18,7 +18,8 @@ WITH_TORCH = {"torch", "torch._dynamo"}  # counting the operations of a network 
 def preloaded(folder: Path, plugin: str = MINE, hyperparameters: str = "", testenv: str = TESTENV) -> set[str]:
     lines = f"- {hyperparameters}" if hyperparameters else ""
     job = write_job(folder, plugin=plugin, name="Mine", hyperparameters=lines, testenv=testenv)
-    return HEAVY.intersection(imported_by_cases(load_job(job)))
+    spec = load_job(job)
+    return HEAVY.intersection(imported_by_cases(spec, imports_by_file(spec)))
 
 
 def test_a_perceptron_needs_torch_and_its_compiler_alone(tmp_path: Path) -> None:
@@ -58,4 +59,4 @@ def test_authors_code_says_what_else(tmp_path: Path, line: str, more: str | None
 
 def test_imports_of_a_job_are_top_level_names(tmp_path: Path) -> None:
     job = write_job(tmp_path, plugin=MINE, name="Mine", hyperparameters="")
-    assert {"torch", "numpy", "ianvs"} <= imports_of(load_job(job))
+    assert {"torch", "numpy", "ianvs"} <= set().union(*imports_by_file(load_job(job)).values())
