@@ -17,10 +17,8 @@ from tests.jobs import MAJORITY, TESTENV, write_job
 
 SLOW_START = """\
 from ianvs.processes.engines import LocalEngine, Workload
-
 class Patient(LocalEngine):
     elsewhere = True  # such an engine is given what authors have written
-
     def __init__(self, workload: Workload, *, seconds: float, loud: bool = False):
         super().__init__(workload)
         self.opened_with = workload, seconds
