@@ -28,11 +28,12 @@ from ianvs.base.entry_points import entries, installed, origin_text
 from ianvs.base.errors import PluginError, closest, shortened, shown_path
 from ianvs.base.method_names import ALIASES, carried
 from ianvs.base.package import PACKAGE
-from ianvs.plugins.authors_files import add_folders, is_source, kept_files, package_spec, source_spec
-from ianvs.plugins.local_imports import import_folders, package_of
+from ianvs.plugins.authors_files import STORED, add_folders, is_source, package_spec, source_spec
+from ianvs.plugins.local_imports import package_and_folders
 from ianvs.plugins.missing_modules import UNIQUE, how_to_install, how_to_name
 from ianvs.plugins.mode_switch import separate_mode_switch
-from ianvs.plugins.registration import aliases_of, sedna_stub
+from ianvs.plugins.registration import ALIASES as REGISTERED
+from ianvs.plugins.registration import sedna_stub
 
 ENTRY_POINTS = "ianvs.algorithms"
 _FEW = 12  # maximum number of names in a message
@@ -77,7 +78,9 @@ class Loaded:
             for name in more:
                 module = sys.modules.get(name)
                 origin = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
-                if origin and "site-packages" not in origin and _is_below(Path(origin), self.folders):
+                if not origin or "site-packages" in origin:
+                    continue
+                if any(map(Path(origin).resolve().is_relative_to, self.folders)):
                     modules[name] = sys.modules.pop(name)
             sys.modules.update(hidden)
 
@@ -213,7 +216,7 @@ def _imported(path: Path) -> Loaded:
     spec = source_spec(f"{unique}_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise PluginError(f"{shown_path(path)} is not a python file that can be read.", code="unloadable-plugin")
-    folders, package = import_folders(path), package_of(path)
+    package, folders = package_and_folders(path)
     # In a fork, iterating over thousands of names copies their pages: a third of a case's own cost.
     looked_in = any(str(folder) in sys.path_importer_cache for folder in folders)
     for place, finder in list(sys.path_importer_cache.items()) if looked_in else ():
@@ -222,7 +225,7 @@ def _imported(path: Path) -> Loaded:
                 finder.invalidate_caches()
             elif finder is None:
                 del sys.path_importer_cache[place]
-    add_folders(folders)
+    add_folders(*folders)
     # Registered under its unique name so that dataclasses, pickle and inspect find the module of a class.
     name = spec.name if package is None else _name_inside(package, path, unique)
     if any(before in sys.modules for before in (spec.name, name, name.partition(".")[0])):
@@ -271,10 +274,6 @@ def _executed_inside(package: Path, name: str, path: Path) -> ModuleType:
     return sys.modules[name] if spec is None else _executed(spec)
 
 
-def _is_below(path: Path, folders: tuple[Path, ...]) -> bool:
-    return any(path.resolve().is_relative_to(folder) for folder in folders)
-
-
 @contextmanager
 def importable_by_others() -> Iterator[None]:
     """Context manager: spawned processes, such as those of `torch.multiprocessing.spawn`, can import files that
@@ -305,7 +304,7 @@ def place_for_others(module: str) -> None:
         path = f"__path__ = [{str(source.parent)!r}]\n"
     with suppress(OSError):  # it was deleted after its import
         absent = bool(inner) and not source.is_file()
-        content = kept_files().get(os.path.realpath(source)) or (b"" if absent else source.read_bytes())
+        content = STORED.get(os.path.realpath(source)) or (b"" if absent else source.read_bytes())
         file.write_text(f"{path}__file__ = {str(source)!r}\nexec(compile({content!r}, __file__, 'exec'))\n")
 
 
@@ -319,7 +318,7 @@ def _rivals(folders: tuple[Path, ...]) -> tuple[str, ...]:
         with suppress(OSError):
             listed.update(name.removesuffix(".py") for name in os.listdir(folder))  # noqa: PTH208 - as strings
         above = os.path.realpath(folder) + os.sep  # planned files count, too, even if they were deleted since
-        inside = (path.removeprefix(above) for path in kept_files() if path.startswith(above))
+        inside = (path.removeprefix(above) for path in STORED if path.startswith(above))
         listed.update(name.partition(os.sep)[0].removesuffix(".py") for name in inside)
     # These are looked up in sys.modules: iterating over thousands would copy their pages after a fork.
     tops = {name for name in listed if name in sys.modules} - {*sys.stdlib_module_names, PACKAGE.name}
@@ -329,19 +328,22 @@ def _rivals(folders: tuple[Path, ...]) -> tuple[str, ...]:
         name
         for name, module in (list(sys.modules.items()) if local_names else ())
         if name.partition(".")[0] in local_names
-        and not _is_below(Path(getattr(module, "__file__", None) or folders[0]), folders)
+        and not any(map(Path(getattr(module, "__file__", None) or folders[0]).resolve().is_relative_to, folders))
     )
 
 
 def _pick(module: ModuleType, name: str, where: str) -> Any:
     namespace = vars(module)
-    for target in (*(each for each in namespace.values() if name in aliases_of(each)), namespace.get(name)):
-        if target is not None:
-            separate_mode_switch(target)
-            return target
-    defined = [key for key, value in namespace.items() if getattr(value, "__module__", None) == module.__name__]
-    defined += [alias for value in namespace.values() for alias in aliases_of(value)]
-    raise PluginError(no_such_name(where, name, defined), code="unloadable-plugin")
+    registered: dict[str, object] = {}
+    for value in namespace.values():
+        for alias in getattr(value, "__dict__", {}).get(REGISTERED, ()):
+            registered.setdefault(alias, value)
+    target = registered.get(name, namespace.get(name))
+    if target is None:
+        defined = [key for key, value in namespace.items() if getattr(value, "__module__", None) == module.__name__]
+        raise PluginError(no_such_name(where, name, [*defined, *registered]), code="unloadable-plugin")
+    separate_mode_switch(target)
+    return target
 
 
 def no_such_name(where: str, name: str, defined: Sequence[str]) -> str:

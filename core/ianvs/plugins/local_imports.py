@@ -7,7 +7,7 @@ import ast
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -15,66 +15,79 @@ from typing import NamedTuple
 
 from ianvs.base.package import PACKAGE, own_name
 from ianvs.base.source_files import read_source
-from ianvs.plugins.authors_files import is_installed, is_source, kept_files
+from ianvs.plugins.authors_files import STORED, is_installed, is_source
 
 INIT = "__init__.py"
 
 
-def imported_by(path: Path) -> tuple[str, ...]:
-    """Return dotted names of all imports of a file.
+class SourceFile(NamedTuple):
+    """A parsed source file.
 
-    Args:
-        path: The file. One that can't be parsed imports nothing: the loader reports it.
-
-    Returns:
-        `a.b` and `a.b.c` for `from a.b import c`. A relative import has its folder before a colon: `/folder:b`.
+    Attributes:
+        text: Digest of its bytes; line ends don't count.
+        tree: Digest without comments, docstrings and formatting; of its bytes if it can't be parsed.
+        imports: Dotted names of all its imports: `a.b` and `a.b.c` for `from a.b import c`. A relative import has its
+            folder before a colon: `/folder:b`. A file that can't be parsed imports nothing: the loader reports it.
     """
-    return _source(path).imports
+
+    text: str
+    tree: str
+    imports: tuple[str, ...]
 
 
-def tree_digest(path: Path) -> str:
-    """Return the digest of a source file without comments, docstrings and formatting.
-
-    Of its bytes if it can't be parsed.
-    """
-    return _source(path).tree
+_PARSED: dict[Path, tuple[object, SourceFile]] = {}  # with what identifies the content
 
 
-def bytes_digest(path: Path) -> str:
-    """Return the digest of the text of a source file; line ends don't count."""
-    return _source(path).text
+def parsed(path: Path) -> SourceFile:
+    """Parse a source file, or its stored content."""
+    stored = STORED.get(os.fspath(path))
+    version: object = stored if stored is not None else ((stat := path.stat()).st_mtime_ns, stat.st_size)
+    if path in _PARSED and _PARSED[path][0] == version:
+        return _PARSED[path][1]
+    content = (read_source(path) if stored is None else stored).replace(b"\r\n", b"\n")
+    text = hashlib.sha256(content).hexdigest()
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):
+        file = SourceFile(text, text, ())
+    else:
+        imports: list[ast.Import | ast.ImportFrom] = []
+        digest = hashlib.sha256(_text(tree, imports).encode()).hexdigest()
+        names = dict.fromkeys(name for statement in imports for name in _names(statement, path))
+        file = SourceFile(text, f"tree:{digest}", tuple(names))
+    _PARSED[path] = version, file
+    return file
 
 
-def package_of(entry: Path) -> Path | None:
-    """Return the topmost folder of the package in which a plugin's relative imports are resolved.
-
-    It is the topmost folder that relative imports of the file, or of files that it imports so, reach, and its parents
-    as long as there is an `__init__.py`.
-
-    Args:
-        entry: The plugin's file, resolved.
-
-    Returns:
-        The folder; None if the file has no relative import.
-    """
-    folders = {Path(folder) for path in _reached(entry, _relative_files) for folder, _ in _relative_imports(path)}
-    around = [folder for folder in folders if entry.is_relative_to(folder)]
-    return _top_package(min(around, key=lambda folder: len(folder.parts))) if around else None
-
-
-def import_folders(entry: Path) -> tuple[Path, ...]:
-    """Return the folders that are first on sys.path while a plugin's code runs: that of its file, and its package's
-    parent.
+def package_and_folders(entry: Path) -> tuple[Path | None, tuple[Path, ...]]:
+    """Return what a plugin's imports need.
 
     Args:
         entry: The plugin's file, resolved.
+
+    Returns:
+        The package in which its relative imports are resolved, None if it has none, and the folders that are first on
+        sys.path while its code runs: that of its file, and the parent of its package. The package is the topmost folder
+        that relative imports of the file, or of files that it imports so, reach, and its parents as long as there is an
+        `__init__.py`.
     """
-    package = package_of(entry)
-    if package is None and is_source(entry.parent / INIT):
-        around = _top_package(entry.parent)
-        if around.name in {module.partition(".")[0] for module in imported_by(entry)}:
-            package = around
-    return (entry.parent,) if package is None else (entry.parent, package.parent)
+    reached, files, waiting = set[Path](), {entry}, [entry]
+    while waiting:
+        for folder, _, dotted in (module.rpartition(":") for module in parsed(waiting.pop()).imports):
+            if folder:
+                reached.add(Path(folder))
+                new = {Path(folder, *parts) for parts in _candidates(dotted)} - files
+                waiting += filter(is_source, new)
+                files |= new
+    around = [folder for folder in reached if entry.is_relative_to(folder)]
+    if around:
+        package = _top_package(min(around, key=lambda folder: len(folder.parts)))
+        return package, (entry.parent, package.parent)
+    if is_source(entry.parent / INIT):
+        package = _top_package(entry.parent)
+        if package.name in {module.partition(".")[0] for module in parsed(entry).imports}:
+            return None, (entry.parent, package.parent)
+    return None, (entry.parent,)
 
 
 def source_files(entry: Path, local_folders: Collection[Path] | None = None) -> set[Path]:
@@ -85,13 +98,14 @@ def source_files(entry: Path, local_folders: Collection[Path] | None = None) -> 
         local_folders: Folders whose modules are local; None: all except folders of installed packages. Modules of
             ianvs always count.
     """
-    folders = import_folders(entry)
-
-    def imported_files(path: Path) -> Iterator[Path]:
-        for module in imported_by(path):
-            yield from _local_files(module, folders, local_folders)
-
-    return _reached(entry, imported_files)
+    _, folders = package_and_folders(entry)
+    files, waiting = {entry}, [entry]
+    while waiting:
+        for module in parsed(waiting.pop()).imports:
+            new = {*_local_files(module, folders, local_folders)} - files
+            files |= new
+            waiting += new
+    return files
 
 
 def origin_of(dotted: str, search: Sequence[str]) -> str | None:
@@ -113,63 +127,6 @@ def find_module(dotted: str, search: Sequence[str]) -> Path | None:
     """Return the resolved Python file of a module; None if it has none."""
     origin = origin_of(dotted, search)
     return Path(origin).resolve() if origin and origin.endswith(".py") else None
-
-
-def _reached(entry: Path, next_files: Callable[[Path], Iterable[Path]]) -> set[Path]:
-    """Return a file, and all files that `next_files` yields for it, transitively."""
-    files, waiting = set[Path](), [entry]
-    while waiting:
-        path = waiting.pop()
-        if path not in files:
-            files.add(path)
-            waiting.extend(next_files(path))
-    return files
-
-
-def _relative_imports(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield (folder, dotted name below it) of each relative import of a file."""
-    for module in imported_by(path):
-        folder, _, dotted = module.rpartition(":")
-        if folder:
-            yield folder, dotted
-
-
-def _relative_files(path: Path) -> Iterator[Path]:
-    """Yield files that the relative imports of a file may run."""
-    for folder, dotted in _relative_imports(path):
-        yield from filter(is_source, (Path(folder, *parts) for parts in _candidates(dotted)))
-
-
-class _Source(NamedTuple):
-    """A parsed file. text: digest of its bytes. tree: of its syntax tree. imports: as `imported_by`."""
-
-    text: str
-    tree: str
-    imports: tuple[str, ...]
-
-
-def _source(path: Path) -> _Source:
-    content = kept_files().get(os.fspath(path))
-    if content is not None:
-        return _parsed(path, hashlib.sha256(content).hexdigest(), len(content), content)
-    stat = path.stat()
-    return _parsed(path, str(stat.st_mtime_ns), stat.st_size)
-
-
-@lru_cache(maxsize=4096)
-def _parsed(path: Path, version: str, size: int, content: bytes | None = None) -> _Source:
-    """Parse a file. version: identifies this content of the file. content: None: it is read."""
-    content = (read_source(path) if content is None else content).replace(b"\r\n", b"\n")
-    text = hashlib.sha256(content).hexdigest()
-    try:
-        tree = ast.parse(content)
-    except (SyntaxError, ValueError):
-        return _Source(text, text, ())
-    imports: list[ast.Import | ast.ImportFrom] = []
-    digest = hashlib.sha256(_text(tree, imports).encode()).hexdigest()
-    return _Source(
-        text, f"tree:{digest}", tuple(dict.fromkeys(name for statement in imports for name in _names(statement, path)))
-    )
 
 
 def _text(node: object, imports: list[ast.Import | ast.ImportFrom]) -> str:

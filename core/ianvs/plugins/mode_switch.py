@@ -20,7 +20,7 @@ def separate_mode_switch(target: object) -> None:
     Args:
         target: A plugin's object; anything but a subclass of `nn.Module` is unchanged.
     """
-    module = _module_class()
+    module: Any = getattr(sys.modules.get("torch.nn"), "Module", None)
     if module is None or not isinstance(target, type) or not issubclass(target, module):
         return
     for layer in target.__mro__[: target.__mro__.index(module)]:
@@ -31,13 +31,8 @@ def separate_mode_switch(target: object) -> None:
 
 def lacks_train(target: type) -> bool:
     """Return whether the only `train` of the class is PyTorch's mode switch."""
-    module = _module_class()
+    module: Any = getattr(sys.modules.get("torch.nn"), "Module", None)
     return module is not None and issubclass(target, module) and target.train is module.train  # type: ignore[attr-defined]
-
-
-def _module_class() -> Any:
-    torch = sys.modules.get("torch")
-    return getattr(getattr(torch, "nn", None), "Module", None)
 
 
 def _switches_modes(train: Any) -> bool:

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TypeVar
 
 _T = TypeVar("_T")
-_MARK = "__ianvs_aliases__"
+ALIASES = "__ianvs_aliases__"
 
 
 class ClassType:
@@ -42,18 +42,10 @@ class ClassFactory:
         def mark(target: _T) -> _T:
             name = alias or getattr(target, "__name__", str(target))
             # A subclass inherits its base's mark; its own list must not grow the base's.
-            setattr(target, _MARK, (*vars(target).get(_MARK, ()), name))
+            setattr(target, ALIASES, (*vars(target).get(ALIASES, ()), name))
             return target
 
         return mark
-
-
-def aliases_of(target: object) -> tuple[str, ...]:
-    """Return the aliases under which `target` itself was registered."""
-    try:
-        return tuple(vars(target).get(_MARK, ()))
-    except TypeError:  # an instance of a built-in type has no namespace
-        return ()
 
 
 @contextmanager

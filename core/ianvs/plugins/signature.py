@@ -4,8 +4,8 @@ import dis
 import inspect
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from types import MappingProxyType, SimpleNamespace
 from typing import TypeVar
 
@@ -77,7 +77,7 @@ def constructor_parameters(target: Callable[..., object]) -> Parameters:
     A constructor that does not pass its `**kwargs` on accepts any name.
     """
     by_name: dict[str, inspect.Parameter] = {}
-    types: dict[str, object] = {}
+    annotations: dict[str, tuple[object, dict[str, object]]] = {}
     layers = inspect.getmro(target) if isinstance(target, type) else (target,)
     open_ = False
     for layer in layers:
@@ -92,9 +92,14 @@ def constructor_parameters(target: Callable[..., object]) -> Parameters:
             elif parameter.kind in BY_NAME and parameter.name not in by_name:
                 by_name[parameter.name] = parameter
                 if parameter.annotation is not parameter.empty:
-                    types |= _resolved(parameter.name, parameter.annotation, init)
+                    annotations[parameter.name] = parameter.annotation, getattr(inspect.unwrap(init), "__globals__", {})
         if not open_ or not _passes_arguments_on(init):
             break
+    types: dict[str, object] = {}
+    for name, (annotation, namespace) in annotations.items():
+        with suppress(Exception):  # any error of the author's expression, as of names that do not exist at run time
+            holder = SimpleNamespace(__annotations__={name: annotation})
+            types |= typing.get_type_hints(holder, namespace, include_extras=True)
     required = [name for name, parameter in by_name.items() if parameter.default is parameter.empty]
     defaults = {name: parameter.default for name, parameter in by_name.items() if name not in required}
     return Parameters(required, defaults, open_, types)
@@ -104,15 +109,6 @@ def _passes_arguments_on(function: Callable[..., object]) -> bool:
     """Return whether a function calls something with `**`; otherwise it reads its own `**kwargs` with any names."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return code is None or any(step.opname == "CALL_FUNCTION_EX" for step in dis.get_instructions(code))
-
-
-def _resolved(name: str, annotation: object, function: Callable[..., object]) -> dict[str, object]:
-    """Return {name: type}; {} for an annotation whose names do not exist at run time."""
-    holder = SimpleNamespace(__annotations__={name: annotation})
-    try:
-        return typing.get_type_hints(holder, getattr(inspect.unwrap(function), "__globals__", {}), include_extras=True)
-    except Exception:  # any error of the author's expression
-        return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +133,11 @@ def named_arguments(function: Callable[..., object], offered: Mapping[str, objec
 
     Lazy arguments are created.
     """
-    named, left = _named(getattr(function, "__func__", function))
-    return {
-        name: value.make() if type(value) is LazyArgument else value
-        for name, value in offered.items()
-        if (name not in left if named is None else name in named)
-    }
-
-
-@lru_cache(256)  # called for every chunk of a stream
-def _named(function: Callable[..., object]) -> tuple[frozenset[str] | None, frozenset[str]]:
-    """Return (its named parameters; None: it has a catch-all, the arguments that this leaves)."""
     parameters = inspect.signature(function).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return None, getattr(function, "leaves", frozenset())
-    return frozenset(p.name for p in parameters if p.kind in BY_NAME), frozenset()
+        names = offered.keys() - getattr(function, "leaves", ())
+    else:
+        names = {parameter.name for parameter in parameters if parameter.kind in BY_NAME}
+    return {
+        name: value.make() if type(value) is LazyArgument else value for name, value in offered.items() if name in names
+    }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.plugins.local_imports import imported_by
+from ianvs.plugins.local_imports import parsed
 from ianvs.plugins.source import local_files, source_of
 
 
@@ -64,7 +64,7 @@ def test_a_method_on_our_base_class_depends_on_the_base_class() -> None:
 
 
 def imported(plugin: Path) -> set[str]:
-    return {name.split(".")[0] for file in local_files(str(plugin), "Model") for name in imported_by(file)}
+    return {name.split(".")[0] for file in local_files(str(plugin), "Model") for name in parsed(file).imports}
 
 
 def test_it_is_known_which_packages_a_plugin_will_import(plugin: Path) -> None:

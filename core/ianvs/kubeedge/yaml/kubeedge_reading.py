@@ -20,7 +20,7 @@ from ianvs.kubeedge.yaml.forms import algorithm_form, job_form, testenv_form
 from ianvs.kubeedge.yaml.migration import migrated
 from ianvs.kubeedge.yaml.path_lookup import FoundElsewhereError, KubeEdgeLookup, module_file, root_of
 from ianvs.kubeedge.yaml.rewriting import Rewriting
-from ianvs.plugins.local_imports import imported_by
+from ianvs.plugins.local_imports import parsed
 
 IANVS = "ianvs"
 """The name of this contract in files."""
@@ -162,6 +162,6 @@ def is_ianvs_plugin(file: Path) -> bool:
     for each in sorted(regular_files(file, "**/*.py")) if file.is_dir() else [file]:
         with suppress(OSError):  # its import reports it in full
             # Most files don't contain the word and need no parsing.
-            if b"class_factory" in each.read_bytes() and _REGISTRY in imported_by(each):
+            if b"class_factory" in each.read_bytes() and _REGISTRY in parsed(each).imports:
                 return True
     return False

@@ -25,9 +25,9 @@ import numpy as np
 
 from ianvs.base.errors import PluginError, shown_path
 from ianvs.config.contracts import Interpreter
-from ianvs.plugins.authors_files import kept_files
+from ianvs.plugins.authors_files import STORED
 from ianvs.plugins.loader import Loaded, load, load_once, no_such_name
-from ianvs.plugins.local_imports import import_folders, package_of
+from ianvs.plugins.local_imports import package_and_folders
 from ianvs.plugins.missing_modules import how_to_install
 from ianvs.processes.interpreters.lock import WORKER
 from ianvs.processes.interpreters.wire import Message, Peer, PeerClosedError, RemoteError, RemoteExit, packed, unpacked
@@ -229,13 +229,13 @@ def _class(worker: Worker, where: Interpreter, url: str, name: str) -> type:
     """Create a proxy class with the methods and parameters of the plugin's class."""
     adapter_spec = None if where.adapter is None else find_spec(where.adapter)
     entry = Path(url).resolve() if url.endswith(".py") and Path(url).is_file() else None
-    package = None if entry is None else package_of(entry)
+    package, folders = (None, [os.path.dirname(url)]) if entry is None else package_and_folders(entry)  # noqa: PTH120
     request = {
         "url": url,
         "name": name,
-        "folders": [os.path.dirname(url)] if entry is None else list(map(str, import_folders(entry))),  # noqa: PTH120
+        "folders": [str(folder) for folder in folders],
         "package": None if package is None else str(package),
-        "kept": {os.fspath(path): text.decode(errors="replace") for path, text in kept_files().items()},
+        "kept": {path: text.decode(errors="replace") for path, text in STORED.items()},
         "adapter": None if adapter_spec is None else adapter_spec.origin,
         "threads": int(os.environ.get("OMP_NUM_THREADS") or 1),
     }

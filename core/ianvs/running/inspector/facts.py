@@ -16,7 +16,7 @@ from ianvs.exam.metrics.registry import resolve
 from ianvs.exam.paradigms import Paradigm, find_paradigm
 from ianvs.plugins.loader import load_once, reference_of
 from ianvs.plugins.signature import constructor_parameters
-from ianvs.plugins.source import file_digests
+from ianvs.plugins.source import source_of
 from ianvs.processes.interpreters.author_object import load_in
 from ianvs.store.keys import digest
 
@@ -91,7 +91,8 @@ def look_at_plugin(plugin: tuple[str | None, str, Interpreter]) -> Answer:
         takes = constructor_parameters(load_in(where, url, name, once=True).target)
     except Exception:
         return asdict(PluginFacts(arguments, bound, None))
-    reference = ReferenceFacts(url, name, None if takes.open else takes.names, digest(file_digests(url, name)))
+    source = digest(source_of(url, name, exactly=True))
+    reference = ReferenceFacts(url, name, None if takes.open else takes.names, source)
     return asdict(PluginFacts(arguments, bound, reference))
 
 

@@ -16,7 +16,7 @@ from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec
 from ianvs.exam.data.fingerprint import read_memo, write_memo
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.registry import metric_header
-from ianvs.plugins.source import file_digests
+from ianvs.plugins.source import source_of
 from ianvs.processes.engines.engine import Engine, thread_limits
 from ianvs.processes.interpreters.lock import lock_of
 from ianvs.processes.isolated import InThisProcess, IsolatedCaller, IsolatedCallError
@@ -135,7 +135,7 @@ class Inspector:
     def _answer(self, kind: _Kind, url: str | None, name: str, request: object, more: object = None) -> Answer | str:
         """Return the facts of a file, or an error message. more: what the answer depends on besides the source."""
         try:
-            source = file_digests(url, name, job=self._job.file.parent)
+            source = source_of(url, name, job=self._job.file.parent, exactly=True)
         except OSError:  # it is missing, which the loader reports
             source = {}
         file = self._job.workspace / "cache" / kind.folder / f"{digest([url, name, more, source])}.json"
@@ -186,7 +186,7 @@ def _same_reference(answer: Mapping[str, object]) -> bool:
     """Return whether the source of the reference class is unchanged."""
     try:
         facts = _PLUGIN_FACTS.validate_python(answer).reference
-        return facts is not None and facts.source == digest(file_digests(facts.url, facts.name))
+        return facts is not None and facts.source == digest(source_of(facts.url, facts.name, exactly=True))
     except (ValueError, OSError):  # its file is missing
         return False
 

@@ -20,7 +20,7 @@ from ianvs.exam.metrics.registry import foreign_module, metric_header
 from ianvs.exam.paradigms import GROUP, PARADIGMS
 from ianvs.exam.scenarios.scenario_catalogue import ENTRY_POINTS, is_authors
 from ianvs.plugins.loader import ENTRY_POINTS as ALGORITHMS
-from ianvs.plugins.source import file_digests, source_of
+from ianvs.plugins.source import source_of
 from ianvs.processes.interpreters.lock import lock_of
 from ianvs.running.inspector import ParadigmFacts
 from ianvs.running.planning.cases import with_prefixes
@@ -100,7 +100,7 @@ def algorithm_identity(
         facts["generation"] = {"engine": "server", "version": job.generation.version}  # on any machine
     contract = contract_named(algorithm.contract)
     if contract.adapter is not None:
-        facts["adapter"] = file_digests(contract.adapter, "adapted")
+        facts["adapter"] = source_of(contract.adapter, "adapted", exactly=True)
     if algorithm.python is not None:
         facts["interpreter"] = lock_of(algorithm).identity
     if contract.name != NATIVE:

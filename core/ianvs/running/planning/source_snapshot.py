@@ -101,7 +101,7 @@ def _files(plan: Plan) -> dict[Path, list[Path]]:
 
 def _entry(job: JobSpec, url: str | None, name: str, group: str) -> tuple[Path | None, list[Path]]:
     """Return the plugin's file as the job names it, and its local imports; None for a plugin of a package."""
-    files = list(authors_sources(url, name, source_home(job), group))
+    files = authors_sources(url, name, source_home(job), group)
     if not files:
         return None, files
     return Path(url) if url is not None and url.endswith(".py") else files[0], files

@@ -18,7 +18,7 @@ from ianvs.base.secrets import hide_secrets
 from ianvs.config.spec import EngineSpec, JobSpec, ModuleSpec, ScenarioSpec
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.plugins.loader import Loaded, cause, load
-from ianvs.plugins.local_imports import imported_by
+from ianvs.plugins.local_imports import parsed
 from ianvs.plugins.signature import constructor_parameters
 from ianvs.plugins.source import local_files
 from ianvs.plugins.value_types import type_problems
@@ -188,7 +188,7 @@ def imports_by_file(job: JobSpec) -> dict[Path, set[str]]:
     """Return the top-level names of all imports in each file of the job's plugins."""
     modules = [module for algorithm in job.algorithms for module in algorithm.modules]
     files = {path for module in modules for path in local_files(module.url, module.name, job=job.file.parent)}
-    return {path: {module.split(".")[0] for module in imported_by(path)} for path in files}
+    return {path: {module.split(".")[0] for module in parsed(path).imports} for path in files}
 
 
 def imported_by_cases(job: JobSpec, imports: Mapping[Path, set[str]]) -> tuple[str, ...]:

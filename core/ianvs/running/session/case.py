@@ -18,7 +18,6 @@ from ianvs.config.contracts import runner_of
 from ianvs.exam.data_types.catalogue import ENTRY_POINTS as DATA_TYPES
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.exam.scenarios.scenario_catalogue import find_scenario
-from ianvs.plugins.authors_files import is_installed
 from ianvs.plugins.loader import importable_by_others
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Reporter
 from ianvs.processes.interpreters.wire import RemoteError, error_text
@@ -60,7 +59,6 @@ def warm_up() -> None:
             with contextlib.suppress(Exception):  # a case that needs it reports the error
                 importlib.import_module(point.module)
     importlib.import_module("numpy.ma")  # imported by the first call of np.unique
-    is_installed(Path())
     FileLock(os.devnull)  # its first object inspects its class
     # The first isinstance() of an abstract class visits all its subclasses, and a fork would copy their pages.
     examples: tuple[object, ...] = ("", 0, 0.0, None, (), [], Path())

@@ -16,7 +16,7 @@ from typing import IO, Any, TypeVar
 from ianvs.base.errors import IanvsError, Location
 from ianvs.base.package import own_files, own_name
 from ianvs.config.spec import AlgorithmSpec, ScenarioSpec
-from ianvs.plugins.local_imports import import_folders, source_files
+from ianvs.plugins.local_imports import package_and_folders, source_files
 
 CODE_LIMIT = 400 << 20  # bytes of code and initial models; Ray takes no more than 512 MiB
 _BESIDE_LIMIT = 10 << 20  # bytes; larger files beside a plugin are considered data
@@ -117,7 +117,7 @@ def gather_code(files: Iterable[Path], target: Path) -> dict[Path, str]:
         elif (entry / "__init__.py").is_file():  # a package, found by its name
             copies |= {path: entry.name / path.relative_to(entry) for path in _code_in(entry, "**/*")}
         elif entry.exists():
-            home = import_folders(entry)[-1] if entry.suffix == ".py" else entry.parent  # contains its package
+            home = package_and_folders(entry)[1][-1] if entry.suffix == ".py" else entry.parent  # contains its package
             folder = places.setdefault(home, Path("authors", str(len(places))))
             moved[file] = (folder / entry.relative_to(home)).as_posix()
             if entry.suffix == ".py":
