@@ -201,9 +201,9 @@ class CaseSession:
         taught = module.taught
         if not taught.calls:  # it may learn from other modules instead of data: what they have learned together
             every = [other.taught for other in self.modules]
-            known, fresh = {c for each in every for c in each.seen}, {c for each in every for c in each.new}
+            earlier, fresh = {c for each in every for c in each.seen}, {c for each in every for c in each.new}
             calls = max((each.calls for each in every), default=0)
-            taught = TrainingHistory(calls, tuple(sorted(known)), tuple(sorted(fresh)))
+            taught = TrainingHistory(calls, tuple(sorted(earlier)), tuple(sorted(fresh)))
         of_data = {"valid_data": None, **fed.context} if fed is not None else {}
         offered = {
             **self._context,

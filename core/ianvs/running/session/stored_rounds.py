@@ -55,8 +55,8 @@ class StoredRounds:
         stream: Mapping[str, Any],
     ) -> None:
         size = saved_bytes(folder.model, self._request.saved_mb)
-        if any((own := self._store.files(self._id)).iterdir()):
-            store_plugin_folder(own, folder.model)
+        if any((files := self._store.files(self._id)).iterdir()):
+            store_plugin_folder(files, folder.model)
         result = replace(result, model_bytes=size or None)
         if self._phase == "train":
             folder.write(result, model.modules)
