@@ -1,5 +1,6 @@
 """Notes for readers on the job's settings and data."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -64,7 +65,8 @@ def with_earlier_cases(
         remedy = f"`ianvs report --stored` shows them; {remedy}"
     if all(case_before.other_source_alone for case_before in earlier.values()):
         remedy = f"{remedy[:-1]}, and `ianvs run --keep` counts them as they are."
-    notes = [Note("version", f"{sentence}.", remedy=remedy) for sentence in earlier_case_sentences(earlier.values())]
+    counts = Counter(case_before.description for case_before in earlier.values())
+    notes = [Note("version", f"{sentence}.", remedy=remedy) for sentence in earlier_case_sentences(counts)]
     cases = list(results.case_list)
     for place, case in enumerate(cases if shown else ()):
         match = earlier.get(case.id)

@@ -199,8 +199,12 @@ class Case:
     resumed_after: int | None = None
 
 
-def run_rounds(case: Case) -> None:
+def run_rounds(case: Case, *, is_new: bool = False) -> None:
     """Run every round that is not stored yet.
+
+    Args:
+        case: The case.
+        is_new: Whether nothing of it is stored.
 
     Raises:
         CaseInterruptedError: Between two rounds, if the case was asked to stop.
@@ -209,10 +213,10 @@ def run_rounds(case: Case) -> None:
     if case.phase == "evaluate":
         _evaluate_stored(case)
         return
-    model, done = _resume(case)
+    done = None if is_new else _resume(case)
     predicts_untrained = True
     if done is None:
-        model, predicts_untrained = _store_untrained(case)
+        predicts_untrained = _store_untrained(case)
         done = 0
     for step in range(done + 1, case.last + 1):
         if case.reporter.stop_requested():
@@ -220,7 +224,7 @@ def run_rounds(case: Case) -> None:
         case.source.begin(step)
         case.reporter.round(step, "train")
         gate = case.gate if step > 1 or predicts_untrained else None  # without predictions there is nothing to compare
-        score_before = None if gate is None else gate.score(model, step)
+        score_before = None if gate is None else gate.score(case.rounds.model(step - 1), step)
         case.learner.train(step, case.source.valid(step))
         with case.rounds.new_round(step) as folder:
             model = case.learner.save(folder.model)
@@ -238,15 +242,10 @@ def run_rounds(case: Case) -> None:
             stream = case.source.stream(last=step == case.steps)
             case.rounds.write(folder, result, {**case.source.evaluated, **predictions}, model, stream)
         case.source.end()
-        model = case.rounds.model(step)
 
 
-def _store_untrained(case: Case) -> tuple[Model, bool]:
-    """Evaluate and store round 0.
-
-    Returns:
-        The model, and whether it could predict.
-    """
+def _store_untrained(case: Case) -> bool:
+    """Evaluate and store round 0. Returns whether the untrained model could predict."""
     case.source.begin(0)
     predictions: PredictionsByTest | None = {}
     predicts = True
@@ -267,7 +266,7 @@ def _store_untrained(case: Case) -> tuple[Model, bool]:
         except Exception:  # nothing to save before training
             case.rounds.clear_model(folder)
         case.rounds.write(folder, case.summarizer.untrained(), predictions or {}, model, {})
-    return case.rounds.model(0), predicts
+    return predicts
 
 
 def _try_untrained(case: Case, predict: Callable[[], T]) -> T | None:
@@ -315,11 +314,11 @@ def _restore_previous(case: Case, step: int, folder: RoundFolder) -> Model:
     return case.learner.save(folder.model)
 
 
-def _resume(case: Case) -> tuple[Model, int | None]:
+def _resume(case: Case) -> int | None:
     """Restore the last complete round. Its checksum is trusted: predictions are not compared.
 
     Returns:
-        Its model and number; None as number if the case starts from scratch.
+        Its number; None if the case starts from scratch.
     """
     rounds, learner = case.rounds, case.learner
     complete, damage = rounds.complete()
@@ -327,15 +326,15 @@ def _resume(case: Case) -> tuple[Model, int | None]:
         print(f"{damage}: it is not believed.")
     if len(complete) <= 1:
         rounds.restart(damage)
-        return Model(), None
+        return None
     last = complete[-1].index
     case.source.saw_past_rounds = complete[-1].bound
     if last == case.steps:
         learner.instantiate(rounds.modules(last))  # the result needs their names and measures
-        return Model(), last
+        return last
     if reason := rounds.resume_blocker():
         rounds.restart(f"can't resume after round {last}: {reason}")
-        return Model(), None
+        return None
     try:
         model = rounds.model(last)
         if not model.modules:
@@ -345,7 +344,7 @@ def _resume(case: Case) -> tuple[Model, int | None]:
     except Exception as error:
         rounds.restart(f"can't resume after round {last} ({error_kind(error)}: {error_text(error)})")
         learner.reset()
-        return Model(), None
+        return None
     case.resumed_after = last
     print(f"resuming after round {last} of {case.steps}")
-    return model, last
+    return last

@@ -31,7 +31,7 @@ from ianvs.store import earlier
 from ianvs.store.checksummed_json import as_record, remove
 from ianvs.store.files import write_atomic, write_note
 from ianvs.store.keys import digest
-from ianvs.store.round_store import ALL_PREDICTIONS, CASE, RESULT, ROUNDS, SCORES, SIMILARITIES, Record, RoundStore
+from ianvs.store.round_store import ALL_PREDICTIONS, CASE, LOG, RESULT, ROUNDS, SCORES, SIMILARITIES, Record, RoundStore
 from ianvs.store.stored_score import StoredScore, stored_score
 
 _EVALUATED = "evaluated"  # in result.json: status of a case that is not scored yet
@@ -73,15 +73,19 @@ class CaseStore(RoundStore):
 
     # --- identity -----------------------------------------------------------------------------------------------
 
-    def begin(self, case: TestCase, identity: Mapping[str, object]) -> None:
+    def begin(self, case: TestCase, identity: Mapping[str, object]) -> bool:
         """Create the directory, and store the case's id by name, so that a later plan can report what changed.
 
-        An earlier failure and partial files are deleted.
+        An earlier failure and partial files are deleted. Returns whether the case had no files but a log.
         """
-        remove(self.folder(case.id) / RESULT)
-        self._remove_half_written(case.id)
+        folder = self.folder(case.id)
+        is_new = not folder.exists() or {path.name for path in folder.iterdir()} <= {LOG}
+        if not is_new:
+            remove(folder / RESULT)
+            self._remove_half_written(case.id)
         self.write_case(case, identity)
         write_atomic(self.root / ".names" / name_key(case), case.id.encode(), durable=False)
+        return is_new
 
     def write_case(self, case: TestCase, identity: Mapping[str, object]) -> None:
         """Write case.json."""

@@ -34,6 +34,7 @@ from ianvs.store.round_files import PREDICTIONS, RoundFolder, StoredModule, is_e
 
 CASE, RESULT, ROUNDS, SCORES = "case.json", "result.json", "rounds.json", "scores.json"
 ALL_PREDICTIONS = "predictions.zip"
+LOG = "log.txt"
 SIMILARITIES = "similarities.npz"
 
 Record = Mapping[str, Any]
@@ -52,7 +53,7 @@ class RoundStore(FolderStore):
         self._root = str(self.root)
 
     def log(self, case_id: str) -> Path:
-        return self.folder(case_id) / "log.txt"
+        return self.folder(case_id) / LOG
 
     def files(self, case_id: str) -> Path:
         return self.folder(case_id) / "files"
@@ -82,8 +83,7 @@ class RoundStore(FolderStore):
                 remove(path)
         remove(folder / SIMILARITIES)
         with suppress(DamagedError):  # the scores of all rounds; those of the first rounds stay
-            stored = self._read(case_id, SCORES)
-            if stored is not None and stored["scores"]:
+            if (folder / SCORES).exists() and (stored := self._read(case_id, SCORES) or {})["scores"]:
                 self._write(case_id, SCORES, {**stored, "scores": {}}, durable=False)
         with replace_folder(folder / f"rounds/{index}") as new:
             (new / "model").mkdir()

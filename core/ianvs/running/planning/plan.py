@@ -48,6 +48,7 @@ class PlannedCase:
     Attributes:
         damaged: Files below the workspace that are missing or changed after the case had ended; they are restored.
         stored: The state of a finished case without anything to do.
+        earlier: The job's earlier case in the same exam, of a case of which nothing is stored.
     """
 
     case: TestCase
@@ -57,6 +58,7 @@ class PlannedCase:
     reason: str
     damaged: tuple[str, ...] = ()
     stored: CaseState | None = field(default=None, repr=False, compare=False)
+    earlier: EarlierCase | None = field(default=None, repr=False, compare=False)
 
     @property
     def runs(self) -> bool:
@@ -154,10 +156,11 @@ class Plan:
             return planned("unfinished", "resume", f"cut off after round {done}")
         if case.role == REPEAT_ROLE:
             return planned("new", "run", "a repetition, never run")
-        predecessor = self.store.predecessor(case)
+        predecessor = self.store.predecessor(case) if self.store.root.exists() else None
         similar = self._earlier(predecessor, algorithm) if predecessor else None
         changed = f"{CHANGED_SINCE} {similar.case_id[:8]}: {'; '.join(similar.differences)}" if similar else "never run"
-        return planned("new", "run", changed)
+        of_exam = similar is not None and similar.same_exam and status is None and not case.role
+        return planned("new", "run", changed, earlier=similar if of_exam else None)
 
     @cached_property
     def _ids_of_other_jobs(self) -> frozenset[str]:

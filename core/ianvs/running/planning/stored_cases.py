@@ -1,7 +1,6 @@
 """Finds stored cases of a plan from the disk, since a grid may have a million others; and earlier ones."""
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
@@ -140,7 +139,6 @@ class EarlierCase:
         return " and ".join([*by, *([f"before these changed: {', '.join(others)}"] if others else [])])
 
 
-def earlier_case_sentences(cases: Iterable[EarlierCase]) -> list[str]:
-    """Return a sentence for each change, as "12 cases were made by an earlier plugin.py"."""
-    counts = Counter(case.description for case in cases)
+def earlier_case_sentences(counts: Mapping[str, int]) -> list[str]:
+    """Return a sentence for each change, as "12 cases were made by an earlier plugin.py". counts: by description."""
     return [f"{count} case{' was' if count == 1 else 's were'} made {sentence}" for sentence, count in counts.items()]

@@ -1,5 +1,6 @@
 """Runs a job: checks it, searches, and runs the cases of its plan on an engine."""
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -60,9 +61,7 @@ def run_job(
         plan = preflight.checked_plan()
         inspector.close()  # frees memory for the cases
         listener.planned(plan, work.tasks, tuple(work.damaged))
-        for sentence in (
-            earlier_case_sentences(earlier_case for _, earlier_case in plan.earlier_cases()) if work.tasks else ()
-        ):
+        for sentence in earlier_case_sentences(work.earlier) if work.earlier else ():
             listener.notified(f"{sentence}; they run anew")
         if not (work.tasks or plan.searches):
             return Outcome(plan, 0, 0, interrupted=False, states=work.states)
@@ -120,11 +119,12 @@ def check_job(job: JobSpec, inspector: Inspector, listener: Listener) -> JobSpec
 class _Work:
     """The unfinished work of a plan. tasks: cases. anything: also True for an exam alone. damaged: files to restore.
 
-    states: of the first finished cases.
+    states: of the first finished cases. earlier: descriptions of cases that the job has stored before a change.
     """
 
     tasks: int = 0
     anything: bool = False
+    earlier: Counter[str] = field(default_factory=Counter)
     damaged: dict[str, None] = field(default_factory=dict)
     states: dict[str, CaseState] = field(default_factory=dict)
 
@@ -135,6 +135,8 @@ def _unfinished_work(plan: Plan) -> _Work:
         work.tasks += planned.runs
         work.anything |= planned.action != "nothing"
         work.damaged |= dict.fromkeys(planned.damaged)
+        if planned.earlier is not None:
+            work.earlier[planned.earlier.description] += 1
         if planned.stored is not None and len(work.states) < HELD:
             work.states[planned.case.id] = planned.stored
     return work

@@ -35,7 +35,7 @@ from ianvs.running.session.learner import LocalLearner
 from ianvs.running.session.measure import Spent, spent_so_far
 from ianvs.running.session.memory_meter import MemoryMeter
 from ianvs.running.session.reporting import RoundReporter
-from ianvs.running.session.resume_check import needs_evaluation, score_evaluated
+from ianvs.running.session.resume_check import missing_rounds, score_evaluated
 from ianvs.running.session.round_summary import RoundSummarizer
 from ianvs.running.session.sandboxed_learner import SandboxedLearner
 from ianvs.running.session.session import ExamInfo
@@ -82,9 +82,9 @@ def run_case(request: CaseRequest, report: Reporter) -> str | None:
     with store.lock(request.case.id), record_failure(store, request, report), request.planned_code():
         try:
             with memory_meter(store, request) as memory:
-                if needs_evaluation(request, store):
+                if missing := missing_rounds(request, store):
                     for phase in request.phases:
-                        _evaluate_missing(request, store, report, memory, phase)
+                        _evaluate_missing(request, store, report, memory, phase, is_new=missing == "all")
                     if request.phases[-1] == "train":
                         return TRAINED
                 if request.apart:
@@ -97,9 +97,12 @@ def run_case(request: CaseRequest, report: Reporter) -> str | None:
 
 
 def _evaluate_missing(
-    request: CaseRequest, store: CaseStore, report: Reporter, memory: MemoryMeter, phase: Phase
+    request: CaseRequest, store: CaseStore, report: Reporter, memory: MemoryMeter, phase: Phase, *, is_new: bool
 ) -> None:
-    """Train and evaluate missing rounds. The plugin's code runs in this process, or in sandboxes."""
+    """Train and evaluate missing rounds. The plugin's code runs in this process, or in sandboxes.
+
+    is_new: whether nothing of the case is stored.
+    """
     case = request.case
     if (runner := runner_of(request.algorithm)) is not None:
         run_contract_case(runner, request, store, report, memory)
@@ -127,7 +130,7 @@ def _evaluate_missing(
         try:
             learner.prepare(folder)
             rounds, source = _round_loop_of(request, exam, learner, store, report, began, phase)
-            run_rounds(rounds)
+            run_rounds(rounds, is_new=is_new)
         except SystemExit as error:  # a forked process would not print it
             raise RemoteError("SystemExit", error_text(error)) from error
     if phase == "train":

@@ -1,5 +1,7 @@
 """Checks which stored predictions of a case are missing or damaged, and scores complete ones."""
 
+from typing import Literal
+
 from ianvs.base.digests import CHANGED_MESSAGE
 from ianvs.config.contracts import runner_of
 from ianvs.running.planning.case_request import CaseRequest
@@ -8,19 +10,18 @@ from ianvs.running.session.contract_case import score_contract_case
 from ianvs.store import CaseStore
 
 
-def needs_evaluation(request: CaseRequest, store: CaseStore) -> bool:
-    """Remove damaged files, and return whether rounds have to be run."""
+def missing_rounds(request: CaseRequest, store: CaseStore) -> Literal["all", "some", ""]:
+    """Remove damaged files, and return which rounds have to be run; "all" if nothing of the case is stored."""
     case = request.case
     if runner_of(request.algorithm) is not None:
-        return store.evaluated_facts(case.id) is None
+        return "some" if store.evaluated_facts(case.id) is None else ""
     if request.until is not None and store.is_complete_until(case.id, request.until):
-        return False
+        return ""
     state = store.state(case.id, thoroughly=True)
-    if state.status is None:  # nothing is stored
-        store.begin(case, request.identity)
-        return True
+    if state.status is None:
+        return "all" if store.begin(case, request.identity) else "some"
     if store.evaluated_facts(case.id) is not None and store.broken_round(case.id) is None:
-        return False
+        return ""
     if store.is_earlier(case.id):
         print("an earlier version of ianvs stored this case, which can be read and not continued; it starts over")
         store.reset(case.id)
@@ -32,9 +33,9 @@ def needs_evaluation(request: CaseRequest, store: CaseStore) -> bool:
     if state.status == "finished" or (state.damaged and state.is_whole):
         store.write_case(case, request.identity)
         store.store_evaluated(case.id, store.facts(case.id))
-        return False
+        return ""
     store.begin(case, request.identity)
-    return True
+    return "some"
 
 
 def score_evaluated(request: CaseRequest, store: CaseStore) -> None:

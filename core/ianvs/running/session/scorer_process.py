@@ -13,7 +13,7 @@ from ianvs.processes.engines.engine import Reporter
 from ianvs.processes.engines.forked import log_to
 from ianvs.running.planning.case_request import SCORED, SCORER_ADDRESS, SCORER_OUTPUT, UNANSWERED, CaseRequest
 from ianvs.running.session.case_failure import memory_meter, record_failure
-from ianvs.running.session.resume_check import needs_evaluation, score_evaluated
+from ianvs.running.session.resume_check import missing_rounds, score_evaluated
 from ianvs.store import CaseStore
 from ianvs.store.files import write_note
 
@@ -49,7 +49,7 @@ def _reply(request: CaseRequest, report: Reporter) -> str:
     store = CaseStore(request.workspace, request.secrets)
     limited = contextlib.nullcontext() if request.memory_mb is None else memory_meter(store, request)
     with store.lock(request.case.id), record_failure(store, request, report), request.planned_code(), limited:
-        if needs_evaluation(request, store):
+        if missing_rounds(request, store):
             return UNANSWERED
         score_evaluated(request, store)
     return SCORED
