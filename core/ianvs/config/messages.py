@@ -14,9 +14,9 @@ from ianvs.base.error_codes import ErrorCode
 from ianvs.base.errors import ValidationError, closest, code_of, one_line
 from ianvs.base.secrets import is_secret
 from ianvs.config.models import FILE_KINDS
-from ianvs.config.models.base import ConfigProblem, at, described
+from ianvs.config.models.base import ConfigProblem, at
 from ianvs.config.models.section import ByYamlType, Spec
-from ianvs.config.strict_yaml import Document, Steps
+from ianvs.config.strict_yaml import Document, Steps, described
 
 GPU_WORDS = ("gpu", "GPU", "cuda:0", "gpu:0", "nvidia")
 GPU_IS_CUDA = " Write cuda for a GPU; `gpus: [0]` says which one."

@@ -11,7 +11,7 @@ from pathlib import Path
 from ianvs.base.errors import ConfigError, Location, ValidationError, closest
 from ianvs.base.secrets import without_secret
 from ianvs.config.models import FILE_KINDS
-from ianvs.config.models.base import at, entries, repeats
+from ianvs.config.models.base import at, entries
 from ianvs.config.strict_yaml import Document, Steps, parse
 
 _FILES = ("benchmarkingjob", "testenv")
@@ -90,8 +90,10 @@ def assign_to_files(overrides: Sequence[Override], job: Document) -> tuple[list[
                 ValidationError(f"{message}{closest(first, known_keys)}", override.place, code="invalid-override")
             )
     shared = [override for override in placed if override.kind != "algorithm"]
-    for again in repeats((override, override.key) for override in shared):
-        problems.append(ValidationError(f"'{again.key}' is set twice. Keep one.", again.place, code="duplicate-entry"))
+    for n, again in enumerate(shared):
+        if again.key in [override.key for override in shared[:n]]:
+            message = f"'{again.key}' is set twice. Keep one."
+            problems.append(ValidationError(message, again.place, code="duplicate-entry"))
     return placed, problems
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 from ianvs.base.errors import InvalidValue, shown_path
 from ianvs.base.near_names import nearest
+from ianvs.config.strict_yaml import described
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
@@ -59,21 +60,26 @@ class Lookup:
     # Paths with `${NAME}` as written in files.
     unexpanded_paths: dict[Path, str] = field(default_factory=dict)
 
-    def plain(self, text: str) -> Path:
+    def plain(self, text: object) -> Path:
         """Return `text` as an absolute path, relative to the working directory, whether it exists or not."""
-        return self._noted(absolute(self.working_directory / self._written(text)), text)
+        path = absolute(self.working_directory / self._written(text))
+        if "${" in str(text):
+            self.unexpanded_paths[path] = str(text)
+        return path
 
-    def find(self, text: str, want: Want = "file", below: Path | None = None) -> Path:
+    def find(self, text: object, want: Want = "file", below: Path | None = None) -> Path:
         """Return the absolute path of an existing file or folder, searched below `below` first if that is given.
 
-        Raises ValueError that names every searched place.
+        Raises ValueError that names every searched place, or that `text` is not a string.
         """
         written = self._written(text)
         tried = list(dict.fromkeys(self._candidates(written, below)))
-        present = [path for path in tried if _exists(path)]
+        present = [path for path in tried if os.path.exists(path)]  # noqa: PTH110 - False also for a name too long
         for path in present:
             if want == "any" or (path.is_file() if want == "file" else path.is_dir()):
-                return self._noted(path, text)
+                if "${" in str(text):
+                    self.unexpanded_paths[path] = str(text)
+                return path
         if present:
             actual, wanted = ("a folder", "a file") if want == "file" else ("a file", "a folder")
             raise InvalidValue(
@@ -83,12 +89,9 @@ class Lookup:
         looked = " and ".join(map(shown_path, tried))
         raise InvalidValue(f"there is no {noun} '{text}'. Looked for {looked}.{neighbour(tried)}", "missing-file")
 
-    def _noted(self, path: Path, text: str) -> Path:
-        if "${" in text:
-            self.unexpanded_paths[path] = text
-        return path
-
-    def _written(self, text: str) -> Path:
+    def _written(self, text: object) -> Path:
+        if not isinstance(text, str):
+            raise InvalidValue(f"expected a path, found {described(text)}.", "wrong-type")
         if not text.strip():
             raise InvalidValue("the path is empty. Write the path of a file or folder.", "empty-value")
         path = Path(expand(text, self.environment))
@@ -107,13 +110,6 @@ def absolute(path: Path) -> Path:
     """Return the absolute `path`, without `..`."""
     path = path.absolute()
     return path.resolve() if os.pardir in path.parts else path
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # a name too long for the file system, or a folder without permission
-        return False
 
 
 def neighbour(tried: list[Path]) -> str:

@@ -12,11 +12,11 @@ from ianvs.config.corrected_keys import with_known_keys
 from ianvs.config.messages import home_of, problems_of, to_validation_error
 from ianvs.config.models import FILE_KINDS, AlgorithmSpec, TestEnvSpec
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
-from ianvs.config.models.base import at, described, entries
+from ianvs.config.models.base import at, entries
 from ianvs.config.models.section import Spec
 from ianvs.config.overrides import Override, apply_overrides
 from ianvs.config.paths import Lookup, neighbour
-from ianvs.config.strict_yaml import Document, Step, Steps, read
+from ianvs.config.strict_yaml import Document, Step, Steps, described, read
 
 Model = TypeVar("Model", bound=Spec)
 _ARTICLES = {"benchmarkingjob": "a benchmarkingjob", "testenv": "a testenv", "algorithm": "an algorithm"}

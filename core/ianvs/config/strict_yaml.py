@@ -18,6 +18,7 @@ from yaml.reader import ReaderError
 
 from ianvs.base.error_codes import ErrorCode
 from ianvs.base.errors import ConfigError, Location, ValidationError
+from ianvs.base.secrets import hide_secrets
 
 Step = str | int
 """A key of a mapping or a position in a list."""
@@ -129,6 +130,20 @@ def parse(text: str, file: Path, *, as_written: bool = False) -> Document:
     builder = _Builder(file, as_written)
     data = builder.build(node, ())
     return Document(file, data, builder.keys, builder.values, tuple(builder.problems))
+
+
+def described(value: object) -> str:
+    """Return the type of a value in YAML terms."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    if isinstance(value, str):
+        value = hide_secrets(value)
+        return f"the text '{value if len(value) <= 40 else value[:37] + '...'}'"
+    return "a mapping" if isinstance(value, dict) else "a list"
 
 
 def resolve_scalar(text: str) -> Scalar:

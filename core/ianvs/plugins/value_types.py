@@ -21,8 +21,8 @@ from pydantic import AllowInfNan, Strict, TypeAdapter
 
 from ianvs.base.errors import Location, ValidationError
 from ianvs.base.secrets import hide_secrets, is_secret
-from ianvs.config.models.base import described
 from ianvs.config.spec import ModuleSpec
+from ianvs.config.strict_yaml import described
 from ianvs.plugins.signature import Parameters
 
 _LISTS = (list, tuple, set, frozenset, abc.Sequence, abc.MutableSequence, abc.Iterable, abc.Collection, abc.Set)

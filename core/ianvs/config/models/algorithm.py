@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
@@ -11,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from ianvs.base.errors import InvalidValue, Location, closest
 from ianvs.base.method_names import built_in
-from ianvs.config.models.base import ConfigProblem, Name, at, entries, lookup_of, one_key, path_text, repeated, repeats
+from ianvs.config.models.base import ConfigProblem, Name, at, entries, one_key, path_text, repeated
 from ianvs.config.models.contract_name import NATIVE, ContractName
 from ianvs.config.models.interpreter import EnvironmentSpec, Interpreter
 from ianvs.config.models.samples import Collections
@@ -27,6 +28,7 @@ from ianvs.config.models.section import (
     Spec,
     absent_is,
 )
+from ianvs.config.paths import Lookup
 from ianvs.config.strict_yaml import Document, Steps
 
 MODULE_TYPES = (
@@ -73,21 +75,20 @@ def _splitting_method(name: str) -> str:
     raise InvalidValue(f"unknown splitting method '{name}'.{closest(name, methods) or choices_hint}", "invalid-choice")
 
 
-def _authors_url(value: object, info: ValidationInfo) -> str | None:
+def _authors_url(value: object, info: "ValidationInfo[Lookup]") -> str | None:
     if value in (None, ""):
         return None
-    text = path_text(value)
-    if not (text.endswith(".py") or "/" in text or "${" in text):
-        if not _DOTTED.fullmatch(text):
+    if isinstance(value, str) and not (value.endswith(".py") or "/" in value or "${" in value):
+        if not _DOTTED.fullmatch(value):
             raise InvalidValue(
-                f"'{text}' is neither the path of a .py file nor 'package.module' nor 'package.module:Class'.",
+                f"'{value}' is neither the path of a .py file nor 'package.module' nor 'package.module:Class'.",
                 "invalid-path",
             )
-        return text
-    path = lookup_of(info).find(text)
+        return value
+    path = info.context.find(value)
     if path.suffix != ".py":
         raise InvalidValue(
-            f"'{text}' is not a python file. Write the path of a .py file, or 'package.module'.", "wrong-path-type"
+            f"'{value}' is not a python file. Write the path of a .py file, or 'package.module'.", "wrong-path-type"
         )
     return str(path)
 
@@ -96,13 +97,13 @@ AuthorsUrl = Annotated[str | None, BeforeValidator(_authors_url)]
 """The absolute path of a Python file, "package.module", or None for a built-in class."""
 
 
-def _initial_model(value: object, info: ValidationInfo) -> Path | str | None:
+def _initial_model(value: object, info: "ValidationInfo[Lookup]") -> Path | str | None:
     """Return the path of an existing file or folder, else the string: a model's name in a hub."""
     if value in (None, ""):
         return None
     text = path_text(value)
     try:
-        return lookup_of(info).find(text, "any")
+        return info.context.find(text, "any")
     except ValueError:
         if text.startswith(("./", "../", "/", "~/")) or "${" in text:
             raise
@@ -116,7 +117,11 @@ def _grid_items(
     return tuple((name, grid.candidates) for name, grid in pairs if name != OTHER_HYPERPARAMETERS)
 
 
-_One = one_key("each entry of `hyperparameters` has exactly one name. Begin a new line with '- ' for each.")
+_One = AfterValidator(
+    partial(
+        one_key, message="each entry of `hyperparameters` has exactly one name. Begin a new line with '- ' for each."
+    )
+)
 Hyperparameters = Annotated[
     tuple[tuple[str, tuple[Any, ...]], ...],  # in file order: (hyperparameter, values)
     ByYamlType(list=list[Annotated[dict[str, ValuesOrRange], _One]], mapping=dict[str, ValuesOrRange]),
@@ -196,16 +201,16 @@ _UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "s": 1, "min": 60, "h": 3600, 
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 
-def _quantity(*units: str) -> AfterValidator:
-    """Return a validator that converts "16GB" to bytes, or "2h" to seconds."""
+def _quantity(value: str, units: Sequence[str]) -> int:
+    """Convert "16GB" to bytes, or "2h" to seconds."""
+    match = _QUANTITY.fullmatch(value.strip())
+    if match is None or match[2] not in units:
+        raise InvalidValue(f"'{value}' is not a number with one of the units {', '.join(units)}.")
+    return math.ceil(float(match[1]) * _UNITS[match[2]])
 
-    def read(value: str) -> int:
-        match = _QUANTITY.fullmatch(value.strip())
-        if match is None or match[2] not in units:
-            raise InvalidValue(f"'{value}' is not a number with one of the units {', '.join(units)}.")
-        return math.ceil(float(match[1]) * _UNITS[match[2]])
 
-    return AfterValidator(read)
+_Bytes = Annotated[int, ByYamlType(text=str), AfterValidator(partial(_quantity, units=("MB", "GB", "TB")))]
+_Seconds = Annotated[int, ByYamlType(text=str), AfterValidator(partial(_quantity, units=("s", "min", "h", "d")))]
 
 
 @dataclass(frozen=True)
@@ -214,8 +219,8 @@ class ResourcesSpec(Spec):
 
     gpus: Annotated[int, Field(ge=0)] = 0  # GPUs reserved for each case; 0: no GPU is visible
     cpus: Annotated[int, Field(ge=1)] | None = None  # cores; None: as many as the job's `threads`
-    memory: Annotated[int, ByYamlType(text=str), _quantity("MB", "GB", "TB")] | None = None  # bytes; read from 16GB
-    time: Annotated[int, ByYamlType(text=str), _quantity("s", "min", "h", "d")] | None = None  # seconds; read from 2h
+    memory: _Bytes | None = None  # read from 16GB
+    time: _Seconds | None = None  # read from 2h
 
     def __str__(self) -> str:
         amounts = [f"{self.cpus} cpus" if self.cpus else "", f"{self.gpus} gpus" if self.gpus else "no gpu"]
@@ -282,11 +287,13 @@ class AlgorithmSpec(PlacedSpec):
                 ("python",),
                 code="conflicting-keys",
             )
-        types = [((*path, "type"), at(module, "type")) for path, module in entries(data, "modules")]
-        yield from repeated("module type", types, "An algorithm has one of each.")
+        modules = [((*path, "type"), at(module, "type")) for path, module in entries(data, "modules")]
+        types = [(path, name) for path, name in modules if isinstance(name, str)]
+        yield from repeated(types, "module type '{}' is given twice. An algorithm has one of each.")
         for path, _ in entries(data, "modules"):
             named = [(where, name) for where, name, _ in grids(data, path)]
-            yield from repeated("hyperparameter", named, "Put all its values in one list.", key=True)
+            message = "hyperparameter '{}' is given twice. Put all its values in one list."
+            yield from repeated(named, message, key=True)
             for where, _, grid in grids(data, path):
                 yield from equal_values(data, where, grid)
 
@@ -311,12 +318,8 @@ def equal_values(data: object, path: Steps, grid: object) -> Iterator[ConfigProb
     """Find values that the grid at `path` lists twice: they would be the same case."""
     list_keys = [key for key in ("values", "choice") if isinstance(at(grid, key), list)]
     values = (entry for key in list_keys[:1] for entry in entries(data, *path, key))
-    for where in repeats((where, _comparable(value)) for where, value in values):
-        yield ConfigProblem(
-            "this value is in the list already (1e-3 and 0.001 are the same number). Remove one.",
-            where,
-            code="duplicate-entry",
-        )
+    message = "this value is in the list already (1e-3 and 0.001 are the same number). Remove one."
+    yield from repeated(((where, _comparable(value)) for where, value in values), message, key=True)
 
 
 def _comparable(value: object) -> Hashable:

@@ -2,16 +2,16 @@
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+from pydantic import BeforeValidator, Field, ValidationInfo
 
 from ianvs.base.error_codes import ErrorCode
 from ianvs.base.errors import InvalidValue
-from ianvs.base.secrets import hide_secrets
 from ianvs.config.paths import Lookup, Want
-from ianvs.config.strict_yaml import Step, Steps
+from ianvs.config.strict_yaml import Step, Steps, described
 
 
 @dataclass(frozen=True)
@@ -36,20 +36,6 @@ T = TypeVar("T")
 Name = Annotated[str, Field(min_length=1)]
 
 
-def described(value: object) -> str:
-    """Return the type of a value in YAML terms."""
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return f"the number {value}"
-    if isinstance(value, str):
-        value = hide_secrets(value)
-        return f"the text '{value if len(value) <= 40 else value[:37] + '...'}'"
-    return "a mapping" if isinstance(value, dict) else "a list"
-
-
 def path_text(value: object) -> str:
     """Return `value` if it is a string. Raises ValueError otherwise."""
     if not isinstance(value, str):
@@ -57,37 +43,21 @@ def path_text(value: object) -> str:
     return value
 
 
-def lookup_of(info: ValidationInfo) -> Lookup:
-    """Return the lookup of paths, which is the context of every validation."""
-    return cast("Lookup", info.context)
+def existing_path(value: object, info: "ValidationInfo[Lookup]", want: Want) -> Path | None:
+    """Return the existing file or folder that `value` names, by the Lookup in the context of every validation."""
+    return None if value in (None, "") else info.context.find(value, want)
 
 
-def found_path(value: object, info: ValidationInfo, want: Want, below: Path | None = None) -> Path:
-    """Return the existing file or folder that `value` names, by the Lookup in the context."""
-    return lookup_of(info).find(path_text(value), want, below)
-
-
-def _existing(want: Want) -> BeforeValidator:
-    def existing_path(value: object, info: ValidationInfo) -> Path | None:
-        return None if value in (None, "") else found_path(value, info, want)
-
-    return BeforeValidator(existing_path)
-
-
-FilePath = Annotated[Path | None, _existing("file")]
-FolderPath = Annotated[Path | None, _existing("folder")]
+FilePath = Annotated[Path | None, BeforeValidator(partial(existing_path, want="file"))]
+FolderPath = Annotated[Path | None, BeforeValidator(partial(existing_path, want="folder"))]
 """An existing file or folder. Nothing, or an empty string as in some files of Ianvs, is None."""
 
 
-def one_key(message: str) -> AfterValidator:
-    """Return a validator that refuses a mapping with more or fewer keys than one, with this message."""
-
-    def checked(entry: dict[str, T]) -> dict[str, T]:
-        if len(entry) != 1:
-            raise InvalidValue(message, "wrong-length")
-        return entry
-
-    return AfterValidator(checked)
+def one_key(entry: dict[str, T], message: str) -> dict[str, T]:
+    """Return a mapping with one key. Raises InvalidValue with this message for another."""
+    if len(entry) != 1:
+        raise InvalidValue(message, "wrong-length")
+    return entry
 
 
 def at(data: object, *path: Step) -> Any:
@@ -122,18 +92,10 @@ def leaves(data: object, *path: Step) -> Iterator[tuple[Steps, Any]]:
         yield from entries(data, *where) if isinstance(value, list) else [(where, value)]
 
 
-def repeats(pairs: Iterable[tuple[T, Hashable]]) -> Iterator[T]:
-    """Yield the places of repeated values in (place, value) pairs."""
+def repeated(pairs: Iterable[tuple[Steps, Hashable]], message: str, key: bool = False) -> Iterator[ConfigProblem]:
+    """Yield a problem for each (path, value) whose value came before. message: with {} for the value."""
     seen: set[Hashable] = set()
-    for where, value in pairs:
+    for path, value in pairs:
         if value in seen:
-            yield where
+            yield ConfigProblem(message.format(value), path, key, code="duplicate-entry")
         seen.add(value)
-
-
-def repeated(
-    noun: str, named: Iterable[tuple[Steps, object]], remedy: str, key: bool = False
-) -> Iterator[ConfigProblem]:
-    """Yield a problem for each (path, name) whose name came before."""
-    for path, name in repeats(((path, name), name) for path, name in named if isinstance(name, str)):
-        yield ConfigProblem(f"{noun} '{name}' is given twice. {remedy}", path, key, code="duplicate-entry")

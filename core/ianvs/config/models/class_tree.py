@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from ianvs.base.errors import Location, ValidationError, closest, one_line
-from ianvs.config.models.base import described, entries
-from ianvs.config.strict_yaml import Document, Steps
+from ianvs.config.models.base import entries
+from ianvs.config.strict_yaml import Document, Steps, described
 
 ClassTree = tuple[tuple[str, str], ...]
 """(node, its parent), by name, of each node but the root; sorted. Every class is a node."""

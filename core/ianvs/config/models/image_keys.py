@@ -6,8 +6,8 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from ianvs.base.errors import InvalidValue
-from ianvs.config.models.base import described
 from ianvs.config.models.section import ByYamlType, NotEmpty
+from ianvs.config.strict_yaml import described
 
 IGNORE = "ignore"
 """The name in `mask_values` of pixels that belong to no class."""

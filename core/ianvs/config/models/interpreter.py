@@ -10,19 +10,19 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, ValidationInfo
 
 from ianvs.base.errors import InvalidValue
-from ianvs.config.models.base import lookup_of, path_text
+from ianvs.config.models.base import path_text
 from ianvs.config.models.section import PlacedSpec
-from ianvs.config.paths import expand
+from ianvs.config.paths import Lookup, expand
 
 FOLDER = "environments"
 """Folder of environments created by `ianvs prepare`, in a workspace."""
 
 
-def _interpreter(value: object, info: ValidationInfo) -> Path | None:
+def _interpreter(value: object, info: "ValidationInfo[Lookup]") -> Path | None:
     """Return an absolute path without resolving its last part, which is a link in a virtual environment."""
     if value in (None, ""):
         return None
-    text, lookup = path_text(value), lookup_of(info)
+    text, lookup = path_text(value), info.context
     lookup.find(text)
     folder, name = os.path.split(expand(text, lookup.environment))
     path = lookup.find(folder or ".", "folder") / name
@@ -34,8 +34,8 @@ def _interpreter(value: object, info: ValidationInfo) -> Path | None:
     return path
 
 
-def _requirements(value: object, info: ValidationInfo) -> Path:
-    return lookup_of(info).find(path_text(value))
+def _requirements(value: object, info: "ValidationInfo[Lookup]") -> Path:
+    return info.context.find(value)
 
 
 Interpreter = Annotated[Path | None, BeforeValidator(_interpreter)]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -16,14 +17,12 @@ from ianvs.config.models.base import (
     Name,
     at,
     entries,
-    lookup_of,
     one_key,
-    path_text,
     repeated,
-    repeats,
 )
 from ianvs.config.models.search import SearchSpec, SelectSpec, search_problems, select_problems
 from ianvs.config.models.section import ByYamlType, NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, Several, Spec
+from ianvs.config.paths import Lookup
 from ianvs.config.strict_yaml import Document, Steps
 
 RESERVED = ("cases", "exams", "cache", "code")
@@ -49,8 +48,8 @@ def folder_name(name: str) -> str:
     return name
 
 
-def _workspace(value: object, info: ValidationInfo) -> Path:
-    return lookup_of(info).plain(path_text(value))
+def _workspace(value: object, info: "ValidationInfo[Lookup]") -> Path:
+    return info.context.plain(value)
 
 
 def _columns(listed: list[dict[str, str]]) -> tuple[tuple[str, bool], ...]:
@@ -119,7 +118,11 @@ class _SelectedDataItem(Spec):
 
 _OneColumn = Annotated[
     dict[str, Literal["ascend", "descend"]],
-    one_key("an entry of sort_by names one metric. Begin each metric on a line of its own with '- '."),
+    AfterValidator(
+        partial(
+            one_key, message="an entry of sort_by names one metric. Begin each metric on a line of its own with '- '."
+        )
+    ),
 ]
 
 
@@ -344,21 +347,21 @@ class JobFile(JobSettings, _Links):
             message = "'checks' is an old name of build_exams, and both are given. Keep build_exams."
             yield ConfigProblem(message, ("engine", "checks"), code="conflicting-keys")
         algorithms = list(entries(data, "test_object", "algorithms"))
-        named = (((*path, "name"), at(link, "name")) for path, link in algorithms)
-        yield from repeated("algorithm", named, "Give each its own name.")
-        seeds = (((path, seed), seed) for path, seed in entries(data, "seeds") if isinstance(seed, int))
-        for path, seed in repeats(seeds):
-            yield ConfigProblem(
-                f"seed {seed} is given twice, and would repeat the same result. Keep one.", path, code="duplicate-entry"
-            )
-        names = [name for _, link in algorithms if isinstance(name := at(link, "name"), str)]
+        named = [((*path, "name"), name) for path, link in algorithms if isinstance(name := at(link, "name"), str)]
+        yield from repeated(named, "algorithm '{}' is given twice. Give each its own name.")
+        seeds = ((path, seed) for path, seed in entries(data, "seeds") if isinstance(seed, int))
+        yield from repeated(seeds, "seed {} is given twice, and would repeat the same result. Keep one.", key=True)
+        names = [name for _, name in named]
         baseline = at(data, "rank", "baseline")
         if isinstance(baseline, str) and names and baseline not in names:
             hint = f"{closest(baseline, names)} They are: {one_line(names)}."
             yield ConfigProblem(
                 f"'{baseline}' is not an algorithm of the job.{hint}", ("rank", "baseline"), code="unknown-reference"
             )
-        yield from select_problems(at(data, "rank", "select"), ("rank", "select"))
-        yield from search_problems(data)
+        if (select := at(data, "rank", "select")) is not None:
+            yield from select_problems(select, ("rank", "select"))
+        if at(data, "search") is not None:
+            yield from search_problems(data)
         columns = (where for path, _ in entries(data, "rank", "sort_by") for where, _ in entries(data, *path))
-        yield from repeated("metric", ((where, where[-1]) for where in columns), "Sort by it once.", key=True)
+        sorting = ((where, where[-1]) for where in columns if isinstance(where[-1], str))
+        yield from repeated(sorting, "metric '{}' is given twice. Sort by it once.", key=True)

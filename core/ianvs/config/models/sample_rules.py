@@ -35,19 +35,21 @@ def conflicting_sources(testenv: object) -> Iterator[ConfigProblem]:
         yield ConfigProblem(
             "url is given and no name. Add the name of what that file defines.", ("dataset", "url"), code="missing-key"
         )
-    elif not any(
+    elif not (train_keys and test_keys) and not any(
         closest(key, known_keys) for key in dataset.keys() - known_keys.keys()
     ):  # else the problem is that key
         yield from _missing(dataset, train_keys, test_keys)
     if dataset.get("using") and at(testenv, "using"):
         yield ConfigProblem("using is given in dataset and in testenv. Keep one.", ("using",), code="conflicting-keys")
     for path in (("dataset", "using"), ("using",)):
-        yield from _using(testenv, path, train_keys)
+        if at(testenv, *path):
+            yield from _using(testenv, path, train_keys)
     classes: Steps = ("dataset", "classes")
     several = isinstance(at(testenv, *classes), dict)
     for listed in [where for where, _ in entries(testenv, *classes)] if several else [classes]:
-        names = ((where, class_name(name)) for where, name in entries(testenv, *listed))
-        yield from repeated("class", names, "Keep one.")
+        named = ((where, class_name(name)) for where, name in entries(testenv, *listed))
+        names = ((where, name) for where, name in named if isinstance(name, str))
+        yield from repeated(names, "class '{}' is given twice. Keep one.")
 
 
 def _missing(dataset: Mapping[str, object], train_keys: list[str], test_keys: list[str]) -> Iterator[ConfigProblem]:
@@ -82,10 +84,10 @@ def _using(testenv: object, path: Steps, train_keys: list[str]) -> Iterator[Conf
     words: list[tuple[Steps, object]] = list(entries(testenv, *path))
     if isinstance(text, str):
         words = [(path, word) for word in split_words(text)]
-    yield from repeated("domain", words, "Name it once.")
+    domains = [(where, word) for where, word in words if isinstance(word, str)]
+    yield from repeated(domains, "domain '{}' is given twice. Name it once.")
     missing_in = [(key, f"is not in {key}", "There are") for key in train_keys[:1]]
     missing_in.append(("classes", "has no class list in classes", "There are lists for"))
-    domains = [(where, word) for where, word in words if isinstance(word, str)]
     for where, word, (key, lack, listed) in [(*domain, each) for domain in domains for each in missing_in]:
         names = at(testenv, "dataset", key)
         if isinstance(names, dict) and word not in names:

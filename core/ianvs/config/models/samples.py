@@ -15,14 +15,13 @@ from ianvs.config.models.base import (
     FilePath,
     Name,
     at,
-    found_path,
     leaves,
-    lookup_of,
     path_text,
 )
 from ianvs.config.models.class_tree import ClassTree, tree_misfits
 from ianvs.config.models.image_keys import ImageSize, MaskValues, ValueRange, class_name
 from ianvs.config.models.section import ByYamlType, NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, Several, absent_is
+from ianvs.config.paths import Lookup
 from ianvs.config.strict_yaml import Document, Steps
 
 SOURCE_FORMS = {"index": "index", "data": "data", "data_info": "data", "url": None}
@@ -66,23 +65,23 @@ def _downloads(value: bool, info: ValidationInfo) -> bool:
     return value and info.data.get("name", "") is not None  # the files exist already
 
 
-def _root(value: object, info: ValidationInfo) -> Path | None:
-    lookup = lookup_of(info)
+def _root(value: object, info: "ValidationInfo[Lookup]") -> Path | None:
+    lookup = info.context
     if lookup.root or value is None:
         return lookup.root
     try:
-        return found_path(value, info, "folder")
+        return lookup.find(value, "folder")
     except ValueError:
         if not info.data.get("download"):
-            _refuse_file(str(value), info)
+            _refuse_file(str(value), lookup)
             raise
-        return lookup.plain(path_text(value))  # the download creates it
+        return lookup.plain(value)  # the download creates it
 
 
-def _refuse_file(text: str, info: ValidationInfo) -> None:
+def _refuse_file(text: str, lookup: Lookup) -> None:
     """Raise InvalidValue with the remedy for a file in place of a root, such as a zip."""
     try:
-        found_path(text, info, "file")
+        lookup.find(text, "file")
     except ValueError:
         return
     raise InvalidValue(
@@ -93,17 +92,18 @@ def _refuse_file(text: str, info: ValidationInfo) -> None:
     )
 
 
-def _pictures(value: object, info: ValidationInfo) -> Path | str | None:
-    root = info.data.get("root")
-    return value if value is None or value == "ignore" else found_path(value, info, "folder", below=root)
+def _pictures(value: object, info: "ValidationInfo[Lookup]") -> Path | str | None:
+    if value is None or value == "ignore":
+        return value
+    return info.context.find(value, "folder", below=info.data.get("root"))
 
 
-def _path(value: object, info: ValidationInfo) -> Path:
+def _path(value: object, info: "ValidationInfo[Lookup]") -> Path:
     part, _, ending = str(info.field_name).partition("_")
     root = info.data.get("root", _WRONG)
     if root is _WRONG or (root and not root.is_dir()):  # files below a wrong root can't be checked
         return Path(path_text(value))
-    path = found_path(value, info, "any" if ending in ("data", "url") else "file", below=root)
+    path = info.context.find(value, "any" if ending in ("data", "url") else "file", below=root)
     if ending == "url" and _legacy_form(path) is None and path.exists():
         raise InvalidValue(f"whether '{value}' is an index is not clear. Write {part}_index or {part}_data.")
     return path

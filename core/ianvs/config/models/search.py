@@ -185,6 +185,6 @@ def search_problems(job: object) -> Iterator[ConfigProblem]:
     if at(select, "by") == "first_rounds" and rounds == 1:
         message = "after round 1 nothing can be forgotten yet. Choose on 2 rounds or more."
         yield ConfigProblem(message, ("search", "select", "rounds"), code="out-of-range")
-    if search is not None and at(job, "rank", "select") is not None:
+    if at(job, "rank", "select") is not None:
         message = "`search` and `rank.select` both choose a configuration. Write `select` below `search`."
         yield ConfigProblem(message, ("rank", "select"), code="conflicting-keys")

@@ -301,10 +301,11 @@ class TestEnvSpec(PlacedSpec):
             for path, metric in metrics
         )
         named = (
-            (path, f"{name} of {score}" if score and isinstance(name, str) else name)
+            (path, f"{name} of {score}" if score else name)
             for path, name, score in named_scores
+            if isinstance(name, str)
         )
-        yield from repeated("metric", named, "Keep one.")
+        yield from repeated(named, "metric '{}' is given twice. Keep one.")
         for path, _ in metrics:
             given = {str(where[-1]): where for where, _ in entries(data, *path)}
             absent = [key for key in ("url", "of") if key not in given]

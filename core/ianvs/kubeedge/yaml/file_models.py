@@ -160,8 +160,9 @@ class KubeEdgeTestEnv(ExamSettings):
                     keys = ", ".join(f"{part}_{ending}" for ending in ENDINGS[:-1])
                     message = f"the {part} data are missing: {keys} or {part}_data_info names their file."
                     yield ConfigProblem(message, ("dataset",), code="missing-data")
-        named = (((*path, "name"), at(metric, "name")) for path, metric in leaves(data, "metrics"))
-        yield from repeated("metric", named, "Keep one.")
+        metrics = (((*path, "name"), at(metric, "name")) for path, metric in leaves(data, "metrics"))
+        named = ((path, name) for path, name in metrics if isinstance(name, str))
+        yield from repeated(named, "metric '{}' is given twice. Keep one.")
 
     def spec(self) -> TestEnvSpec:
         return TestEnvSpec(

@@ -36,7 +36,7 @@ class KubeEdgeLookup(Lookup):
     home: Path = Path()  # the directory in which Ianvs would have been called
     alike: int = 1  # number of equal trailing parts that identify a moved path
 
-    def find(self, text: str, want: Want = "file", below: Path | None = None) -> Path:
+    def find(self, text: object, want: Want = "file", below: Path | None = None) -> Path:
         """Find a path as Lookup.find does.
 
         Raises FoundElsewhereError if its target is elsewhere below the job's folder.
