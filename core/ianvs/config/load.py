@@ -2,7 +2,7 @@
 
 import os
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from ianvs.base.errors import ConfigError, PluginError, ValidationError, closest
 from ianvs.config.contracts import contract_named, mixed, runner_of
 from ianvs.config.messages import GPU_IS_CUDA, GPU_WORDS
 from ianvs.config.models import JobFile, TestEnvSpec
+from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS
 from ianvs.config.models.base import at, entries, one_or_several
 from ianvs.config.models.class_tree import class_tree
 from ianvs.config.models.contract_name import GROUP, NATIVE
@@ -61,7 +62,7 @@ def load_job(
         reading.overrides, override_problems = assign_to_files(overrides, document)
         reading.problems += override_problems
         document = reading.overridden(document, "benchmarkingjob")
-    job = reading.validated(document, "benchmarkingjob", JobFile)
+    job: JobFile | None = reading.validated(document, "benchmarkingjob")
     if reading.corrected:
         document = reading.open(file)
     testenvs, algorithms = _linked(reading, document)
@@ -74,14 +75,14 @@ def load_job(
         assert document is not None
         algorithms_place = document.key_place(("benchmarkingjob", "test_object", "algorithms"))
         reading.problems.append(ValidationError(mixed_contracts, algorithms_place, code="mixed-contracts"))
-    rewriting = list(reading.rewriting_problems())
-    deferred = [problem for problem in rewriting if not problem.warning]
+    deferred = [problem for problem in reading.rewritten if not problem.warning]
+    warnings = reading.warnings + [problem for problem in reading.rewritten if problem.warning]
     others = [problem for problem in reading.problems if problem not in reading.corrected]
     if others or not (job and testenvs and algorithms):
-        raise ConfigError(_in_order(reading.problems + deferred, reading.files))
+        raise ConfigError(_in_order(reading.problems + deferred, reading.documents))
     if job.working_directory and reading.working_directory is None:
         message = "'working_directory' has no effect: it is of algorithms under `contract: ianvs`."
-        reading.warnings.append(ValidationError(message, job.places["working_directory"], code="no-effect"))
+        warnings.append(ValidationError(message, job.places["working_directory"], code="no-effect"))
     contract = algorithms[0].contract if runner_of(algorithms[0]) else NATIVE
     replaced: dict[str, object] = {key: value for key, value in (("jobs", jobs), ("device", device)) if value}
     if engine not in (None, job.engine.name):
@@ -111,8 +112,8 @@ def load_job(
         overrides=tuple(reading.overrides),
         plans_references=job.references != "none",
         working_directory=reading.working_directory,
-        problems=tuple(_in_order(deferred + reading.corrected, reading.files)),
-        warnings=tuple(_in_order([*reading.warnings, *(each for each in rewriting if each.warning)], reading.files)),
+        problems=tuple(_in_order(deferred + reading.corrected, reading.documents)),
+        warnings=tuple(_in_order(warnings, reading.documents)),
         unexpanded_paths=reading.lookup.unexpanded_paths,
     )
 
@@ -137,10 +138,10 @@ def read_job(path: Path, root: Path | None = None) -> Reading:
     """Read all files of the job at `path`, if they have their own form; else only its own file. Raises ConfigError."""
     reading, document = _opened(path.absolute(), root, os.environ)
     if type(reading) is not Reading:
-        reading.validated(document, "benchmarkingjob", JobFile)
+        reading.validated(document, "benchmarkingjob")
         _linked(reading, document)
     if reading.problems:
-        raise ConfigError(_in_order(reading.problems, reading.files))
+        raise ConfigError(_in_order(reading.problems, reading.documents))
     return reading
 
 
@@ -155,29 +156,48 @@ def files_of_job(path: Path) -> list[Path]:
     if document is None:
         raise ConfigError(reading.problems)
     _linked(reading, document)
-    return reading.files
+    return list(reading.documents)
 
 
 def _linked(reading: Reading, document: Document | None) -> tuple[tuple[TestEnvSpec, ...], tuple[AlgorithmSpec, ...]]:
     """Return the readable testenvs and algorithms of the job in `document`."""
     if document is None:
         return (), ()
-    return tuple(_testenvs(reading, document)), tuple(_algorithms(reading, document))
-
-
-def _testenvs(reading: Reading, document: Document) -> Iterator[TestEnvSpec]:
+    testenvs: list[TestEnvSpec] = []
     for link in one_or_several(document.data, "benchmarkingjob", "testenv"):
-        source = reading.overridden(reading.follow(document, link), "testenv")
-        exam = reading.testenv(source, document.value_place(link)) if source else None
-        if source and exam:
-            exam = replace(exam, file=source.file)
-            path: Steps = ("testenv", "dataset", "hierarchy")
-            linked = reading.follow(source, path) if isinstance(at(source.data, *path), str) else source
-            if at(source.data, *path) is not None and linked is not None:
+        source = reading.follow(document, link)
+        if reading.overrides:
+            source = reading.overridden(source, "testenv")
+        exam: TestEnvSpec | None = reading.validated(source, "testenv", document.value_place(link))
+        if source is None or exam is None:
+            continue
+        exam = replace(exam, file=source.file)
+        path: Steps = ("testenv", "dataset", "hierarchy")
+        if (hierarchy := at(source.data, *path)) is not None:
+            linked = reading.follow(source, path) if isinstance(hierarchy, str) else source
+            if linked is not None:
                 tree, problems = class_tree(linked, path if linked is source else ())
                 reading.problems += problems
                 exam = exam.with_dataset(replace(exam.dataset, hierarchy=tree))
-            yield exam
+        testenvs.append(exam)
+
+    algorithms: list[AlgorithmSpec] = []
+    for path, entry in entries(document.data, "benchmarkingjob", "test_object", "algorithms"):
+        link = (*path, "url")
+        if (source := reading.follow(document, link)) is None:
+            continue
+        algorithm: AlgorithmSpec | None = reading.validated(source, "algorithm", document.value_place(link))
+        source = reading.documents[source.file] or source  # with corrected keys
+        if any(OTHER_HYPERPARAMETERS in steps for steps in source.keys):
+            algorithm = reading.with_constants(source, algorithm)
+        if algorithm is None:
+            continue
+        modules = algorithm.modules
+        if reading.rewrite is None:
+            modules = (*(m for m in modules if m.type == "basemodel"), *(m for m in modules if m.type != "basemodel"))
+        name, place = algorithm.name or at(entry, "name"), document.value_place((*path, "name"))
+        algorithms.append(replace(algorithm, modules=modules, name=name, file=source.file, place=place))
+    return tuple(testenvs), tuple(algorithms)
 
 
 def _exam_names(testenvs: Sequence[TestEnvSpec]) -> list[str]:
@@ -186,20 +206,6 @@ def _exam_names(testenvs: Sequence[TestEnvSpec]) -> list[str]:
     files = [exam.file.parent.name if exam.file.stem == "testenv" else exam.file.stem for exam in testenvs]
     shown = [f"{name} ({file})" if names.count(name) > 1 else name for name, file in zip(names, files, strict=True)]
     return [f"{name} {shown[: n + 1].count(name)}" if shown.count(name) > 1 else name for n, name in enumerate(shown)]
-
-
-def _algorithms(reading: Reading, document: Document) -> Iterator[AlgorithmSpec]:
-    for path, entry in entries(document.data, "benchmarkingjob", "test_object", "algorithms"):
-        link = (*path, "url")
-        linked = reading.follow(document, link)
-        algorithm = reading.algorithm(linked, document.value_place(link)) if linked else None
-        if linked and algorithm:
-            yield replace(
-                algorithm,
-                name=algorithm.name or at(entry, "name"),
-                file=linked.file,
-                place=document.value_place((*path, "name")),
-            )
 
 
 def _override_problems(jobs: int | None, device: str | None) -> Iterator[ValidationError]:
@@ -211,13 +217,13 @@ def _override_problems(jobs: int | None, device: str | None) -> Iterator[Validat
         yield ValidationError(f"device '{device}' is not known.{hint}", code="invalid-choice")
 
 
-def _in_order(problems: list[ValidationError], files: list[Path]) -> list[ValidationError]:
+def _in_order(problems: list[ValidationError], files: Iterable[Path]) -> list[ValidationError]:
     """Return `problems` by file in reading order, then by line; each once."""
     order = {file: index for index, file in enumerate(files)}
 
     def position(problem: ValidationError) -> tuple[int, int, int]:
         where = problem.location
-        return (order.get(where.file, len(files)), where.line, where.column) if where else (-1, 0, 0)
+        return (order.get(where.file, len(order)), where.line, where.column) if where else (-1, 0, 0)
 
     return sorted(dict.fromkeys(map(_printable, problems)), key=position)
 

@@ -1,16 +1,17 @@
 """Reads the files of one job, follows their links, and collects all errors."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, ClassVar, cast
 
 import pydantic
 
 from ianvs.base.errors import ConfigError, Location, ValidationError, closest
 from ianvs.config.corrected_keys import with_known_keys
 from ianvs.config.messages import home_of, problems_of, to_validation_error
-from ianvs.config.models import FILE_KINDS, AlgorithmSpec, TestEnvSpec
+from ianvs.config.models import FILE_KINDS, AlgorithmSpec
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from ianvs.config.models.base import at, entries
 from ianvs.config.models.section import Spec
@@ -18,7 +19,7 @@ from ianvs.config.overrides import Override, apply_overrides
 from ianvs.config.paths import Lookup, neighbour
 from ianvs.config.strict_yaml import Document, Step, Steps, described, read
 
-Model = TypeVar("Model", bound=Spec)
+_adapter = cast("Callable[[type[Spec]], pydantic.TypeAdapter[Any]]", cache(pydantic.TypeAdapter))
 _ARTICLES = {"benchmarkingjob": "a benchmarkingjob", "testenv": "a testenv", "algorithm": "an algorithm"}
 
 
@@ -34,7 +35,12 @@ class Reading:
         problems: Errors that prevent a `JobSpec`, unless they are among `corrected`.
         corrects: Whether misspelt keys are treated as if they were right.
         corrected: Errors of such keys.
+        rewritten: Warnings on entries that are read in another form, and errors that only prevent a run.
+        documents: By file, in the order in which they were read; None for one that can't be read.
     """
+
+    models: ClassVar[Mapping[str, type[Spec]]] = FILE_KINDS
+    rewrite: ClassVar[Callable[[Any, Document], Document] | None] = None  # into the form of `models`
 
     lookup: Lookup
     working_directory: Path | None = None
@@ -43,24 +49,8 @@ class Reading:
     overrides: list[Override] = field(default_factory=list)
     corrects: bool = False
     corrected: list[ValidationError] = field(default_factory=list)
-    _documents: dict[Path, Document | None] = field(default_factory=dict)
-
-    @property
-    def files(self) -> list[Path]:
-        """The files in the order in which they were read."""
-        return list(self._documents)
-
-    def lookup_of(self, document: Document) -> Lookup:
-        """Return the lookup of paths in `document`."""
-        return replace(self.lookup, folder=document.file.parent)
-
-    def read(self, file: Path) -> Document:
-        """Return the document in `file`. Raises ConfigError."""
-        return read(file)
-
-    def rewriting_problems(self) -> Iterator[ValidationError]:
-        """Yield warnings on entries that are read in another form, and errors that only prevent a run."""
-        return iter(())
+    rewritten: list[ValidationError] = field(default_factory=list)
+    documents: dict[Path, Document | None] = field(default_factory=dict)
 
     def migrated(self, folder: Path) -> dict[Path, str]:
         """Return {file below `folder`: its text} of the job's files in the native form; {} if they have it already."""
@@ -68,11 +58,12 @@ class Reading:
 
     def open(self, file: Path, link: Location | None = None) -> Document | None:
         """Return the document in `file`. If it can't be read, the error is at the `link` that led to it."""
-        if file not in self._documents:
-            self._documents[file] = None
+        if file not in self.documents:
+            self.documents[file] = None
             try:
-                document = self._documents[file] = self.read(file)
+                document = read(file)
                 self.problems += document.problems
+                self.documents[file] = self.rewrite(document) if self.rewrite else document
             except ConfigError as error:
                 for problem in error.problems:
                     whole_file = problem.location is None or problem.location.line == 0
@@ -81,12 +72,12 @@ class Reading:
                     elif whole_file and not file.exists():
                         problem = replace(problem, message=problem.message + neighbour([file]))
                     self.problems.append(problem)
-        return self._documents[file]
+        return self.documents[file]
 
     def overridden(self, document: Document | None, kind: str) -> Document | None:
         """Return the document with the overrides of the command line."""
-        if document is None or not self.overrides:
-            return document
+        if document is None:
+            return None
         try:
             return apply_overrides(document, kind, self.overrides)
         except ConfigError as error:
@@ -100,27 +91,28 @@ class Reading:
             return None
         place = document.value_place(path)
         try:
-            file = self.lookup_of(document).find(text)
+            file = replace(self.lookup, folder=document.file.parent).find(text)
         except ValueError as error:
             self.problems.append(ValidationError.from_exception(error, place))
             return None
         return self.open(file, place)
 
-    def validated(
-        self, document: Document | None, kind: str, model: type[Model], link: Location | None = None
-    ) -> Model | None:
-        """Return the section `kind` of `document`, if it has no errors."""
+    def validated(self, document: Document | None, kind: str, link: Location | None = None) -> Any:
+        """Return the section `kind` of `document` as its model, None if it has errors."""
         if document is None:
             return None
-        for problem in _at_the_top(document, kind, model, link):
-            (self.warnings if problem.warning else self.problems).append(problem)
-        if not isinstance(document.data, dict) or kind not in document.data:
-            return None
+        model = self.models[kind]
+        if not (isinstance(document.data, dict) and document.data.keys() == {kind}):
+            for problem in _at_the_top(document, kind, model, link):
+                (self.warnings if problem.warning else self.problems).append(problem)
+            if not isinstance(document.data, dict) or kind not in document.data:
+                return None
         section = document.data[kind]
         before = len(self.problems)
         self.problems += [to_validation_error(problem, document, kind) for problem in model.conflicts(section)]
+        lookup = replace(self.lookup, folder=document.file.parent)
         try:
-            validated = model.adapter().validate_python(section, context=self.lookup_of(document))
+            validated = _adapter(model).validate_python(section, context=lookup)
         except pydantic.ValidationError as error:
             wrong = list(problems_of(error, model, document, kind))
             self.problems += wrong
@@ -128,29 +120,17 @@ class Reading:
             if again is None or len(self.problems) != before + len(wrong):
                 return None
             try:
-                validated = model.adapter().validate_python(at(again.data, kind), context=self.lookup_of(again))
+                validated = _adapter(model).validate_python(at(again.data, kind), context=lookup)
             except pydantic.ValidationError:
                 return None
             self.corrected += wrong
-            document = self._documents[document.file] = again
+            document = self.documents[document.file] = again
             before = len(self.problems)
         if len(self.problems) != before:
             return None
         remarks = validated.remarks(at(document.data, kind))
         self.warnings += [to_validation_error(problem, document, kind) for problem in remarks]
         return validated.placed(document, (kind,))
-
-    def testenv(self, document: Document, link: Location) -> TestEnvSpec | None:
-        """Return the test environment in `document`; None if it has errors."""
-        return self.validated(document, "testenv", TestEnvSpec, link)
-
-    def algorithm(self, document: Document, link: Location) -> AlgorithmSpec | None:
-        """Return the algorithm in `document`, its base model first; None if it has errors."""
-        validated = self.validated(document, "algorithm", AlgorithmSpec, link)
-        algorithm = self.with_constants(self._documents.get(document.file) or document, validated)
-        if algorithm is None:
-            return None
-        return replace(algorithm, modules=tuple(sorted(algorithm.modules, key=lambda each: each.type != "basemodel")))
 
     def with_constants(self, document: Document, algorithm: AlgorithmSpec | None) -> AlgorithmSpec | None:
         """Return `algorithm` with the constants in the files that the modules in `document` name."""

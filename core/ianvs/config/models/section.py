@@ -6,7 +6,7 @@ from functools import cache
 from inspect import signature
 from typing import Annotated, ClassVar, NamedTuple, Self, TypeVar, cast, get_type_hints
 
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, WrapValidator
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, WrapValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -104,12 +104,6 @@ class Spec:
                 yield ConfigProblem(
                     f"'{key}' has no effect{f': {remark}' if remark else ' yet'}.", (key,), code="no-effect"
                 )
-
-    @classmethod
-    @cache
-    def adapter(cls) -> TypeAdapter[Self]:
-        """Return the pydantic adapter."""
-        return TypeAdapter(cls)
 
     @classmethod
     @cache

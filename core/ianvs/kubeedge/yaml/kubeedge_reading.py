@@ -5,11 +5,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ianvs.base.errors import ConfigError, Location, ValidationError
 from ianvs.base.source_files import regular_files
 from ianvs.config.contracts import mixed
-from ianvs.config.models import AlgorithmSpec, TestEnvSpec
+from ianvs.config.models import FILE_KINDS
 from ianvs.config.models.base import at, entries, one_or_several
 from ianvs.config.models.contract_name import NATIVE, contract_names
 from ianvs.config.paths import Lookup
@@ -33,14 +34,12 @@ class KubeEdgeReading(Reading):
     """Reads the files of a job of KubeEdge Ianvs. working_directory: where Ianvs would have been called."""
 
     lookup: KubeEdgeLookup
-    _rewritten: dict[Path, Rewriting] = field(default_factory=dict)
+    models = FILE_KINDS | {"testenv": KubeEdgeTestEnv, "algorithm": KubeEdgeAlgorithm}
+    _rewritings: dict[Path, Rewriting] = field(default_factory=dict)
+    _renamed: set[tuple[str, str]] = field(default_factory=set)
 
-    def lookup_of(self, document: Document) -> KubeEdgeLookup:
-        return replace(self.lookup, folder=document.file.parent)
-
-    def read(self, file: Path) -> Document:
-        document = super().read(file)
-        rewriting = self._rewritten[file] = Rewriting(document)
+    def rewrite(self, document: Document) -> Document:
+        rewriting = self._rewritings[document.file] = Rewriting(document)
         forms: dict[str, Callable[[Rewriting, KubeEdgeLookup], None]] = {
             "benchmarkingjob": partial(job_form, metrics=lambda: self._metrics(rewriting.document())),
             "testenv": testenv_form,
@@ -49,18 +48,20 @@ class KubeEdgeReading(Reading):
         top = document.data if isinstance(document.data, dict) else {}
         kind = next((kind for kind in forms if kind in top), "")
         if isinstance(top.get(kind), dict):
-            forms[kind](rewriting, self.lookup_of(document))
+            forms[kind](rewriting, replace(self.lookup, folder=document.file.parent))
         return rewriting.document()
 
-    def rewriting_problems(self) -> Iterator[ValidationError]:
-        """Yield the errors of the base class; a renamed folder is reported at the first path that leads there."""
-        renamed = set()
-        for rewriting in self._rewritten.values():
-            for change in rewriting.changes:
-                if change.renamed is None or change.renamed not in renamed:
-                    yield change.problem
-                renamed.add(change.renamed)
-            yield from rewriting.problems
+    def validated(self, document: Document | None, kind: str, link: Location | None = None) -> Any:
+        """Read as the base class does, with the changes; a renamed folder is reported at the first path into it."""
+        made = super().validated(document, kind, link)
+        rewriting = None if document is None else self._rewritings.get(document.file)
+        for change in rewriting.changes if rewriting else ():
+            if change.renamed is None or change.renamed not in self._renamed:
+                self.rewritten.append(change.problem)
+            if change.renamed:
+                self._renamed.add(change.renamed)
+        self.rewritten += rewriting.problems if rewriting else ()
+        return made.spec() if isinstance(made, KubeEdgeTestEnv | KubeEdgeAlgorithm) else made
 
     def _metrics(self, job: Document) -> list[str]:
         """Return the names that the testenvs of a job list."""
@@ -68,18 +69,9 @@ class KubeEdgeReading(Reading):
         metrics = [metric for file in files if file for _, metric in entries(file.data, "testenv", "metrics")]
         return [name for metric in metrics if isinstance(name := at(metric, "name"), str)]
 
-    def testenv(self, document: Document, link: Location) -> TestEnvSpec | None:
-        given = self.validated(document, "testenv", KubeEdgeTestEnv, link)
-        return None if given is None else given.spec()
-
-    def algorithm(self, document: Document, link: Location) -> AlgorithmSpec | None:
-        """Read as the base class does, with the modules in the order of the file."""
-        given = self.validated(document, "algorithm", KubeEdgeAlgorithm, link)
-        return self.with_constants(document, None if given is None else given.spec())
-
     def migrated(self, folder: Path) -> dict[Path, str]:
         assert self.working_directory is not None
-        return migrated(self._rewritten, self.working_directory, folder)
+        return migrated(self._rewritings, self.working_directory, folder)
 
 
 def reading_of(job: Document, lookup: Lookup) -> KubeEdgeReading | None:
