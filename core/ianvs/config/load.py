@@ -172,6 +172,12 @@ def _linked(reading: Reading, document: Document | None) -> tuple[tuple[TestEnvS
         if source is None or exam is None:
             continue
         exam = replace(exam, file=source.file)
+        for part, sources in (("train", exam.dataset.train), ("test", exam.dataset.test)):
+            former = ("testenv", "dataset", f"{part}_url")
+            if exam.dataset.name is None and at(source.data, *former):
+                read_as = " and ".join(f"{part}_{form}" for form in sorted({each.form for each in sources}))
+                message = f"'{part}_url' is an old name, read as {read_as} by its suffix. Write {read_as}."
+                reading.warnings.append(ValidationError(message, source.key_place(former), code="renamed-key"))
         path: Steps = ("testenv", "dataset", "hierarchy")
         if (hierarchy := at(source.data, *path)) is not None:
             linked = reading.follow(source, path) if isinstance(hierarchy, str) else source

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 import pydantic
 
 from ianvs.base.errors import ConfigError, Location, ValidationError, closest
-from ianvs.config.corrected_keys import with_known_keys
+from ianvs.config.corrected_keys import MOVED_KEYS, with_known_keys, with_moved_keys
 from ianvs.config.messages import home_of, problems_of, to_validation_error
 from ianvs.config.models import FILE_KINDS, AlgorithmSpec
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
@@ -107,9 +107,14 @@ class Reading:
                 (self.warnings if problem.warning else self.problems).append(problem)
             if not isinstance(document.data, dict) or kind not in document.data:
                 return None
-        section = document.data[kind]
+        if MOVED_KEYS.keys() & document.keys.keys():
+            document, problems = with_moved_keys(document)
+            self.warnings += [problem for problem in problems if problem.code == "renamed-key"]
+            self.problems += [problem for problem in problems if problem.code != "renamed-key"]
+        section = at(document.data, kind)
         before = len(self.problems)
-        self.problems += [to_validation_error(problem, document, kind) for problem in model.conflicts(section)]
+        conflicts = list(model.conflicts(section))
+        self.problems += [to_validation_error(each, document, kind) for each in conflicts if not each.warning]
         lookup = replace(self.lookup, folder=document.file.parent)
         try:
             validated = _adapter(model).validate_python(section, context=lookup)
@@ -128,8 +133,11 @@ class Reading:
             before = len(self.problems)
         if len(self.problems) != before:
             return None
-        remarks = validated.remarks(at(document.data, kind))
-        self.warnings += [to_validation_error(problem, document, kind) for problem in remarks]
+        self.warnings += [to_validation_error(each, document, kind) for each in conflicts if each.warning]
+        for key in model.without_effect.keys() & section.keys():
+            remark = f": {model.without_effect[key]}" if model.without_effect[key] else " yet"
+            place = document.key_place((kind, key))
+            self.warnings.append(ValidationError(f"'{key}' has no effect{remark}.", place, code="no-effect"))
         return validated.placed(document, (kind,))
 
     def with_constants(self, document: Document, algorithm: AlgorithmSpec | None) -> AlgorithmSpec | None:

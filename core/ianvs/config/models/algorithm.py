@@ -18,6 +18,7 @@ from ianvs.config.models.interpreter import EnvironmentSpec, Interpreter
 from ianvs.config.models.samples import Collections
 from ianvs.config.models.search import ValuesOrRange
 from ianvs.config.models.section import (
+    NULL_IS_ABSENT,
     ByYamlType,
     NamedSpec,
     NoKey,
@@ -26,7 +27,6 @@ from ianvs.config.models.section import (
     PlacedSpec,
     Several,
     Spec,
-    absent_is,
 )
 from ianvs.config.paths import Lookup
 from ianvs.config.strict_yaml import Document, Steps
@@ -126,7 +126,7 @@ Hyperparameters = Annotated[
     tuple[tuple[str, tuple[Any, ...]], ...],  # in file order: (hyperparameter, values)
     ByYamlType(list=list[Annotated[dict[str, ValuesOrRange], _One]], mapping=dict[str, ValuesOrRange]),
     AfterValidator(_grid_items),
-    absent_is(()),
+    NULL_IS_ABSENT,
     Field(validation_alias="hyperparameters"),
 ]
 """A list of one-key mappings from a hyperparameter to the values to try, or one mapping of all."""

@@ -23,12 +23,14 @@ class ConfigProblem:
         path: Its place, below the checked section.
         key: Whether it is at the key rather than at its value.
         code: The error code.
+        warning: Whether it may be intended; reported only of files without errors.
     """
 
     message: str
     path: Steps
     key: bool = True
     code: ErrorCode = field(kw_only=True)
+    warning: bool = field(default=False, kw_only=True)
 
 
 T = TypeVar("T")

@@ -171,9 +171,6 @@ class RankSpec(Spec):
         return replace(super().placed(document, path), places=places)
 
 
-_FORMER_ENGINE_OPTIONS = {"slurm": {"alone": "without_supervisor"}}
-
-
 @dataclass(frozen=True)
 class EngineSpec(NamedSpec):
     """Where cases run; further keys are the engine's options."""
@@ -183,25 +180,7 @@ class EngineSpec(NamedSpec):
     # Where exams are built before a run: on this machine, or by the engine, if only it has the data.
     build_exams: Literal["here", "there"] = "here"
     options: Options = field(default_factory=dict)
-    checks: InitVar[Literal["here", "there"] | None] = None  # the former name of build_exams
-
-    def __post_init__(self, checks: Literal["here", "there"] | None) -> None:
-        if checks is not None:
-            object.__setattr__(self, "build_exams", checks)
-
-    @classmethod
-    def former_options(cls, given: object) -> Mapping[str, str]:
-        """Return the options of an engine's section that have a new name: {name in the file: new name}."""
-        names = _FORMER_ENGINE_OPTIONS.get(str(at(given, "name")), {})
-        return {former: name for former, name in names.items() if at(given, former) and not at(given, name)}
-
-    @classmethod
-    def arguments(cls, given: object) -> object:
-        """Convert a string or a mapping to arguments for pydantic. Former names of options become the new ones."""
-        if isinstance(given, dict):
-            former = cls.former_options(given)
-            given = {former.get(key, key): value for key, value in given.items()}
-        return super().arguments(given)
+    checks: InitVar[Literal["here", "there"] | None] = None  # the former name of build_exams (`MOVED_KEYS`)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,11 +191,13 @@ class GenerationSpec(PlacedSpec):
     url: Name | None = None  # address of the server
     version: Annotated[str, NoKey] = ""  # version of the server's program, determined during planning
 
-    def __post_init__(self) -> None:
-        if (self.engine == "server") is (self.url is None):
-            raise InvalidValue("a url belongs to `engine: server`. Write both, or neither.", "conflicting-keys")
-        if self.url is not None and not self.url.startswith(("http://", "https://")):
-            raise InvalidValue(f"the url '{self.url}' is no web address. Write it as http://127.0.0.1:8000.")
+
+def _reachable(given: GenerationSpec) -> GenerationSpec:
+    if (given.engine == "server") is (given.url is None):
+        raise InvalidValue("a url belongs to `engine: server`. Write both, or neither.", "conflicting-keys")
+    if given.url is not None and not given.url.startswith(("http://", "https://")):
+        raise InvalidValue(f"the url '{given.url}' is no web address. Write it as http://127.0.0.1:8000.")
+    return given
 
 
 @dataclass(frozen=True)
@@ -291,7 +272,7 @@ class JobSettings(PlacedSpec):
         int | Literal["auto"], ByYamlType(number=Annotated[int, Field(ge=1)], text=Literal["auto"])
     ] = 1
     # The source of replies of language models; the user starts a server (docs/language.md).
-    generation: GenerationSpec = GenerationSpec()
+    generation: Annotated[GenerationSpec, AfterValidator(_reachable)] = GenerationSpec()
     limits: LimitsSpec = LimitsSpec()
     retries: Annotated[int, Field(ge=0)] = 1  # retries of a killed or lost case; an exception is not retried
     fail_fast: bool = False
@@ -325,27 +306,15 @@ class JobFile(JobSettings, _Links):
     # Working directory under `contract: ianvs`; None: determined by the paths in this file.
     working_directory: FolderPath = None
 
-    def remarks(self, given: Mapping[str, object]) -> Iterator[ConfigProblem]:
-        """Find settings without effect."""
-        yield from super().remarks(given)
-        if "sealing" in given and self.sealing not in ("off", "strict"):
-            message = f"`sealing: {self.sealing}` has no effect any more, and means `off` (docs/trust.md). Take it out."
-            yield ConfigProblem(message, ("sealing",), key=False, code="no-effect")
-
-        former = {**({"checks": "build_exams"} if at(given, "engine", "checks") else {})}
-        for key, name in {**former, **EngineSpec.former_options(at(given, "engine"))}.items():
-            message = f"'{key}' of the engine is an old name. Write {name}."
-            yield ConfigProblem(message, ("engine", key), code="renamed-key")
-        if "examine" in given and not self.sandboxed:
-            message = "'examine' has no effect without `sealing: strict`. Take it out."
-            yield ConfigProblem(message, ("examine",), code="no-effect")
-
     @staticmethod
     def conflicts(data: object) -> Iterator[ConfigProblem]:
-        """Find keys that exclude each other."""
-        if at(data, "engine", "checks") and at(data, "engine", "build_exams"):
-            message = "'checks' is an old name of build_exams, and both are given. Keep build_exams."
-            yield ConfigProblem(message, ("engine", "checks"), code="conflicting-keys")
+        """Find keys that exclude each other or have no effect."""
+        if (sealing := at(data, "sealing")) not in (None, "off", "strict"):
+            message = f"`sealing: {sealing}` has no effect any more, and means `off` (docs/trust.md). Take it out."
+            yield ConfigProblem(message, ("sealing",), key=False, code="no-effect", warning=True)
+        if at(data, "examine") is not None and sealing != "strict":
+            message = "'examine' has no effect without `sealing: strict`. Take it out."
+            yield ConfigProblem(message, ("examine",), code="no-effect", warning=True)
         algorithms = list(entries(data, "test_object", "algorithms"))
         named = [((*path, "name"), name) for path, link in algorithms if isinstance(name := at(link, "name"), str)]
         yield from repeated(named, "algorithm '{}' is given twice. Give each its own name.")

@@ -39,11 +39,15 @@ def conflicting_sources(testenv: object) -> Iterator[ConfigProblem]:
         closest(key, known_keys) for key in dataset.keys() - known_keys.keys()
     ):  # else the problem is that key
         yield from _missing(dataset, train_keys, test_keys)
-    if dataset.get("using") and at(testenv, "using"):
-        yield ConfigProblem("using is given in dataset and in testenv. Keep one.", ("using",), code="conflicting-keys")
-    for path in (("dataset", "using"), ("using",)):
-        if at(testenv, *path):
-            yield from _using(testenv, path, train_keys)
+    if dataset.get("name") is None and dataset.get("download") is not None:
+        yield ConfigProblem(
+            "'download' has no effect: only a built-in source ('name') downloads.",
+            ("dataset", "download"),
+            code="no-effect",
+            warning=True,
+        )
+    if dataset.get("using"):
+        yield from _using(testenv, train_keys)
     classes: Steps = ("dataset", "classes")
     several = isinstance(at(testenv, *classes), dict)
     for listed in [where for where, _ in entries(testenv, *classes)] if several else [classes]:
@@ -78,8 +82,9 @@ def _missing(dataset: Mapping[str, object], train_keys: list[str], test_keys: li
         )
 
 
-def _using(testenv: object, path: Steps, train_keys: list[str]) -> Iterator[ConfigProblem]:
-    """Find errors in the domains at `path`."""
+def _using(testenv: object, train_keys: list[str]) -> Iterator[ConfigProblem]:
+    """Find errors in the domains to use."""
+    path: Steps = ("dataset", "using")
     text = at(testenv, *path)
     words: list[tuple[Steps, object]] = list(entries(testenv, *path))
     if isinstance(text, str):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
@@ -20,7 +20,16 @@ from ianvs.config.models.base import (
 )
 from ianvs.config.models.class_tree import ClassTree, tree_misfits
 from ianvs.config.models.image_keys import ImageSize, MaskValues, ValueRange, class_name
-from ianvs.config.models.section import ByYamlType, NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, Several, absent_is
+from ianvs.config.models.section import (
+    NULL_IS_ABSENT,
+    ByYamlType,
+    NamedSpec,
+    NoKey,
+    NotEmpty,
+    Options,
+    PlacedSpec,
+    Several,
+)
 from ianvs.config.paths import Lookup
 from ianvs.config.strict_yaml import Document, Steps
 
@@ -132,18 +141,18 @@ Sources = Annotated[
     tuple[SourceSpec, ...],
     ByYamlType(_Path, Annotated[list[_Path], NotEmpty], Annotated[dict[str, _Path], NotEmpty]),
     AfterValidator(_sources),
-    absent_is(()),
+    NULL_IS_ABSENT,
 ]
 """A path, a list of paths, or a mapping from domains to paths."""
 
-Words = Annotated[Several[Name], BeforeValidator(_words), absent_is(())]
+Words = Annotated[Several[Name], BeforeValidator(_words), NULL_IS_ABSENT]
 """Names in a list or in one text, separated by blanks or commas."""
 
 Collections = Annotated[
     tuple[str, ...],
     ByYamlType(text=Name, list=Annotated[list[Name], NotEmpty]),
     AfterValidator(lambda given: (given,) if isinstance(given, str) else tuple(given)),
-    absent_is(()),
+    NULL_IS_ABSENT,
 ]
 """Names of collections of samples, such as ImageNet-21k: one, or a list."""
 
@@ -160,7 +169,7 @@ ColumnNames = Annotated[
     str | tuple[str, ...] | None,
     ByYamlType(text=Name, list=Annotated[list[Annotated[Name, BeforeValidator(class_name)]], NotEmpty]),
     AfterValidator(_column_names),
-    absent_is(None),
+    NULL_IS_ABSENT,
 ]
 """The name of a column of a table, or a list of names."""
 
@@ -288,9 +297,16 @@ class DatasetSpec(PlacedSpec):
 
     def placed(self, document: Document, path: Steps) -> Self:
         """Return a copy with the locations in its file."""
-        made = super().placed(document, path)
-        train, test = _placed(self.train, "train", document, path), _placed(self.test, "test", document, path)
-        return replace(made, train=train, test=test)
+        parts: dict[str, Any] = {}
+        for part, sources in (("train", self.train), ("test", self.test)):
+            keys = [(*path, f"{part}_{ending}") for ending in SOURCE_FORMS]
+            given = [key for key in keys if at(document.data, *key)]
+            paths = [where for key in given for where in [entry for entry, _ in leaves(document.data, *key)] or [key]]
+            paths = paths or [(*path, "root")]  # below which they were found
+            parts[part] = tuple(
+                replace(source, place=document.value_place(at)) for source, at in zip(sources, paths, strict=False)
+            )
+        return replace(super().placed(document, path), **parts)
 
 
 _SHARD = re.compile(r"-\d{5}-of-\d{5}.*")  # follows the name of a split on Hugging Face's hub
@@ -328,11 +344,3 @@ def _find_parts(root: Path, names: Sequence[str], share: float | None) -> tuple[
 def _split_of(path: Path) -> str:
     stem = _SHARD.sub("", Path(_COMPRESSED.sub("", path.name)).stem)
     return role_of(stem) or stem
-
-
-def _placed(sources: tuple[SourceSpec, ...], part: str, document: Document, path: Steps) -> tuple[SourceSpec, ...]:
-    """Return `sources` with the place of each; one of the keys `train_*` (test_*) gives all of them."""
-    given = ((*path, f"{part}_{ending}") for ending in SOURCE_FORMS if at(document.data, *path, f"{part}_{ending}"))
-    paths = [where for key in given for where in [entry for entry, _ in leaves(document.data, *key)] or [key]]
-    paths = paths or [(*path, "root")]  # the key of the root, below which they were found
-    return tuple(replace(source, place=document.value_place(at)) for source, at in zip(sources, paths, strict=False))

@@ -1,12 +1,12 @@
 """Sections of a file as frozen dataclasses, which pydantic fills and the rest of the package uses."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cache
 from inspect import signature
 from typing import Annotated, ClassVar, NamedTuple, Self, TypeVar, cast, get_type_hints
 
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler, WrapValidator
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -61,9 +61,8 @@ def _form(value: object) -> str:
     return next((name for name, form in _FORMS.items() if isinstance(value, form)), "<other>")
 
 
-def absent_is(value: object) -> WrapValidator:
-    """Return a validator that replaces a missing value by `value`, as for a missing key."""
-    return WrapValidator(lambda given, handler: value if given is None else handler(given))
+NULL_IS_ABSENT = "a key without a value is as a missing one"
+"""Marks a field: by default, null is an error."""
 
 
 class Key(NamedTuple):
@@ -73,11 +72,13 @@ class Key(NamedTuple):
         field: The name of the field; "" if the key has no effect.
         form: The annotated type of the value.
         description: For messages.
+        nullable: Whether it may have no value, as if it were missing.
     """
 
-    field: str  # "" if the key has no effect
-    form: object  # the annotated type of the value
+    field: str
+    form: object
     description: str = ""
+    nullable: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,16 +95,8 @@ class Spec:
 
     @staticmethod
     def conflicts(data: object) -> Iterable[ConfigProblem]:
-        """Find keys that exclude each other, in `data` of any shape."""
+        """Find keys that exclude each other or have no effect, in `data` of any shape."""
         return ()
-
-    def remarks(self, given: Mapping[str, object]) -> Iterator[ConfigProblem]:
-        """Find settings that have no effect, or an unexpected one."""
-        for key, remark in self.without_effect.items():
-            if key in given:
-                yield ConfigProblem(
-                    f"'{key}' has no effect{f': {remark}' if remark else ' yet'}.", (key,), code="no-effect"
-                )
 
     @classmethod
     @cache
@@ -116,7 +109,8 @@ class Spec:
             info = FieldInfo.from_annotation(hint)
             key = str(info.validation_alias or name)
             if not key.startswith("<"):
-                keys[key] = Key(name, hint, info.description or "")
+                nullable = NULL_IS_ABSENT in getattr(hint, "__metadata__", ())
+                keys[key] = Key(name, hint, info.description or "", nullable)
         return keys | {name: Key("", object) for name in cls.without_effect if name not in keys}
 
     @classmethod
@@ -129,10 +123,14 @@ class Spec:
         """Convert the contents of a file to arguments for pydantic."""
         if not isinstance(given, dict):
             return given
-        options = cls.options_in(given)
-        dropped = {name for name, key in cls.known_keys().items() if not key.field}
-        fields_of_section = {key: value for key, value in given.items() if key not in options and key not in dropped}
-        return {**fields_of_section, _OPTIONS: {key: given[key] for key in options}} if options else fields_of_section
+        options, values = cls.options_in(given), dict(given)
+        for name, key in cls.known_keys().items():
+            if not key.field or (key.nullable and values.get(name, name) is None):
+                values.pop(name, None)
+        if not options:
+            return values
+        fields_of_section = {key: value for key, value in values.items() if key not in options}
+        return {**fields_of_section, _OPTIONS: {key: given[key] for key in options}}
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -143,7 +141,11 @@ class Spec:
         return core_schema.no_info_before_validator_function(cls.arguments, lenient, ref=str(schema["ref"]))
 
     def placed(self, document: Document, path: Steps) -> Self:
-        """Return a copy with the locations in its file: it was read at `path` of `document`."""
+        """Return a copy with the locations in its file: it was read at `path` of `document`.
+
+        The own place of a `PlacedSpec` is its key, or the name of a `NamedSpec`. That of a key is its value, and that
+        of an option the option's name.
+        """
         parts: dict[str, object] = {}
         for name, key in self.known_keys().items():
             value = getattr(self, key.field, None)
@@ -154,6 +156,18 @@ class Spec:
             elif isinstance(value, tuple) and value and isinstance(value[0], Spec):
                 where = leaves(document.data, *path, name)
                 parts[key.field] = tuple(part.placed(document, at) for part, (at, _) in zip(value, where, strict=True))
+        if isinstance(self, PlacedSpec):
+            given = at(document.data, *path)
+            given = given if isinstance(given, dict) else {}
+            options = self.options_in(given)
+            places = {
+                key: document.key_place((*path, key)) if key in options else document.value_place((*path, key))
+                for key in given
+            }
+            parts["place"] = document.key_place(path)
+            if isinstance(self, NamedSpec):
+                parts["place"] = places["name"] = document.value_place((*path, "name"))
+            parts["places"] = places
         return replace(self, **parts)
 
 
@@ -163,20 +177,6 @@ class PlacedSpec(Spec):
 
     place: Annotated[Location | None, NoKey] = field(default=None, compare=False, repr=False)
     places: Annotated[Mapping[str, Location], NoKey] = field(default_factory=dict, compare=False, repr=False)  # by key
-
-    def placed(self, document: Document, path: Steps) -> Self:
-        """Return a copy with the locations in its file.
-
-        The section's own place is its key. That of a key is its value, and that of an option the option's name.
-        """
-        given = at(document.data, *path)
-        given = given if isinstance(given, dict) else {}
-        options = self.options_in(given)
-        places = {
-            key: document.key_place((*path, key)) if key in options else document.value_place((*path, key))
-            for key in given
-        }
-        return replace(super().placed(document, path), place=document.key_place(path), places=places)
 
 
 @dataclass(frozen=True)
@@ -193,8 +193,3 @@ class NamedSpec(PlacedSpec):
         if isinstance(given, str | dict):
             return super().arguments({"name": given} if isinstance(given, str) else given)
         raise PydanticCustomError("wrong_form", "{expected}", {"expected": "text or a mapping"})
-
-    def placed(self, document: Document, path: Steps) -> Self:
-        """Return a copy with the locations in its file; its own place is that of the name."""
-        made, name = super().placed(document, path), document.value_place((*path, "name"))
-        return replace(made, place=name, places={**made.places, "name": name})

@@ -15,6 +15,7 @@ from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.models.sample_rules import conflicting_sources
 from ianvs.config.models.samples import DatasetSpec, Words
 from ianvs.config.models.section import (
+    NULL_IS_ABSENT,
     ByYamlType,
     NamedSpec,
     NoKey,
@@ -23,9 +24,8 @@ from ianvs.config.models.section import (
     PlacedSpec,
     Several,
     Spec,
-    absent_is,
 )
-from ianvs.config.strict_yaml import Document, Steps
+from ianvs.config.strict_yaml import Steps
 
 COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
@@ -200,30 +200,24 @@ class TestEnvSpec(PlacedSpec):
     dataset: Annotated[DatasetSpec, Field(description="the name of a built-in source, or files")]
     metrics: Annotated[Metrics, Field(description="a list of metrics such as '- name: accuracy'")]
     scenario: ScenarioSpec | None = None
-    using: InitVar[Words] = ()  # belongs to the dataset; accepted here, too, as in Ianvs
+    using: InitVar[Words] = ()  # belongs to the dataset; accepted here, too, as in Ianvs (`MOVED_KEYS`)
     incremental_rounds: Annotated[int, Field(ge=1)] | None = None
     gate: Annotated[GateSpec | None, Field(validation_alias="model_eval")] = None
-    name: Annotated[Name, absent_is("")] = ""
+    name: Annotated[Name, NULL_IS_ABSENT] = ""
     budget: BudgetSpec | None = None
     prequential: Annotated[
         PrequentialSpec | None,
         ByYamlType(mapping=PrequentialSpec, truth=bool),
         AfterValidator(_prequential),
-        absent_is(None),
+        NULL_IS_ABSENT,
     ] = None
     linear_probe: bool = False  # whether a linear probe is fitted after every round
     task_scores: bool = False  # whether scores of all classes are evaluated under the mask of a task
     teacher_forced: bool = False  # whether the likelihood of the true replies is evaluated
     evaluation_tasks: Several[EvaluationTaskSpec] = ()  # further ones
-    questions: InitVar[Several[EvaluationTaskSpec]] = ()  # the former name of evaluation_tasks
+    questions: InitVar[Several[EvaluationTaskSpec]] = ()  # the former name of evaluation_tasks (`MOVED_KEYS`)
     contract_settings: Annotated[Any, NoKey] = None  # settings of a non-native contract
     file: Annotated[Path, NoKey] = Path()
-
-    def __post_init__(self, using: tuple[str, ...], questions: tuple[EvaluationTaskSpec, ...]) -> None:
-        if using:
-            object.__setattr__(self, "dataset", replace(self.dataset, using=using))
-        if questions:
-            object.__setattr__(self, "evaluation_tasks", questions)
 
     @property
     def all_evaluation_tasks(self) -> tuple[EvaluationTaskSpec, ...]:
@@ -243,49 +237,17 @@ class TestEnvSpec(PlacedSpec):
         """The contract of the job, which all metrics share."""
         return self.metrics[0].contract if self.metrics else NATIVE
 
-    def placed(self, document: Document, path: Steps) -> Self:
-        """Return a copy with the locations in its file."""
-        former = list(leaves(document.data, *path, "questions")) if at(document.data, *path, "questions") else []
-        tasks = [task.placed(document, where) for task, (where, _) in zip(self.evaluation_tasks, former, strict=False)]
-        made = super(TestEnvSpec, replace(self, evaluation_tasks=()) if former else self).placed(document, path)
-        moved = {"using": made.places["using"]} if at(document.data, *path, "using") else {}
-        dataset = replace(made.dataset, places={**made.dataset.places, **moved})
-        return replace(made, dataset=dataset, evaluation_tasks=tuple(tasks) or made.evaluation_tasks)
-
-    def remarks(self, given: Mapping[str, object]) -> Iterator[ConfigProblem]:
-        """Find settings without effect."""
-        yield from super().remarks(given)
-        if "questions" in given:
-            message = "'questions' is an old name. Write evaluation_tasks."
-            yield ConfigProblem(message, ("questions",), code="renamed-key")
-        if isinstance(given["metrics"], dict):
-            yield ConfigProblem(
-                "metrics in groups are read as one list; the groups have no effect.", ("metrics",), code="no-effect"
-            )
-        for part, sources in (("train", self.dataset.train), ("test", self.dataset.test)):
-            if self.dataset.name is None and at(given, "dataset", f"{part}_url"):
-                read_as = " and ".join(f"{part}_{form}" for form in sorted({source.form for source in sources}))
-                message = f"'{part}_url' is an old name, read as {read_as} by its suffix. Write {read_as}."
-                yield ConfigProblem(message, ("dataset", f"{part}_url"), code="renamed-key")
-        if self.dataset.name is None and at(given, "dataset", "download") is not None:
-            yield ConfigProblem(
-                "'download' has no effect: only a built-in source ('name') downloads.",
-                ("dataset", "download"),
-                code="no-effect",
-            )
-        mode: Steps = ("model_eval", "model_metric", "mode")
-        if (message := at(given, *mode)) not in (None, "none", "no-inference"):
-            yield ConfigProblem(
-                f"mode '{message}' has no effect yet; the metric is computed as ever.", mode, code="no-effect"
-            )
-
     @staticmethod
     def conflicts(data: object) -> Iterator[ConfigProblem]:
-        """Find keys that exclude each other."""
+        """Find keys that exclude each other or have no effect."""
         yield from conflicting_sources(data)
-        if at(data, "questions") and at(data, "evaluation_tasks"):
-            message = "'questions' is an old name of evaluation_tasks, and both are given. Keep evaluation_tasks."
-            yield ConfigProblem(message, ("questions",), code="conflicting-keys")
+        if isinstance(at(data, "metrics"), dict):
+            message = "metrics in groups are read as one list; the groups have no effect."
+            yield ConfigProblem(message, ("metrics",), code="no-effect", warning=True)
+        mode: Steps = ("model_eval", "model_metric", "mode")
+        if (given := at(data, *mode)) not in (None, "none", "no-inference"):
+            message = f"mode '{given}' has no effect yet; the metric is computed as ever."
+            yield ConfigProblem(message, mode, code="no-effect", warning=True)
         if at(data, "prequential") not in (None, False):
             for key in ("model_eval", "linear_probe"):
                 if at(data, key) not in (None, False):
@@ -307,8 +269,8 @@ class TestEnvSpec(PlacedSpec):
         )
         yield from repeated(named, "metric '{}' is given twice. Keep one.")
         for path, _ in metrics:
-            given = {str(where[-1]): where for where, _ in entries(data, *path)}
-            absent = [key for key in ("url", "of") if key not in given]
-            for key in given.keys() - MetricSpec.known_keys().keys():
+            keys = {str(where[-1]): where for where, _ in entries(data, *path)}
+            absent = [key for key in ("url", "of") if key not in keys]
+            for key in keys.keys() - MetricSpec.known_keys().keys():
                 if hint := closest(key, absent):
-                    yield ConfigProblem(f"unknown key '{key}' in metrics.{hint}", given[key], code="unknown-key")
+                    yield ConfigProblem(f"unknown key '{key}' in metrics.{hint}", keys[key], code="unknown-key")

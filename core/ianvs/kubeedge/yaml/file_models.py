@@ -22,7 +22,7 @@ from ianvs.config.models.algorithm import (
 )
 from ianvs.config.models.base import ConfigProblem, Name, at, leaves, repeated
 from ianvs.config.models.samples import DatasetSpec, SourceSpec, Words
-from ianvs.config.models.section import PlacedSpec, Several, absent_is
+from ianvs.config.models.section import NULL_IS_ABSENT, PlacedSpec, Several
 from ianvs.config.models.testenv import MetricSpec, TestEnvSpec
 from ianvs.kubeedge.yaml.settings import AlgorithmSettings, AnyPath, ExamSettings
 
@@ -149,7 +149,7 @@ class KubeEdgeTestEnv(ExamSettings):
 
     dataset: Annotated[_Files, Field(description="the files of the samples, such as train_index and test_index")]
     metrics: Annotated[Several[_Metric], Field(description="a list of metrics such as '- name: accuracy'")]
-    name: Annotated[Name, absent_is("")] = ""
+    name: Annotated[Name, NULL_IS_ABSENT] = ""
 
     @staticmethod
     def conflicts(data: object) -> Iterator[ConfigProblem]:
@@ -196,7 +196,7 @@ class KubeEdgeAlgorithm(AlgorithmSettings):
     ]
     modules: Annotated[Several[_Module], Field(description="a list of modules, each with type, name and url")]
     contract: Literal["ianvs"] = "ianvs"
-    name: Annotated[str, absent_is("")] = ""
+    name: Annotated[str, NULL_IS_ABSENT] = ""
 
     conflicts = staticmethod(AlgorithmSpec.conflicts)
 

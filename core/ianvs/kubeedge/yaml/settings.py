@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from ianvs.config.models.base import Name, path_text
-from ianvs.config.models.section import PlacedSpec, Spec, absent_is
+from ianvs.config.models.section import NULL_IS_ABSENT, PlacedSpec, Spec
 from ianvs.config.strict_yaml import resolve_scalar
 
 SplittingMethod = Literal["default", "fwt_splitting", "hard-example_splitting", "city_splitting"]
@@ -33,7 +33,7 @@ class ModelMetric(PlacedSpec):
     mode: of lifelong learning; None: the mapping has none.
     """
 
-    name: Annotated[str, absent_is("")] = ""
+    name: Annotated[str, NULL_IS_ABSENT] = ""
     url: AnyPath = None
     mode: str | None = None
 
@@ -45,7 +45,7 @@ class ModelEval(PlacedSpec):
     lifelonglearning only reports the tasks whose score `operator` threshold.
     """
 
-    model_metric: Annotated[ModelMetric, absent_is(ModelMetric(mode=""))] = ModelMetric(mode="")
+    model_metric: Annotated[ModelMetric, NULL_IS_ABSENT] = ModelMetric(mode="")
     threshold: float = 0.9
     operator: Literal[">", "<", "=", ">=", "<="] = ">"
 
@@ -72,8 +72,8 @@ class ExamSettings(PlacedSpec):
     use_gpu: bool = False
     gpu_num: Annotated[int, Field(ge=1)] = 1
     if_mode_llm: bool = False
-    hard_example_mining_mode: Annotated[str, absent_is("mining-then-inference")] = "mining-then-inference"
-    model_eval: Annotated[ModelEval, absent_is(ModelEval())] = ModelEval()
+    hard_example_mining_mode: Annotated[str, NULL_IS_ABSENT] = "mining-then-inference"
+    model_eval: Annotated[ModelEval, NULL_IS_ABSENT] = ModelEval()
     min_compute_capability: Annotated[float | None, BeforeValidator(_number)] = None  # of the GPU that cases run on
     link: LinkSpec | None = None  # between edge and cloud of joint inference; not Ianvs's, as the two below
     edge_ms: Annotated[float, Field(ge=0)] = 0.0  # what an answer takes there
@@ -112,14 +112,14 @@ class AlgorithmSettings(PlacedSpec):
     mode: "with_compression" or "", of singletasklearning. `quantization_type` and `llama_quantize_path` go with it.
     """
 
-    initial_model_url: Annotated[str, absent_is("")] = ""
-    mode: Annotated[str, absent_is("")] = ""
-    quantization_type: Annotated[str, absent_is("")] = ""
-    llama_quantize_path: Annotated[str, absent_is("")] = ""
-    incremental_learning_data_setting: Annotated[DataSetting, absent_is(DataSetting())] = DataSetting()
-    lifelong_learning_data_setting: Annotated[DataSetting, absent_is(DataSetting())] = DataSetting()
-    fl_data_setting: Annotated[FederatedDataSetting, absent_is(FederatedDataSetting())] = FederatedDataSetting()
-    third_party_packages: Annotated[tuple[ThirdPartyPackage, ...], Field(strict=False), absent_is(())] = ()
+    initial_model_url: Annotated[str, NULL_IS_ABSENT] = ""
+    mode: Annotated[str, NULL_IS_ABSENT] = ""
+    quantization_type: Annotated[str, NULL_IS_ABSENT] = ""
+    llama_quantize_path: Annotated[str, NULL_IS_ABSENT] = ""
+    incremental_learning_data_setting: Annotated[DataSetting, NULL_IS_ABSENT] = DataSetting()
+    lifelong_learning_data_setting: Annotated[DataSetting, NULL_IS_ABSENT] = DataSetting()
+    fl_data_setting: Annotated[FederatedDataSetting, NULL_IS_ABSENT] = FederatedDataSetting()
+    third_party_packages: Annotated[tuple[ThirdPartyPackage, ...], Field(strict=False), NULL_IS_ABSENT] = ()
 
     def data_setting(self, paradigm: str) -> DataSetting | None:
         """That of `paradigm`, an Ianvs name; None: it cuts nothing."""
