@@ -105,13 +105,13 @@ class _Progress(Listener):
             ending = f"{status}, {failure.error}: {first_line} ({more})"
         return f"{describe(case)}: {ending}"
 
-    def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None:
+    def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = (), scored: int = 0) -> None:
         self._to_do, self._start = to_do, time.monotonic()
         for warning in plan.job.warnings:
             self._show(f"warning: {warning}", "yellow")
         if damaged:
             self._show(f"warning: {one_line(damaged, 5)} {CHANGED_MESSAGE}; made again", "yellow")
-        self._show(_opening(plan, to_do))
+        self._show(_opening(plan, to_do, scored))
 
     def notified(self, message: str) -> None:
         self._show(message)
@@ -229,10 +229,10 @@ class LiveProgress(_Progress):
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None:
+    def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = (), scored: int = 0) -> None:
         if self._data is not None:
             self._progress.remove_task(self._data)
-        super().planned(plan, to_do, damaged)
+        super().planned(plan, to_do, damaged, scored)
         if to_do:
             self._all = self._progress.add_task("cases", total=to_do, note="")
 
@@ -304,7 +304,7 @@ class LiveProgress(_Progress):
         self._progress.console.print(visible(line), style=colour or None, highlight=False, markup=False)
 
 
-def _opening(plan: Plan, to_do: int) -> str:
+def _opening(plan: Plan, to_do: int, scored: int) -> str:
     total = len(plan)
     if plan.searches:
         listed = one_line([f"{study.any_base.spec.name} ({study.left} trials)" for study in plan.studies if study.left])
@@ -314,7 +314,6 @@ def _opening(plan: Plan, to_do: int) -> str:
         already = "the only case is" if total == 1 else f"all {total} cases are"
         return f"{plan.job.name}: {already} finished already"
     reused = f", {total - to_do} finished already" if to_do < total else ""
-    scored = sum(planned.action == "score" for planned in plan.stored())
     if scored == to_do:
         return f"{plan.job.name}: {counted_cases(scored)} to score from what is stored; nothing is trained"
     alone = f"; {counted_cases(scored)} of these only to score" if scored else ""

@@ -99,9 +99,9 @@ class RoundFolder:
         if predictions is None:
             record["trained_at"] = datetime.now(UTC).isoformat(timespec="milliseconds")
         else:
-            path = self.folder / PREDICTIONS
-            write_predictions(path, predictions, stream)
-            record["predictions"] = _checksum(path)
+            with (self.folder / PREDICTIONS).open("w+b") as file:
+                write_predictions(file, predictions, stream)
+                record["predictions"] = checksum(file)
         # The folder is renamed as a whole, so this need not be atomic.
         (self.folder / "round.json").write_text(checksummed_text(self.redacted(record), self.name))
 

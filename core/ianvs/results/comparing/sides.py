@@ -60,7 +60,6 @@ def stored_results(source: str | Path, elsewhere: str | Path | None = None) -> R
 
 # Columns of all_rank.csv between the dataset and the number of seeds that are neither module nor hyperparameter.
 _NO_SETTINGS = ("Adopted", "Pareto")
-_MODULES = frozenset(map(title_of, MODULE_TYPES))
 
 
 @dataclass(frozen=True)
@@ -176,7 +175,8 @@ def _of_report(name: str, file: Path) -> Side:
     between = header[header.index("Dataset") + 1 : header.index("Seeds")]
     settings = [title for title in between if title not in _NO_SETTINGS]
     rows = tuple(_line(line, metrics, settings, file, number) for number, line in enumerate(lines, 2))
-    return Side(name, rows, {title: _direction(title) for title in metrics}, _MODULES, is_report=True)
+    modules = frozenset(map(title_of, MODULE_TYPES))
+    return Side(name, rows, {title: _direction(title) for title in metrics}, modules, is_report=True)
 
 
 def _line(line: Mapping[str, str], metrics: Sequence[str], settings: Sequence[str], file: Path, at: int) -> SideRow:

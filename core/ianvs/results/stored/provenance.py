@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from ianvs.base.package import PACKAGE, own_version
 from ianvs.base.secrets import without_secret
@@ -37,16 +38,27 @@ def collect(
     """
     import psutil
 
+    try:
+        named = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        model = named.group(1).strip() if named else platform.machine()
+    except OSError:
+        model = platform.processor()
+    git = None
+    if job_file is not None:
+        in_folder = ["git", "-C", str(job_file.parent)]
+        if commit := output_of([*in_folder, "rev-parse", "HEAD"]):
+            changes = output_of([*in_folder, "--no-optional-locks", "status", "--porcelain"])
+            git = {"commit": commit, "dirty": None if changes is None else bool(changes)}
     return {
         "command": shlex.join([Path(sys.argv[0]).name, *map(without_secret, sys.argv[1:])]),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "cpu": {"model": _cpu_model(), "count": os.cpu_count(), "usable": usable_cores()},
+        "cpu": {"model": model or None, "count": os.cpu_count(), "usable": usable_cores()},
         "memory_bytes": psutil.virtual_memory().total,
-        "gpus": _gpus(),
+        "gpus": _gpus() if "torch" in sys.modules else [],
         "packages": {name: version_of(name) for name in packages}
         | {name: version for name in sorted(imported) if name not in packages and (version := version_of(name))},
-        "git": _git(job_file.parent) if job_file is not None else None,
+        "git": git,
     }
 
 
@@ -61,33 +73,14 @@ def version_of(package: str) -> str | None:
         return None
 
 
-def _cpu_model() -> str | None:
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return platform.processor() or None
-    match = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return match.group(1).strip() if match else platform.machine() or None
-
-
 def _gpus() -> list[str]:
     """Return names of the GPUs from torch if it is using them; else from the driver."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return []
+    torch: Any = sys.modules["torch"]
     if torch.cuda.is_initialized():
         return [str(torch.cuda.get_device_name(index)) for index in range(torch.cuda.device_count())]
     if shutil.which("nvidia-smi") is None:
         return []
     return (output_of(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]) or "").splitlines()
-
-
-def _git(folder: Path) -> dict[str, str | bool | None] | None:
-    commit = output_of(["git", "-C", str(folder), "rev-parse", "HEAD"])
-    if not commit:
-        return None
-    changes = output_of(["git", "-C", str(folder), "--no-optional-locks", "status", "--porcelain"])
-    return {"commit": commit, "dirty": None if changes is None else bool(changes)}
 
 
 def output_of(command: Sequence[str], seconds: float = _PATIENCE) -> str | None:

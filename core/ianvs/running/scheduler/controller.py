@@ -60,7 +60,7 @@ def run_job(
             check_code(preflight, engines.checker)
         plan = preflight.checked_plan()
         inspector.close()  # frees memory for the cases
-        listener.planned(plan, work.tasks, tuple(work.damaged))
+        listener.planned(plan, work.tasks, tuple(work.damaged), work.scored)
         for sentence in earlier_case_sentences(work.earlier) if work.earlier else ():
             listener.notified(f"{sentence}; they run anew")
         if not (work.tasks or plan.searches):
@@ -117,12 +117,15 @@ def check_job(job: JobSpec, inspector: Inspector, listener: Listener) -> JobSpec
 
 @dataclass
 class _Work:
-    """The unfinished work of a plan. tasks: cases. anything: also True for an exam alone. damaged: files to restore.
+    """The unfinished work of a plan. tasks: cases. scored: of these, those to be scored only.
+
+    anything: also True for an exam alone. damaged: files to restore.
 
     states: of the first finished cases. earlier: descriptions of cases that the job has stored before a change.
     """
 
     tasks: int = 0
+    scored: int = 0
     anything: bool = False
     earlier: Counter[str] = field(default_factory=Counter)
     damaged: dict[str, None] = field(default_factory=dict)
@@ -133,6 +136,7 @@ def _unfinished_work(plan: Plan) -> _Work:
     work = _Work(anything=plan.searches)
     for planned in plan:
         work.tasks += planned.runs
+        work.scored += planned.action == "score"
         work.anything |= planned.action != "nothing"
         work.damaged |= dict.fromkeys(planned.damaged)
         if planned.earlier is not None:

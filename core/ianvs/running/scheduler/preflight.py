@@ -60,7 +60,8 @@ def check_files(job: JobSpec, inspector: Inspector, listener: Listener | None = 
         add(sandbox_problems(job))  # starts one
     if any(algorithm.python is not None or algorithm.contract != NATIVE for algorithm in algorithms):
         add(interpreter_problems(preflight))  # starts each
-    add(missing_file_warnings(job))
+    if any(module.constants or module.grid for algorithm in algorithms for module in algorithm.modules):
+        add(missing_file_warnings(job))
     add(checks.data_problems(preflight))  # index files, images; calls a custom function once
     for exam in testenvs:
         add(check_scenario(exam.scenario, exam.incremental_rounds, exam.dataset.using))
