@@ -67,9 +67,11 @@ def _run(options: argparse.Namespace) -> int:
     if options.dry_run:
         return _plan(options)
     from ianvs import api
-    from ianvs.running.progress import listener_for
+    from ianvs.running.progress import LiveProgress, PlainProgress
 
-    with listener_for(sys.stderr, job_arguments(options), options.quiet, options.verbose) as listener:
+    job, quiet, verbose = job_arguments(options), options.quiet, options.verbose
+    live = sys.stderr.isatty() and not quiet and not verbose  # else lines, also for a file or a pipe
+    with LiveProgress(sys.stderr, job) if live else PlainProgress(sys.stderr, job, quiet, verbose) as listener:
         results = api.run(
             options.file,
             **settings_of(options),
@@ -82,16 +84,16 @@ def _run(options: argparse.Namespace) -> int:
             yes=options.yes,
             listener=listener,
         )
-    show(results, job_arguments(options))
+    show(results, job)
     return results.exit_code
 
 
 def _validate(options: argparse.Namespace) -> int:
     from ianvs import api
-    from ianvs.running.progress import DataProgress, listener_for
+    from ianvs.running.progress import DataProgress, LiveProgress
 
     # Data may take minutes to decode: a terminal shows the progress, a file gets only the final lines.
-    with listener_for(sys.stderr) if sys.stderr.isatty() else nullcontext(DataProgress()) as listener:
+    with LiveProgress(sys.stderr) if sys.stderr.isatty() else nullcontext(DataProgress()) as listener:
         try:
             job = api.validate(
                 options.file,

@@ -43,11 +43,10 @@ KNOWN: Mapping[str, Collection] = {
 }
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.casefold())
-
-
-_SPELT = {_plain(word): name for name, entry in KNOWN.items() for word in (name, *entry.spellings)}
+_BETWEEN_WORDS = re.compile(r"[^a-z0-9]+")
+_SPELT = {
+    _BETWEEN_WORDS.sub("", word.casefold()): name for name, entry in KNOWN.items() for word in (name, *entry.spellings)
+}
 
 
 def overlaps(plan: Plan) -> dict[str, str]:
@@ -100,7 +99,7 @@ def pretraining_collections(hyperparameters: Mapping[str, object]) -> tuple[str,
             config = timm.get_pretrained_cfg(network.removeprefix("timm/"), allow_unregistered=True)
             network += f".{config.tag}" if config is not None else ""
     of_library = network.startswith(("timm/", "hf/")) or network.partition(".")[2]
-    words = re.split(r"[^a-z0-9]+", f"{network if of_library else ''} {Path(weights).name}".casefold())
+    words = _BETWEEN_WORDS.split(f"{network if of_library else ''} {Path(weights).name}".casefold())
     return tuple(dict.fromkeys(_SPELT[word] for word in words if word in _SPELT))
 
 
@@ -116,7 +115,7 @@ def _made_of(spec: DatasetSpec) -> Sequence[str]:
 
 
 def _folded_name(name: str) -> str:
-    return _SPELT.get(_plain(name), name)
+    return _SPELT.get(_BETWEEN_WORDS.sub("", name.casefold()), name)
 
 
 def _contained(name: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TextIO
 
 from ianvs.base.digests import CHANGED_MESSAGE
@@ -27,19 +28,6 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 _MINUTE = 60.0  # seconds between two lines about the same case
-
-
-def listener_for(
-    stream: TextIO, job: str = "", quiet: bool = False, verbose: bool = False
-) -> LiveProgress | PlainProgress:
-    """Return a live display for a terminal, lines for a file or a pipe.
-
-    job: argument of `ianvs logs` for the job. quiet: only warnings and failures. verbose: each start of a case and each
-    of its rounds, in lines.
-    """
-    if stream.isatty() and not quiet and not verbose:
-        return LiveProgress(stream, job)
-    return PlainProgress(stream, job, quiet, verbose)
 
 
 def default_listener(job: str = "") -> Listener:
@@ -84,11 +72,15 @@ def _varied(algorithm: PlannedAlgorithm) -> set[str]:
     return differing_settings(algorithm.choices)
 
 
-class _Progress(Listener):
-    """Messages common to the live display and to lines."""
+class _Progress(Listener, AbstractContextManager["_Progress"]):
+    """Messages common to the live display and to lines.
 
-    def __init__(self, job: str) -> None:
-        self._job, self._to_do, self._start = job, 0, time.monotonic()
+    _job: argument of `ianvs logs` for the job.
+    """
+
+    _job: str
+    _to_do: int = 0
+    _start: float
 
     def _show(self, line: str, colour: str = "") -> None:
         """Show a line. colour: "yellow" for a warning, "red" for a failure, "" for lines that `quiet` drops."""
@@ -111,7 +103,25 @@ class _Progress(Listener):
             self._show(f"warning: {warning}", "yellow")
         if damaged:
             self._show(f"warning: {one_line(damaged, 5)} {CHANGED_MESSAGE}; made again", "yellow")
-        self._show(_opening(plan, to_do, scored))
+        total, name = len(plan), plan.job.name
+        if plan.searches:
+            listed = one_line(
+                [f"{study.any_base.spec.name} ({study.left} trials)" for study in plan.studies if study.left]
+            )
+            going_on = f" for {listed}" if listed else ""
+            self._show(f"{name}: a search{going_on}, and {to_do} of {total} other cases to do")
+            return
+        if not to_do:
+            already = "the only case is" if total == 1 else f"all {total} cases are"
+            self._show(f"{name}: {already} finished already")
+            return
+        reused = f", {total - to_do} finished already" if to_do < total else ""
+        if scored == to_do:
+            self._show(f"{name}: {counted_cases(scored)} to score from what is stored; nothing is trained")
+            return
+        alone = f"; {counted_cases(scored)} of these only to score" if scored else ""
+        references = references_text(plan) if plan.references.algorithms else ""
+        self._show(f"{name}: {to_do} of {counted_cases(total)} to do{reused}{alone}{references}")
 
     def notified(self, message: str) -> None:
         self._show(message)
@@ -144,18 +154,17 @@ class DataProgress(Listener):
 
 
 class PlainProgress(_Progress):
-    """A line for each case that ends, with the number of remaining ones and an estimate of the remaining time."""
+    """A line for each case that ends, with the number of remaining ones and an estimate of the remaining time.
+
+    quiet: only warnings and failures. verbose: each start of a case and each of its rounds.
+    """
 
     def __init__(self, stream: TextIO = sys.stderr, job: str = "", quiet: bool = False, verbose: bool = False) -> None:
-        super().__init__(job)
-        self._stream, self._quiet, self._verbose = stream, quiet, verbose
+        self._job, self._stream, self._quiet, self._verbose = job, stream, quiet, verbose
         self._rounds: dict[str, tuple[object, object]] = {}
         self._reported_at: dict[str, float] = {}  # time of the last line about a case, due or printed
         self._reasons: set[str] = set()  # reasons of waiting cases
         self._done = 0
-
-    def __enter__(self) -> PlainProgress:
-        return self
 
     def __exit__(self, *_: object) -> None: ...
 
@@ -216,7 +225,7 @@ class LiveProgress(_Progress):
             console=Console(file=stream),
             transient=True,
         )
-        super().__init__(job)
+        self._job = job
         self._all: TaskID | None = None
         self._data: TaskID | None = None
         self._rows: dict[str, TaskID] = {}
@@ -302,22 +311,6 @@ class LiveProgress(_Progress):
 
     def _show(self, line: str, colour: str = "") -> None:
         self._progress.console.print(visible(line), style=colour or None, highlight=False, markup=False)
-
-
-def _opening(plan: Plan, to_do: int, scored: int) -> str:
-    total = len(plan)
-    if plan.searches:
-        listed = one_line([f"{study.any_base.spec.name} ({study.left} trials)" for study in plan.studies if study.left])
-        going_on = f" for {listed}" if listed else ""
-        return f"{plan.job.name}: a search{going_on}, and {to_do} of {total} other cases to do"
-    if not to_do:
-        already = "the only case is" if total == 1 else f"all {total} cases are"
-        return f"{plan.job.name}: {already} finished already"
-    reused = f", {total - to_do} finished already" if to_do < total else ""
-    if scored == to_do:
-        return f"{plan.job.name}: {counted_cases(scored)} to score from what is stored; nothing is trained"
-    alone = f"; {counted_cases(scored)} of these only to score" if scored else ""
-    return f"{plan.job.name}: {to_do} of {counted_cases(total)} to do{reused}{alone}{references_text(plan)}"
 
 
 def references_text(plan: Plan) -> str:

@@ -1,6 +1,7 @@
 """What somebody meets on the first day: columns of their names, references that are explained, a save() that fails."""
 
 import csv
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import ianvs
 from ianvs.base.errors import IanvsError
 from ianvs.cli import main
 from ianvs.results.plots import write_plots
-from ianvs.running.progress import _opening
+from ianvs.running.progress import PlainProgress
 from tests.edits import edited
 from tests.errors import errors_of, printed
 from tests.jobs import write_job
@@ -92,7 +93,9 @@ def test_a_run_and_a_plan_say_which_cases_are_references(tmp_path, capsys, metri
         hyperparameters="",
         job="engine: inline",
     )
-    opening = _opening(ianvs.plan(path), 1)
+    stream = StringIO()
+    PlainProgress(stream).planned(ianvs.plan(path), 1)
+    opening = stream.getvalue()
     assert ("joint reference" in opening and "IM" in opening) == told
     assert main(["plan", str(path)]) == 0
     assert ("; among them" in capsys.readouterr().out) == told

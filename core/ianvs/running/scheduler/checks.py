@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
 
 from ianvs.base.errors import ConfigError, PluginError, ValidationError, closest
 from ianvs.base.secrets import hide_secrets
@@ -44,7 +43,7 @@ class Preflight:
         problems: Errors so far.
         warnings: Warnings so far.
         samples: Fingerprints of the samples of each testenv; None if unknown.
-        with_check_exam: Modules whose plugins have a method `check_exam`.
+        with_check_exam: Url and name of plugins with a method `check_exam`.
     """
 
     job: JobSpec
@@ -53,7 +52,7 @@ class Preflight:
     problems: list[ValidationError] = field(default_factory=list)
     warnings: list[ValidationError] = field(default_factory=list)
     samples: tuple[str | None, ...] = ()
-    with_check_exam: set[tuple[Any, ...]] = field(default_factory=set)
+    with_check_exam: set[tuple[str | None, str]] = field(default_factory=set)
 
     def add(self, problems: Iterable[ValidationError], *, needs_error_free: bool = False) -> None:
         """Add what a check finds. needs_error_free: the check is skipped if earlier ones have found errors."""

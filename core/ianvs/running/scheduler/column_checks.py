@@ -20,6 +20,8 @@ def sort_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Check `sort_by`."""
     job = preflight.job
     names = [name for name, _ in job.rank.sort_by]
+    if all(name in columns for name in names for columns in preflight.columns):
+        return
     wholes = {name: whole_of(name) for name in names}
     of_parts = [name for name in names if wholes[name] and preflight.levels.get(wholes[name]) in ("score", "mapping")]
     others = [name for name in names if name not in of_parts]

@@ -80,13 +80,12 @@ class SharedLocalEngine:
 
     def forking(self, job: JobSpec, tasks: int | None = None) -> Engine | None:
         """Return the forking local engine; None if the job has another one. tasks: as for Workload."""
-        if self.engine is None and job.engine.name == "local" and job.engine.url is None:
-            with contextlib.suppress(IanvsError):
-                engine = open_engine(job, tasks)
-                if engine.forks:
-                    self.engine = engine
-                else:
-                    engine.close()
+        if self.engine is None and job.engine == EngineSpec("local"):
+            engine = LocalEngine(_workload(job, tasks))
+            if engine.forks:
+                self.engine = engine
+            else:
+                engine.close()
         return self.engine
 
     def close(self) -> None:
@@ -94,11 +93,11 @@ class SharedLocalEngine:
             self.engine.close()
 
 
-def open_engine(job: JobSpec, tasks: int | None, *, for_cases: bool = True) -> Engine:
-    """Open the job's engine. for_cases: preload the modules that cases import."""
-    spec, loaded, imports = job.engine, _loaded(job.engine), imports_by_file(job)
+def _workload(job: JobSpec, tasks: int | None, *, for_cases: bool = True, elsewhere: bool = False) -> Workload:
+    """Return the expected tasks. for_cases: preload the modules that cases import. elsewhere: gather authors' files."""
+    imports = imports_by_file(job)
     uses_cards = job.device != "cpu" and any("torch" in names for names in imports.values())
-    workload = Workload(
+    return Workload(
         tasks=tasks,
         preload=imported_by_cases(job, imports) if for_cases else (),
         jobs=job.jobs,
@@ -106,10 +105,16 @@ def open_engine(job: JobSpec, tasks: int | None, *, for_cases: bool = True) -> E
         device=job.device,
         gpus=(visible_gpus() if job.gpus is None else job.gpus) if uses_cards else (),
         cases_per_gpu=1 if job.cases_per_gpu == "auto" else job.cases_per_gpu,
-        code=tuple(dict.fromkeys(authors_files(job))) if loaded.target.elsewhere else (),
+        code=tuple(dict.fromkeys(authors_files(job))) if elsewhere else (),
         workspace=job.workspace,
         resources=tuple(dict.fromkeys([*(algorithm.resources for algorithm in job.algorithms), None])),
     )
+
+
+def open_engine(job: JobSpec, tasks: int | None, *, for_cases: bool = True) -> Engine:
+    """Open the job's engine. for_cases: preload the modules that cases import."""
+    spec, loaded = job.engine, _loaded(job.engine)
+    workload = _workload(job, tasks, for_cases=for_cases, elsewhere=loaded.target.elsewhere)
     try:
         with loaded.active() as kind:
             engine: Engine = kind(workload, **spec.options)

@@ -39,7 +39,9 @@ def exam_problems(preflight: Preflight, engine: Engine) -> Iterator[ValidationEr
     for algorithm in plan.algorithms:  # also for exams that an earlier job has prepared
         record = exams.record(algorithm.exam_id)
         if record is not None:
-            yield from _incompatibilities(record, algorithm.testenv)
+            spec, unequal = algorithm.testenv, len(record.tests) != len(record.rounds)
+            if unequal or spec.gate is not None or spec.all_evaluation_tasks:
+                yield from _incompatibilities(record, spec)
             if preflight.job.sandboxed and not record.rules.get("boundaries", True):
                 place = algorithm.testenv.scenario.place if algorithm.testenv.scenario else algorithm.testenv.place
                 yield ValidationError(f"{STREAMS}. Take one of them out.", place, code="conflicting-keys")

@@ -17,7 +17,7 @@ from ianvs.base.errors import ConfigError, IanvsError, ReplyServerError, Validat
 from ianvs.base.package import own_name
 from ianvs.config.contracts import runner_of
 from ianvs.config.models.contract_name import NATIVE
-from ianvs.config.spec import AlgorithmSpec, EngineSpec, JobSpec, ModuleSpec
+from ianvs.config.spec import AlgorithmSpec, EngineSpec, JobSpec
 from ianvs.exam.scenarios import check_scenario
 from ianvs.processes.engines.engine import Engine
 from ianvs.processes.reply_server import ReplyServer
@@ -60,7 +60,8 @@ def check_files(job: JobSpec, inspector: Inspector, listener: Listener | None = 
         add(sandbox_problems(job))  # starts one
     if any(algorithm.python is not None or algorithm.contract != NATIVE for algorithm in algorithms):
         add(interpreter_problems(preflight))  # starts each
-    if any(module.constants or module.grid for algorithm in algorithms for module in algorithm.modules):
+    hyperparameters = any(module.grid or module.constants for each in algorithms for module in each.modules)
+    if hyperparameters:
         add(missing_file_warnings(job))
     add(checks.data_problems(preflight))  # index files, images; calls a custom function once
     for exam in testenvs:
@@ -75,7 +76,7 @@ def check_files(job: JobSpec, inspector: Inspector, listener: Listener | None = 
         add(column_checks.renamed_problems(preflight))
     if job.search is not None:
         add(column_checks.search_problems(preflight, job.search), needs_error_free=True)
-    elif any(module.grid for algorithm in algorithms for module in algorithm.modules):
+    elif hyperparameters:
         add(column_checks.range_problems(job), needs_error_free=True)
     if job.published:
         add(column_checks.published_problems(preflight), needs_error_free=True)
@@ -169,21 +170,20 @@ def _resource_problems(job: JobSpec) -> Iterator[ValidationError]:
 
 def _plugin_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Import each algorithm's plugin, check it against its contract and its grid, and build it."""
-    job = preflight.job
+    job, paradigm = preflight.job, preflight.inspector.paradigm
     if preflight.problems:  # without a plan, all plugins in the files are checked
-        subjects = [_subjects(job, each, preflight.inspector.paradigm(each)) for each in job.algorithms]
+        subjects = [_subjects(job, each, paradigm(each)) for each in job.algorithms]
     else:
-        # All trials of a search have one class and values within its ranges, so one check is enough.
-        planned = {
-            (_key(each.spec, each.spec.modules[0]), 0 if is_searched(each.spec) else len(each)): each
-            for each in preflight.plan.algorithms
-        }.values()
-        subjects = [_subjects(job, each.spec, each.paradigm, each.choices) for each in planned]
+        subjects = [_subjects(job, each.spec, each.paradigm, each.choices) for each in preflight.plan.algorithms]
+    checked: list[Subject] = []
     for subject in chain.from_iterable(subjects):
+        if subject in checked:  # in another testenv, or for another trial of a search
+            continue
+        checked.append(subject)
         result = preflight.inspector.check(subject)
         yield from result.problems
         if result.asks:
-            preflight.with_check_exam.add(_key(subject.algorithm, subject.module))
+            preflight.with_check_exam.add((subject.module.url, subject.module.name))
 
 
 def _fit_problems(preflight: Preflight) -> Iterator[ValidationError]:
@@ -214,7 +214,8 @@ def _fit_problems(preflight: Preflight) -> Iterator[ValidationError]:
                 "server": server,
             }
             for subject in _subjects(preflight.job, each.spec, each.paradigm, each.choices, facts):
-                if _key(each.spec, subject.module) in preflight.with_check_exam and subject not in subjects:
+                asks = (subject.module.url, subject.module.name) in preflight.with_check_exam
+                if asks and subject not in subjects:
                     subjects.append(subject)
     for subject in subjects:
         yield from preflight.inspector.check(subject).problems
@@ -242,29 +243,21 @@ def _subjects(
         choices, modules = None, tuple(map(with_ends, modules))  # trials are within the ranges
     kinds = [module.type for module in modules]
     for module in modules:
-        if choices is None:
-            built = tuple(_representative_choices(module))
-        else:
+        if choices is not None:
             built = tuple(own_hyperparameters(choice, module.type, kinds) for choice in choices[:MAX_BUILT])
+        elif grid_size((module,)) <= MAX_BUILT:
+            built = tuple(grid((module,)))
+        else:  # a few choices that cover each value
+            longest = min(max(len(values) for _, values in module.grid), 8 * MAX_BUILT)
+            built = tuple(
+                {**module.constants, **{name: values[index % len(values)] for name, values in module.grid}}
+                for index in range(longest)
+            )
         methods = paradigm.methods.get(module.type, ())
         if job.sandboxed and module.type == "basemodel" and methods:
             methods = tuple(dict.fromkeys((*methods, "save", "load")))
         more = tuple(needed) if module.type == "basemodel" else ()
         yield Subject(algorithm, module, methods, built, device, job.places.get("device"), exam, more)
-
-
-def _representative_choices(module: ModuleSpec) -> Iterator[dict[str, object]]:
-    """Yield the module's grid; of a large one, a few choices that cover each value."""
-    if grid_size((module,)) <= MAX_BUILT:
-        yield from grid((module,))
-        return
-    longest = max(len(values) for _, values in module.grid)
-    for index in range(min(longest, 8 * MAX_BUILT)):
-        yield {**module.constants, **{name: values[index % len(values)] for name, values in module.grid}}
-
-
-def _key(algorithm: AlgorithmSpec, module: ModuleSpec) -> tuple[Any, ...]:
-    return algorithm.name, algorithm.file, algorithm.paradigm.name, module.type, module.name
 
 
 def _training_conversations(plan: Plan, algorithm: PlannedAlgorithm, by_exam: dict[str, _Rounds]) -> _Rounds | None:
