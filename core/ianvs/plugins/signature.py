@@ -22,19 +22,17 @@ class Parameters:
     """Parameters of a constructor.
 
     Attributes:
-        open: Whether any other name is accepted (a bare **kwargs).
+        names: Of all parameters, the required ones first.
         defaults: Of optional parameters.
+        open: Whether any other name is accepted (a bare **kwargs).
         types: Annotations by name, as far as they can be resolved.
     """
 
+    names: tuple[str, ...]
     required: Sequence[str]
     defaults: Mapping[str, object]
     open: bool
     types: Mapping[str, object]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (*self.required, *self.defaults)
 
 
 _SHORT: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -102,7 +100,7 @@ def constructor_parameters(target: Callable[..., object]) -> Parameters:
             types |= typing.get_type_hints(holder, namespace, include_extras=True)
     required = [name for name, parameter in by_name.items() if parameter.default is parameter.empty]
     defaults = {name: parameter.default for name, parameter in by_name.items() if name not in required}
-    return Parameters(required, defaults, open_, types)
+    return Parameters((*required, *defaults), required, defaults, open_, types)
 
 
 def _passes_arguments_on(function: Callable[..., object]) -> bool:

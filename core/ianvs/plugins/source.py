@@ -42,10 +42,23 @@ def authors_sources(url: str | None, name: str, job: Path | None = None, group: 
 
 def local_files(url: str | None, name: str, job: Path | None = None, group: str = ENTRY_POINTS) -> dict[Path, str]:
     """Return the files that `source_of` digests with their short names, the entry file first."""
-    located = _locate(url, name, group)
-    if located is None:
-        return {}
-    entry, home, local_folders = located
+    if url is not None and url.endswith(".py"):
+        entry = Path(url).resolve()
+        package, local_folders = package_and_folders(entry)
+        home = package or entry.parent  # short names are relative to it
+    elif url is not None and Path(url).is_absolute():  # the folder of a package
+        entry = Path(url).resolve() / INIT
+        if not entry.is_file():
+            return {}
+        home, local_folders = entry.parent, (entry.parent,)
+    else:
+        point = installed(group).get(name) if url is None else None
+        module = (url or ("" if point is None else point.value)).partition(":")[0]
+        source = find_module(module, [*sys.path])
+        if source is None:
+            return {}
+        depth = module.count(".") - (source.name != INIT)  # modules of its top-level package are local
+        entry, home, local_folders = source, source.parent, (source if depth < 0 else source.parents[depth],)
     if job is not None:
         local_folders += (job.resolve(),)
     files = {}
@@ -58,22 +71,3 @@ def local_files(url: str | None, name: str, job: Path | None = None, group: str 
             around = next((folder for folder in local_folders if path.is_relative_to(folder)), path.parent)
             files[path] = os.path.relpath(path, home if home.is_relative_to(around) else around)
     return files
-
-
-def _locate(url: str | None, name: str, group: str) -> tuple[Path, Path, tuple[Path, ...]] | None:
-    """Return a plugin's file, the folder to which short names are relative, and the folders whose modules are local."""
-    if url is not None and url.endswith(".py"):
-        entry = Path(url).resolve()
-        package, folders = package_and_folders(entry)
-        return entry, package or entry.parent, folders
-    if url is not None and Path(url).is_absolute():  # the folder of a package
-        entry = Path(url).resolve() / INIT
-        return (entry, entry.parent, (entry.parent,)) if entry.is_file() else None
-    if url is None and name not in installed(group):
-        return None
-    module = (url or installed(group)[name].value).partition(":")[0]
-    source = find_module(module, [*sys.path])
-    if source is None:
-        return None
-    package_depth = module.count(".") - (source.name != INIT)  # modules of its top-level package are local
-    return source, source.parent, (source if package_depth < 0 else source.parents[package_depth],)

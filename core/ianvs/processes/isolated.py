@@ -21,13 +21,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 from ianvs.processes.engines.engine import Engine, Reporter, Task, python_command
 from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, close_all_but, log_to, prctl
-from ianvs.processes.process_end import LogTail, PipeTail, describe_end
+from ianvs.processes.process_end import PipeTail, describe_end, log_end
 from ianvs.processes.sandbox import Sandbox
 
 _POLL_SECONDS, _CONNECT_SECONDS = 0.5, 10.0
@@ -62,17 +63,32 @@ class IsolatedCaller:
         self._environment, self._engine, self._sandbox = environment or {}, engine, sandbox
         self._process: _Process | None = None
 
-    def ask(self, function: str, question: object, seconds: float) -> Any:
-        """Return the result of `function`, "package.module:name", for `question`. Raises IsolatedCallError."""
-        [answer] = self.call_iter(function, question, seconds)
-        return answer
-
     def call_iter(self, function: str, question: object, seconds: float) -> Iterator[Any]:
-        """Yield the results of `function` for `question`; each may take `seconds`. Raises IsolatedCallError."""
+        """Yield the results of a function.
+
+        Args:
+            function: "package.module:name"; a generator function has several results.
+            question: Its argument.
+            seconds: That each result may take.
+
+        Raises:
+            IsolatedCallError: There is no result.
+        """
         had_process, has_result = self._process is not None, False
         try:
-            process = self._process = self._process or self._started()
-            _send(process, (function, question))
+            if self._process is None:
+                engine = self._engine() if self._sandbox is None else None
+                if engine is None:
+                    self._process = _spawn(self._environment, self._sandbox)
+                else:
+                    self._process = _fork(engine, self._environment)
+                _receive(self._process, _BOOT_SECONDS)
+            process = self._process
+            with contextlib.suppress(OSError):
+                process.forget_output()
+            with contextlib.suppress(OSError):  # if it has ended, `_receive` raises
+                pickle.dump((function, question), process.questions)
+                process.questions.flush()
             while answer := _receive(process, seconds):
                 has_result = True
                 yield answer[0]
@@ -86,31 +102,17 @@ class IsolatedCaller:
 
     def close(self) -> None:
         """End the process and its children; a further call starts a new one."""
-        if self._process is not None:
-            self._process.end()
-            self._process = None
-
-    def _started(self) -> _Process:
-        engine = self._engine() if self._sandbox is None else None
-        if engine is None:
-            process = _spawn(self._environment, self._sandbox)
-        else:
-            process = _fork(engine, self._environment)
-        try:
-            _receive(process, _BOOT_SECONDS)
-        except BaseException:
-            process.end()
-            raise
-        return process
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            for file in (process.questions, process.answers):
+                with contextlib.suppress(OSError):
+                    file.close()
+            process.wait_and_clean_up()
 
 
 class InThisProcess:
     """`IsolatedCaller` without a subprocess, for debugging: breakpoints work, and there are no time limits."""
-
-    def ask(self, function: str, question: object, seconds: float) -> Any:
-        """Return the result of `function`. Raises IsolatedCallError."""
-        [answer] = self.call_iter(function, question, seconds)
-        return answer
 
     def call_iter(self, function: str, question: object, seconds: float) -> Iterator[Any]:
         """Yield the results of `function`, converted as in a transfer. Raises IsolatedCallError."""
@@ -127,7 +129,8 @@ class InThisProcess:
 def ask_isolated(function: str, question: object, seconds: float) -> Any:
     """Call a function in a subprocess that is used only once."""
     with contextlib.closing(IsolatedCaller()) as process:
-        return process.ask(function, question, seconds)
+        [answer] = process.call_iter(function, question, seconds)
+        return answer
 
 
 def main() -> None:
@@ -191,7 +194,7 @@ class _Process:
         questions: Its input.
         answers: Its results.
         kill: Kills its process group.
-        output: What it prints.
+        output: The end of what it has printed since the last call of `forget_output`.
         exit_code: Waits for its end, for a moment, and returns the exit code; None if that is unknown.
         wait_and_clean_up: Reaps it and deletes its temporary files.
     """
@@ -199,21 +202,15 @@ class _Process:
     questions: IO[bytes]
     answers: IO[bytes]
     kill: Callable[[], None]
-    output: PipeTail | LogTail
+    output: Callable[[], str]
+    forget_output: Callable[[], object]
     exit_code: Callable[[], int | None]
-    wait_and_clean_up: Callable[[], None] = lambda: None
+    wait_and_clean_up: Callable[[], None]
 
     def end_text(self, *, with_code: bool = True) -> str:
         """Describe its end. with_code: whether the exit code says something."""
         code = self.exit_code()
-        return describe_end(code if with_code else None, self.output.text())
-
-    def end(self) -> None:
-        self.kill()
-        for file in (self.questions, self.answers):
-            with contextlib.suppress(OSError):
-                file.close()
-        self.wait_and_clean_up()
+        return describe_end(code if with_code else None, self.output())
 
 
 def _spawn(environment: Mapping[str, str], sandbox: Sandbox | None) -> _Process:
@@ -245,7 +242,8 @@ def _spawn(environment: Mapping[str, str], sandbox: Sandbox | None) -> _Process:
         process.wait()
         shutil.rmtree(folder, ignore_errors=True)
 
-    return _Process(process.stdin, process.stdout, kill, PipeTail(process.stderr), exit_code, forget)
+    printed = PipeTail(process.stderr)
+    return _Process(process.stdin, process.stdout, kill, printed.text, printed.begin, exit_code, forget)
 
 
 def _fork(engine: Engine, environment: Mapping[str, str]) -> _Process:
@@ -278,14 +276,8 @@ def _fork(engine: Engine, environment: Mapping[str, str]) -> _Process:
         return codes[0] if codes else None
 
     ended = (key, "ended")
-    return _Process(questions, answers, lambda: engine.cancel(key, force=True), LogTail(log), exit_code, log.unlink)
-
-
-def _send(process: _Process, message: object) -> None:
-    process.output.begin()
-    with contextlib.suppress(OSError):  # if it has ended, `_receive` raises
-        pickle.dump(message, process.questions)
-        process.questions.flush()
+    kill, forget_output = partial(engine.cancel, key, force=True), partial(os.truncate, log, 0)
+    return _Process(questions, answers, kill, partial(log_end, log), forget_output, exit_code, log.unlink)
 
 
 def _receive(process: _Process, seconds: float) -> list[Any]:

@@ -31,27 +31,22 @@ def state(process: int | str) -> str:
     return (stat(process) or [""])[0]
 
 
-def children(pid: int) -> list[int]:
-    """Return the child processes of all threads of `pid`."""
-    pids: list[int] = []
-    try:
-        if pid == os.getpid():
-            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # a fast check for no children
-        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
-    except (OSError, AttributeError):  # no children, an ended process, or a system without this call
-        return pids
-    for thread in threads:
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:  # noqa: PTH123
-            pids += map(int, file.read().split())
-    return pids
-
-
 def descendants(top: int, but: Collection[int] = ()) -> Iterator[int]:
-    """Yield the descendants of `top`, except for `but` and their descendants."""
-    for pid in children(top):
-        if pid not in but:
-            yield pid
-            yield from descendants(pid, but)
+    """Yield the descendants of `top`, its children first, except for `but` and their descendants."""
+    waiting = [top]
+    while waiting:
+        pid = waiting.pop(0)
+        try:
+            if pid == os.getpid():
+                os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # a fast check for no children
+            threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
+        except (OSError, AttributeError):  # no children, an ended process, or a system without this call
+            continue
+        for thread in threads:
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:  # noqa: PTH123
+                children = [child for child in map(int, file.read().split()) if child not in but]
+                waiting += children
+                yield from children
 
 
 def kill_descendants(top: int, but: Collection[int] = ()) -> None:
@@ -73,14 +68,16 @@ def cpu_seconds(pid: int | None = None) -> float:
     (PR_SET_CHILD_SUBREAPER), those that have outlived their parents; elsewhere only reaped ones, and on Windows none. 0
     for an ended process.
     """
-    if pid is None and resource is None:
-        return time.process_time()
-    if pid is None:
-        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        of_ended = float(ended.ru_utime + ended.ru_stime)
-        return time.process_time() + of_ended + descendant_cpu_seconds(os.getpid())
     seconds = own_cpu_seconds(pid)
-    return seconds + _ticks(pid, 13) / os.sysconf("SC_CLK_TCK") + descendant_cpu_seconds(pid) if seconds else 0.0
+    if not seconds or (pid is None and resource is None):
+        return seconds
+    ticks = sum(_ticks(each, 11) for each in descendants(os.getpid() if pid is None else pid))
+    if pid is None:
+        reaped = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds += float(reaped.ru_utime + reaped.ru_stime)
+    else:
+        ticks += _ticks(pid, 13)
+    return seconds + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def own_cpu_seconds(pid: int | None = None) -> float:
@@ -93,13 +90,6 @@ def own_cpu_seconds(pid: int | None = None) -> float:
         return time.process_time() if pid is None else time.clock_gettime((~pid << 3) | 2)
     except (OSError, AttributeError):
         return 0.0
-
-
-def descendant_cpu_seconds(pid: int, but: int | None = None) -> float:
-    """Return the CPU time of the descendants of `pid`, including reaped ones; without those of `but`."""
-    return sum(_ticks(descendant, 11) for descendant in descendants(pid, [but] if but else [])) / os.sysconf(
-        "SC_CLK_TCK"
-    )
 
 
 def _ticks(pid: int, first: int) -> int:

@@ -58,23 +58,12 @@ class PipeTail(threading.Thread):
         return self._held.decode("utf-8", "replace")
 
 
-class LogTail:
-    """The last part of what is written to a log."""
-
-    def __init__(self, log: Path) -> None:
-        self._log, self._start = log, 0
-
-    def begin(self) -> None:
-        """Forget what was written so far."""
-        with contextlib.suppress(OSError):
-            self._start = self._log.stat().st_size
-
-    def text(self) -> str:
-        """Return the end of what was written since `begin`; "" if it can't be read."""
-        with contextlib.suppress(OSError), self._log.open("rb") as file:
-            file.seek(max(self._start, self._log.stat().st_size - _READ))
-            return file.read().decode("utf-8", "replace")
-        return ""
+def log_end(log: Path) -> str:
+    """Return the end of a log; "" if it can't be read."""
+    with contextlib.suppress(OSError), log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _READ))
+        return file.read().decode("utf-8", "replace")
+    return ""
 
 
 def signal_name(number: int) -> str:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,8 +54,13 @@ def isolated(
         yield stack.enter_context(closing(IsolatedCaller(engine=lambda: engine)))
 
 
+def ask(isolated: IsolatedCaller, function: str, question: object, seconds: float) -> Any:
+    [answer] = isolated.call_iter(function, question, seconds)
+    return answer
+
+
 def test_one_process_answers_all_questions(isolated: IsolatedCaller) -> None:
-    pids = {isolated.ask("asked_here:process", None, 300) for _ in range(3)}
+    pids = {ask(isolated, "asked_here:process", None, 300) for _ in range(3)}
     assert len(pids) == 1
     assert os.getpid() not in pids
     assert list(isolated.call_iter("asked_here:twice", {"a": 1}, 300)) == [{"a": 1}, {"a": 1}]
@@ -62,41 +68,41 @@ def test_one_process_answers_all_questions(isolated: IsolatedCaller) -> None:
 
 
 def test_what_is_printed_is_no_answer_and_nothing_can_be_read(isolated: IsolatedCaller) -> None:
-    assert isolated.ask("asked_here:prints", None, 300) == ""
+    assert ask(isolated, "asked_here:prints", None, 300) == ""
 
 
 def test_who_ends_it_ends_it_for_itself(isolated: IsolatedCaller) -> None:
-    first = isolated.ask("asked_here:process", None, 300)
+    first = ask(isolated, "asked_here:process", None, 300)
     with pytest.raises(IsolatedCallError) as caught:
-        isolated.ask("asked_here:ended", None, 300)
+        ask(isolated, "asked_here:ended", None, 300)
     assert not caught.value.overran
     printed(str(caught.value))
-    assert isolated.ask("asked_here:process", None, 300) != first
+    assert ask(isolated, "asked_here:process", None, 300) != first
 
 
 def test_each_answer_may_take_the_seconds(isolated: IsolatedCaller) -> None:
-    isolated.ask("asked_here:process", None, 300)
+    ask(isolated, "asked_here:process", None, 300)
     answers = isolated.call_iter("asked_here:stuck", None, 2)
     assert next(answers) == 1
     with pytest.raises(IsolatedCallError) as caught:
         next(answers)
     assert caught.value.overran
     printed(str(caught.value))
-    assert isolated.ask("asked_here:process", None, 300)
+    assert ask(isolated, "asked_here:process", None, 300)
 
 
 def test_who_ends_it_later_is_not_mistaken_for_who_is_asked_then(isolated: IsolatedCaller) -> None:
-    assert isolated.ask("asked_here:later", None, 300) == "now"
-    assert isolated.ask("asked_here:patient", None, 300)
+    assert ask(isolated, "asked_here:later", None, 300) == "now"
+    assert ask(isolated, "asked_here:patient", None, 300)
 
 
 def test_no_file_of_ours_is_open_in_it(isolated: IsolatedCaller) -> None:
-    sockets = [file for file in isolated.ask("asked_here:files", None, 300) if "socket:" in file]
+    sockets = [file for file in ask(isolated, "asked_here:files", None, 300) if "socket:" in file]
     assert len(sockets) <= 1, sockets  # its own: by that of the engine it could speak for other tasks
 
 
 def test_nothing_of_it_stays(isolated: IsolatedCaller) -> None:
-    child, folder = isolated.ask("asked_here:child", None, 300), Path(isolated.ask("asked_here:mine", None, 300))
+    child, folder = ask(isolated, "asked_here:child", None, 300), Path(ask(isolated, "asked_here:mine", None, 300))
     assert folder.is_dir()
     isolated.close()
     wait_for(lambda: not folder.exists())

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -54,10 +52,11 @@ def _examples(options: argparse.Namespace) -> int:
     if options.action:
         print(_ACTION.read_text(encoding="utf-8"), end="")
         return 0
+    import psutil
+
     from ianvs.cli.ianvs_examples.example_environment import Environments, read_lists
     from ianvs.cli.ianvs_examples.examples_table import new_failures, read_table, write_table
     from ianvs.cli.ianvs_examples.one_example import Example, Limits, run_example
-    from ianvs.processes.proc import children
     from ianvs.results.stored.provenance import output_of
 
     if options.checkout is None or not options.checkout.is_dir():
@@ -97,9 +96,9 @@ def _examples(options: argparse.Namespace) -> int:
         stop.set()
         pool.shutdown(wait=False, cancel_futures=True)
         while any(each.running() for each in tries):
-            for pid in children(os.getpid()):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGTERM)
+            for process in psutil.Process().children():
+                with suppress(psutil.NoSuchProcess):
+                    process.terminate()
             sleep(0.2)
         raise
     pool.shutdown()

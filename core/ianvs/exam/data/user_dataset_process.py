@@ -152,7 +152,7 @@ def _wrong_options(
             yield f"{name} needs `{key}`. Set it in the dataset, or give it as --{key}.", "", 0, "missing-option"
     required = [key for key in takes.required if key not in _OPTIONAL_ARGUMENTS]
     defaults = {key: value for key, value in takes.defaults.items() if key not in _OPTIONAL_ARGUMENTS}
-    parameters = Parameters(required, defaults, takes.open, takes.types)
+    parameters = Parameters((*required, *defaults), required, defaults, takes.open, takes.types)
     for key, message in misnamed(name, "option", parameters, options):
         yield message, key, 0, "unknown-option" if key in options else "missing-option"
     for key, value in options.items():

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 EXIT_INTERRUPTED = 130  # a case that stopped cleanly on request
 EXIT_STORAGE = 74  # EX_IOERR of sysexits.h: results can't be written
 
-_TICK = 0.5  # seconds
 _TOO_OFTEN = 0.1  # minimum seconds between progress reports
 # The caller's main script is not run again.
 _BOOT = """
@@ -228,31 +227,6 @@ class Engine(ABC):
     @abstractmethod
     def close(self) -> None:
         """End all tasks that are still running."""
-
-
-def run_alone(engine: Engine, task: Task, on_progress: Callable[[Any], None]) -> tuple[int, Any]:
-    """Run a task and wait for it. Nothing else may run on the engine.
-
-    Args:
-        engine: The engine.
-        task: The task.
-        on_progress: Called with each progress report.
-
-    Returns:
-        (exit code, result).
-    """
-    result = None
-    engine.submit(task)
-    while True:
-        for event in engine.events(_TICK):
-            if event.key != task.key:
-                continue
-            if event.kind == "progress":
-                on_progress(event.payload)
-            elif event.kind == "result":
-                result = event.payload
-            elif event.kind == "ended":
-                return event.payload, result
 
 
 _PLACE_OF_COMPILED_CODE = "TORCHINDUCTOR_CACHE_DIR"

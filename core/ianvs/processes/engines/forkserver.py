@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,9 +118,9 @@ class _Server:
                     for pid in [pid for pid, owner in self.children.items() if owner == key]:
                         _signal_group(pid, number)
 
-    def send(self, event: Event) -> None:
+    def send(self, event: Event, flags: int = 0) -> None:
         with contextlib.suppress(OSError):
-            self.channel.send(pickle.dumps(event))
+            self.channel.send(pickle.dumps(event), flags)
 
     def start(self, task: Task) -> None:
         log = None if task.log is None else CappedLog(task.log, task.secrets)
@@ -199,12 +200,7 @@ class _Server:
             Path("/proc/self/oom_score_adj").write_text("500")
         use_folders(self.folders)
         os.environ.update(task.environment)
-
-        def send(event: Event) -> None:
-            with contextlib.suppress(OSError):
-                self.channel.send(pickle.dumps(event), socket.MSG_DONTWAIT)
-
-        reporter = Reporter(task.key, send)
+        reporter = Reporter(task.key, partial(self.send, flags=socket.MSG_DONTWAIT))
         signal.signal(signal.SIGTERM, reporter.ask)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         result = pkgutil.resolve_name(task.target)(task.argument, reporter)

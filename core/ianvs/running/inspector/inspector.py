@@ -143,7 +143,8 @@ class Inspector:
             stored: Answer | str | None = read_memo(file)
             if stored is None or isinstance(stored, str) or not kind.holds(stored):
                 try:
-                    answer: Answer = self._process(kind.of_plugins).ask(kind.look, request, self._seconds)
+                    answer: Answer
+                    [answer] = self._process(kind.of_plugins).call_iter(kind.look, request, self._seconds)
                     if not answer.get("problems"):
                         write_memo(file, answer)
                     stored = answer

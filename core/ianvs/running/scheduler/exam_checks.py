@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from ianvs.base.errors import IanvsError, ValidationError, shown_path
 from ianvs.config.spec import SelectSpec, TestEnvSpec
@@ -13,8 +12,8 @@ from ianvs.exam.data.data_warnings import FOLDER as DOUBTS
 from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.questions import evaluation_tasks_of
-from ianvs.processes.engines.engine import Engine, Files, Task, run_alone
-from ianvs.processes.process_end import LogTail, describe_end
+from ianvs.processes.engines.engine import Engine, Files, Task
+from ianvs.processes.process_end import describe_end, log_end
 from ianvs.running.job_notes import data_warnings_text
 from ianvs.running.planning.case_request import PREPARE_EXAM, CaseRequest, case_request
 from ianvs.running.planning.cases import PlannedAlgorithm
@@ -26,6 +25,8 @@ from ianvs.running.scheduler.sandbox_checks import STREAMS
 from ianvs.running.scheduler.searching import FIRST_RUNG, last_round
 from ianvs.running.session.exams import FITS, scores_are_checked
 from ianvs.store import CodeStore, ExamRecord, ExamStore
+
+_POLL_SECONDS = 0.5
 
 
 def exam_problems(preflight: Preflight, engine: Engine) -> Iterator[ValidationError]:
@@ -62,20 +63,28 @@ def _prepare(preflight: Preflight, engine: Engine, algorithm: PlannedAlgorithm) 
     files = _files_of(request, log) if engine.elsewhere else None
     task = Task(f"exam-{algorithm.exam_id}", PREPARE_EXAM, request, log, files=files, secrets=request.secrets)
 
-    def on_progress(payload: Any) -> None:
-        if isinstance(payload, str):
-            listener.reading_progress(name, payload)
-        else:
-            listener.preparing(name, float(payload))
-
-    code, problems = run_alone(engine, task, on_progress)
+    engine.submit(task)
+    code: int | None = None
+    problems: Sequence[ValidationError] = ()
+    while code is None:
+        for event in engine.events(_POLL_SECONDS):
+            if event.key != task.key:
+                continue
+            if event.kind == "ended":
+                code = event.payload
+            elif event.kind == "result":
+                problems = event.payload
+            elif event.kind == "progress" and isinstance(event.payload, str):
+                listener.reading_progress(name, event.payload)
+            elif event.kind == "progress":
+                listener.preparing(name, float(event.payload))
     if code != 0:
-        ended = describe_end(code, LogTail(log).text())
+        ended = describe_end(code, log_end(log))
         raise IanvsError(
             f"the process that prepares the exam ended: {ended}. {shown_path(log)} has all of it.",
             code="unreadable-data",
         )
-    return list(problems or ())
+    return list(problems)
 
 
 def _files_of(request: CaseRequest, log: Path) -> Files:

@@ -27,7 +27,7 @@ from ianvs.base.visible_text import visible
 from ianvs.exam.data.parts import Column
 from ianvs.processes.engines.engine import python_command, thread_limits
 from ianvs.processes.interpreters.wire import Message, Peer, PeerClosedError, RemoteError, unpacked
-from ianvs.processes.proc import children, cpu_seconds
+from ianvs.processes.proc import cpu_seconds, descendants
 from ianvs.processes.sandbox import Sandbox
 from ianvs.running.loop import Model
 from ianvs.running.session.case_learner import LearnerFacts, LearnerState
@@ -149,8 +149,8 @@ class SandboxClient:
     def end(self) -> None:
         """End the sandbox with all its processes, without deleting its folder."""
         self._peer.close()
-        with suppress(OSError, IndexError):  # it has ended by itself
-            first = os.pidfd_open(children(self._process.pid)[0])  # the first process of its PID namespace
+        with suppress(OSError, StopIteration):  # it has ended by itself
+            first = os.pidfd_open(next(descendants(self._process.pid)))  # the first process of its PID namespace
             with suppress(OSError):
                 signal.pidfd_send_signal(first, signal.SIGKILL)
             select.select([first], [], [])  # until it and thereby all others have ended
