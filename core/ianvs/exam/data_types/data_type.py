@@ -34,7 +34,7 @@ class DataType:
             data.
         several_labels: Whether a sample may have several classes. A table has them in one cell, or a column per class.
         own_extras: Names of what it stores besides the predictions.
-        shows: What reports draw: "segmentation masks", "replies", "boxes", or "": nothing.
+        shows: What reports draw: "label pictures", "replies", "boxes", or "": nothing.
         colours: Classes that always have the same colour (red, green, blue).
     """
 

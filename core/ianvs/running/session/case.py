@@ -15,6 +15,7 @@ from filelock import FileLock
 from ianvs.base.entry_points import entries, is_ours
 from ianvs.base.errors import PluginError
 from ianvs.config.contracts import runner_of
+from ianvs.exam.data_types import data_type
 from ianvs.exam.data_types.catalogue import ENTRY_POINTS as DATA_TYPES
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.exam.scenarios.scenario_catalogue import find_scenario
@@ -187,7 +188,9 @@ def _round_loop_of(
     """Assemble the parts of the loop for this case."""
     spec, steps = request.testenv, len(learner.facts.steps)
     feed = DataFeed(exam, request.train_ratio, request.case.seed, exam.rules.passes, spec.dataset.data_type)
-    examination = Examination(exam, spec, feed, learner, request.case.seed, Replies(request))
+    writes = data_type(exam.dataset.kind, spec.dataset.data_type).shows == "replies" or request.generation.url
+    replies = Replies(request) if writes else None
+    examination = Examination(exam, spec, feed, learner, request.case.seed, replies)
     reporter = RoundReporter(store, request.case.id, report, steps, learner)
     source = CaseTrainingSource(request, exam, feed, learner, examination, reporter)
     learner.learn_from(source)

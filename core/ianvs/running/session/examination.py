@@ -58,7 +58,7 @@ class Examination:
     Attributes:
         spent: Cost of predictions since the last reset.
         testenv: Has the evaluation tasks besides labels.
-        replies: The source of replies.
+        replies: The source of replies; None where no learner has any.
     """
 
     def __init__(
@@ -68,13 +68,19 @@ class Examination:
         feed: DataFeed,
         learner: CaseLearner,
         seed: int,
-        replies: Replies,
+        replies: Replies | None,
     ) -> None:
         self._exam, self._testenv, self._feed, self._learner = exam, testenv, feed, learner
         self._seed, self._replies = seed, replies
         self._kind = data_type(exam.dataset.kind, testenv.dataset.data_type)
         self._evaluation_tasks = evaluation_tasks_of(testenv)
-        self._secret = _secret(exam)
+        secret = hashlib.blake2b(digest_size=16)  # of the true labels: the learner can't know the order of samples
+        y = exam.dataset.test.y
+        for test in (batch.union.test for batch in exam.evaluation_batches):
+            labels = np.asarray(y[test[: 4096 if y.ndim == 1 else _TRY_SAMPLES]])
+            secret.update(repr(labels.tolist()).encode() if labels.dtype == object else labels.tobytes())
+            secret.update(np.asarray(test).tobytes())
+        self._secret = secret.hexdigest()
         self.spent: Spent = NOTHING_SPENT
 
     def predictions(
@@ -270,7 +276,9 @@ class Examination:
             pieces = list[Predictions]()
             with ExitStack() as stack:
                 by = None
-                if when and labels:  # later calls show labels, which must not get into cached replies
+                if (
+                    when and labels and self._replies is not None
+                ):  # later calls show labels, which must not get into cached replies
                     by = stack.enter_context(self._replies.use_for(when))
                 query = Query(
                     x=columns_of(call.parts, ("x",), call.order)["x"],
@@ -346,13 +354,3 @@ def _rows(call: _Call) -> Iterator[NDArray[np.int64]]:
 def _split(call: _Call, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
     for rows in _rows(call):
         yield values[rows]
-
-
-def _secret(exam: Exam) -> str:
-    """Return a digest of the true labels, hidden from the learner; it determines the order of samples."""
-    sha = hashlib.blake2b(digest_size=16)
-    for test in (batch.union for batch in exam.evaluation_batches):
-        labels = np.asarray(exam.dataset.test.y[test.test[: 4096 if exam.dataset.test.y.ndim == 1 else _TRY_SAMPLES]])
-        sha.update(repr(labels.tolist()).encode() if labels.dtype == object else np.ascontiguousarray(labels).tobytes())
-        sha.update(np.ascontiguousarray(test.test).tobytes())
-    return sha.hexdigest()

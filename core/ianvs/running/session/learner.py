@@ -200,6 +200,8 @@ class LocalLearner:
                 stack.enter_context(session.replaced(self._load_copy(model)))
                 restore_generators(before)
                 yield
+            elif not session.step.index:  # untrained: what its first predictions make is no matter
+                yield
             else:
                 most, plugins = digest_budget(self.spent.seconds), [module.plugin for module in session.modules]
                 was = state_digest(plugins, most)

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
 from ianvs.exam.data.dataset import Samples
@@ -43,8 +42,9 @@ def validated_predictions(
         unseen: Whether -1 is valid.
     """
     count = len(x)
-    samples = _zeros(count) if x.lazy else x.gather()
-    asked_for = Samples(samples, _zeros(count, *label_shape), np.empty(0, str))
+    # Zeros that are never written take no memory.
+    samples = np.zeros(count, np.uint8) if x.lazy else x.gather()
+    asked_for = Samples(samples, np.zeros((count, *label_shape), np.uint8), np.empty(0, str))
     check = kind.checker(Part(asked_for, np.arange(count)), classes, unseen=unseen)
     data = TestView(x, name=name)
     output = ask(data)
@@ -67,11 +67,6 @@ def validated_predictions(
             )
     checked: Any = check(output.labels, caller())
     return Predictions(checked.cpu().numpy() if hasattr(checked, "cpu") else checked, extras)
-
-
-def _zeros(*shape: int) -> NDArray[np.uint8]:
-    """Return zeros that take no memory; np.broadcast_to would take as long as all other checks."""
-    return np.ndarray(shape, np.uint8, b"\0", strides=(0,) * len(shape))
 
 
 def is_equal(value: Any, other: Any) -> bool:
