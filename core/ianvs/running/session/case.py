@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from ianvs.processes.interpreters.wire import RemoteError, error_text
 from ianvs.processes.sandbox import missing_sandbox
 from ianvs.running.loop import Case, CaseInterruptedError, Model, Phase, run_rounds
 from ianvs.running.planning.case_request import ANSWERED, TRAINED, CaseRequest
-from ianvs.running.session.case_failure import memory_meter, record_failure
+from ianvs.running.session.case_failure import exceeded_memory, record_failure
 from ianvs.running.session.case_learner import CaseLearner
 from ianvs.running.session.contract_case import run_contract_case
 from ianvs.running.session.examination import Examination
@@ -82,7 +83,7 @@ def run_case(request: CaseRequest, report: Reporter) -> str | None:
     store = CaseStore(request.workspace, request.secrets)
     with store.lock(request.case.id), record_failure(store, request, report), request.planned_code():
         try:
-            with memory_meter(store, request) as memory:
+            with MemoryMeter(request.memory_mb, partial(exceeded_memory, store, request)) as memory:
                 if missing := missing_rounds(request, store):
                     for phase in request.phases:
                         _evaluate_missing(request, store, report, memory, phase, is_new=missing == "all")

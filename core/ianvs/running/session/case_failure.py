@@ -14,7 +14,6 @@ from ianvs.base.types import Failure, FailureKind
 from ianvs.processes.engines.engine import EXIT_STORAGE, Reporter
 from ianvs.processes.interpreters.wire import RemoteError, error_kind, error_text
 from ianvs.running.planning.case_request import UNWRITABLE, CaseRequest
-from ianvs.running.session.memory_meter import MemoryMeter
 from ianvs.running.session.plugin_folder import missing_file_hint
 from ianvs.store import CaseStore
 
@@ -49,17 +48,11 @@ def _is_traced(error: Exception) -> bool:
     return not isinstance(raised, IanvsError | RemoteError)
 
 
-def memory_meter(store: CaseStore, request: CaseRequest) -> MemoryMeter:
-    """Return a meter that ends this process and fails the case if it exceeds the memory limit of `request`."""
-    limit = request.memory_mb
-    if limit is None:
-        return MemoryMeter()
-
-    def exceeded(taken: int) -> None:
-        error = MemoryError(f"the case took {taken / 1e6:.0f} MB, more than limits.memory_mb: {limit:g}")
-        store.fail(request.case.id, _failure(error, store, request))
-
-    return MemoryMeter(limit * 1e6, exceeded)
+def exceeded_memory(store: CaseStore, request: CaseRequest, taken: int) -> None:
+    """Store that the case took more than its limit, `taken` bytes."""
+    limit = f"limits.memory_mb: {request.memory_mb:g}"
+    error = MemoryError(f"the case took {taken / 1e6:.0f} MB, more than {limit}")
+    store.fail(request.case.id, _failure(error, store, request))
 
 
 def _is_of_storage(error: Exception, workspace: Path) -> bool:

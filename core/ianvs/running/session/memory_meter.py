@@ -32,13 +32,13 @@ class MemoryMeter:
     """Context manager: measures this process and its descendants.
 
     Args:
-        limit_bytes: How far above the level the case may go; None for no limit.
+        limit_mb: How far above the level the case may go, in 10^6 bytes; None for no limit.
         exceeded: Called with the bytes above the level when it goes further, in the meter's thread. Afterwards the
             process group is killed: there is no way to take memory back from a plugin.
     """
 
-    def __init__(self, limit_bytes: float | None = None, exceeded: Callable[[int], None] = lambda _: None) -> None:
-        self._limit_bytes = sys.maxsize if limit_bytes is None else int(limit_bytes)
+    def __init__(self, limit_mb: float | None = None, exceeded: Callable[[int], None] = lambda _: None) -> None:
+        self._limit_bytes = sys.maxsize if limit_mb is None else int(limit_mb * 1e6)
         self._exceeded = exceeded
         self._lock, self._over = threading.Lock(), threading.Event()
         self._resident = _Resident() if sys.platform == "linux" else _ResidentElsewhere()

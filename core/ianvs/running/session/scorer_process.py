@@ -4,6 +4,8 @@ import contextlib
 import os
 import random
 import sys
+from contextlib import AbstractContextManager
+from functools import partial
 from multiprocessing.connection import Listener
 from pathlib import Path
 
@@ -12,7 +14,8 @@ import numpy as np
 from ianvs.processes.engines.engine import Reporter
 from ianvs.processes.engines.forked import log_to
 from ianvs.running.planning.case_request import SCORED, SCORER_ADDRESS, SCORER_OUTPUT, UNANSWERED, CaseRequest
-from ianvs.running.session.case_failure import memory_meter, record_failure
+from ianvs.running.session.case_failure import exceeded_memory, record_failure
+from ianvs.running.session.memory_meter import MemoryMeter
 from ianvs.running.session.resume_check import missing_rounds, score_evaluated
 from ianvs.store import CaseStore
 from ianvs.store.files import write_note
@@ -47,7 +50,9 @@ def serve(folder: Path, report: Reporter) -> None:
 
 def _reply(request: CaseRequest, report: Reporter) -> str:
     store = CaseStore(request.workspace, request.secrets)
-    limited = contextlib.nullcontext() if request.memory_mb is None else memory_meter(store, request)
+    limited: AbstractContextManager[object] = contextlib.nullcontext()
+    if request.memory_mb is not None:
+        limited = MemoryMeter(request.memory_mb, partial(exceeded_memory, store, request))
     with store.lock(request.case.id), record_failure(store, request, report), request.planned_code(), limited:
         if missing_rounds(request, store):
             return UNANSWERED

@@ -139,21 +139,8 @@ class CaseTrainingSource:
             )
         self.saw_past_rounds |= first < self.step or (request.past and not self._reference)
         free = self._reference or self.saw_past_rounds
-        if not self._feed.streams or free:
-            return self._whole(request, free=free)
-        if self.keeper is None:
-            return self._chunks(request)
-        if request.share != ALL or first != last or first != self.step:
-            raise ExamRuleError(
-                f"feed({first}, {last}, share={request.share}): this exam asks one stream before it "
-                "tells (`prequential`), so its chunks can't be dealt out or come again. Take feed(step) whole, once.",
-                code="broken-rule",
-            )
-        self.keeper.start()
-        return self.keeper
-
-    def _whole(self, request: FeedCall, *, free: bool) -> ServedRounds:
-        first, last = request.first, request.last
+        if self._feed.streams and not free:
+            return self._stream(request)
         classes: tuple[int, ...] = tuple(self._exam.rounds[first - 1].classes)
         context: dict[str, object] = {}
         if first != last:
@@ -170,6 +157,19 @@ class CaseTrainingSource:
             views = [self._feed.rounds(first, last, request.share, request.skew)]
         self.samples += sum(map(len, views))
         return ServedRounds(tuple(views), classes, context, free=free)
+
+    def _stream(self, request: FeedCall) -> Iterator[tuple[int, Chunk, ServedSamples, float]] | PrequentialServer:
+        if self.keeper is None:
+            return self._chunks(request)
+        first, last = request.first, request.last
+        if request.share != ALL or first != last or first != self.step:
+            raise ExamRuleError(
+                f"feed({first}, {last}, share={request.share}): this exam asks one stream before it "
+                "tells (`prequential`), so its chunks can't be dealt out or come again. Take feed(step) whole, once.",
+                code="broken-rule",
+            )
+        self.keeper.start()
+        return self.keeper
 
     def _chunks(self, request: FeedCall) -> Iterator[tuple[int, Chunk, ServedSamples, float]]:
         for index in range(request.first, request.last + 1):
