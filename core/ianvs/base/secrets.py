@@ -59,7 +59,7 @@ def is_secret(name: str) -> bool:
     two of them api keys, or the name is tokens; key, token, pass, session and signature do not count beside a part that
     measures (`key_size`), and a name that ends in mode, type, method, scheme or kind is none (`auth_mode`).
     """
-    parts = _words(name)
+    parts = [part.lower() for part in _PARTS.findall(name)]
     if parts and _KINDS.fullmatch(parts[-1]):
         return False
     if any(map(_ALWAYS.fullmatch, parts)) or _PLURAL.search(" ".join(parts)):
@@ -74,19 +74,15 @@ def _hides(name: str, value: object) -> bool:
     """
     if value is None or isinstance(value, bool):
         return False
+    parts = [part.lower() for part in _PARTS.findall(name)]
     if not is_secret(name):
-        of_service = _OF_SERVICE.fullmatch("".join(_words(name)[-1:])) is not None
+        of_service = _OF_SERVICE.fullmatch("".join(parts[-1:])) is not None
         return of_service and isinstance(value, str) and _LOOKS_RANDOM.fullmatch(value) is not None
     values = value if isinstance(value, list | tuple) and value else [value]
     if all(isinstance(entry, int | float) for entry in values):
-        return any(map(_PASSWORD.fullmatch, _words(name)))
-    named = _OF_VARIABLE.fullmatch(_words(name)[-1])
+        return any(map(_PASSWORD.fullmatch, parts))
+    named = _OF_VARIABLE.fullmatch(parts[-1])
     return not (named and all(isinstance(entry, str) and _VARIABLE_NAME.fullmatch(entry) for entry in values))
-
-
-@lru_cache(maxsize=4096)
-def _words(name: str) -> tuple[str, ...]:
-    return tuple(part.lower() for part in _PARTS.findall(name))
 
 
 def without_secrets(values: Mapping[str, object]) -> dict[str, object]:

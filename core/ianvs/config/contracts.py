@@ -129,6 +129,8 @@ class Contract:
     def reading(self, job: Document, lookup: Lookup) -> Reading | None:
         """Return the reader for files in a form of this contract's own; None: they are in our form.
 
+        A contract derived from `Native` is not asked.
+
         Args:
             job: The job's file as it is written.
             lookup: How paths in this file are resolved.

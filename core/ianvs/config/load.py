@@ -9,11 +9,11 @@ from typing import Any
 
 from ianvs.base.entry_points import installed
 from ianvs.base.errors import ConfigError, PluginError, ValidationError, closest
-from ianvs.config.contracts import contract_named, mixed, runner_of
+from ianvs.config.contracts import Native, contract_named, mixed, runner_of
 from ianvs.config.messages import GPU_IS_CUDA, GPU_WORDS
 from ianvs.config.models import JobFile, TestEnvSpec
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS
-from ianvs.config.models.base import at, entries, one_or_several
+from ianvs.config.models.base import at, entries
 from ianvs.config.models.class_tree import class_tree
 from ianvs.config.models.contract_name import GROUP, NATIVE
 from ianvs.config.models.job import Device, EngineSpec, JobSettings, References
@@ -129,6 +129,8 @@ def _opened(file: Path, root: Path | None, variables: Mapping[str, str]) -> tupl
             contract = contract_named(name)
         except PluginError:
             continue  # reported for a job that names it
+        if isinstance(contract, Native):
+            continue  # so is the form of its files
         if (theirs := contract.reading(document, reading.lookup)) is not None:
             return theirs, theirs.open(file)
     return reading, document
@@ -164,7 +166,9 @@ def _linked(reading: Reading, document: Document | None) -> tuple[tuple[TestEnvS
     if document is None:
         return (), ()
     testenvs: list[TestEnvSpec] = []
-    for link in one_or_several(document.data, "benchmarkingjob", "testenv"):
+    top: Steps = ("benchmarkingjob", "testenv")
+    listed = isinstance(at(document.data, *top), list)
+    for link in [where for where, _ in entries(document.data, *top)] if listed else [top]:
         source = reading.follow(document, link)
         if reading.overrides:
             source = reading.overridden(source, "testenv")

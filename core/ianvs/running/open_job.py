@@ -93,7 +93,7 @@ def open_job(
         engine=options.get("engine"),
         device=options.get("device"),
         environment=os.environ,
-        overrides=parse_overrides(options.get("settings", ())),
+        overrides=parse_overrides(settings) if (settings := options.get("settings")) else (),
         corrects=corrects,
     )
     inline = job.engine.name == "inline" and job.engine.url is None

@@ -308,10 +308,11 @@ def test_keys_of_ianvs_without_effect_are_accepted_with_a_warning_each(files):
 def test_a_paradigm_has_a_name_or_a_file_of_its_own_and_further_keys_are_its_options(files):
     files.write("mine.py", "")
     files.change("algorithm.yaml", "incrementallearning", "{name: Mine, url: ./mine.py}\n  clients: 3")
-    paradigm = files.load().algorithms[0].paradigm
+    algorithm = files.load().algorithms[0]
+    paradigm = algorithm.paradigm
     assert (paradigm.name, paradigm.url) == ("Mine", str(files.folder / "mine.py"))
     assert paradigm.options == {"clients": 3}
-    assert paradigm.places["clients"] == Location(files.folder / "algorithm.yaml", 3, 3)
+    assert algorithm.places["clients"] == Location(files.folder / "algorithm.yaml", 3, 3)
 
 
 def test_the_base_model_comes_first_whatever_the_order_of_the_file(files):

@@ -6,7 +6,7 @@ import pytest
 
 from ianvs.base.errors import ConfigError
 from ianvs.config import load_job
-from ianvs.kubeedge.yaml.kubeedge_reading import contract_of, is_ianvs_plugin
+from ianvs.kubeedge.yaml.kubeedge_reading import contract_of
 from tests.checkout import ALGORITHM, TESTENV, Checkout
 from tests.edits import edited
 from tests.errors import errors_of, located, recorded
@@ -247,9 +247,8 @@ def test_what_is_there_twice_is_not_offered(checkout):
 def test_the_contract_is_told_by_an_import(tmp_path, text, expected):
     file = tmp_path / "basemodel.py"
     file.write_text(text)
-    assert is_ianvs_plugin(file) is expected
-    assert is_ianvs_plugin(tmp_path) is expected  # a package is told by any of its files
     assert contract_of({}, [file]) == ("ianvs" if expected else "native")
+    assert contract_of({}, [tmp_path]) == ("ianvs" if expected else "native")  # a package: any of its files
     assert contract_of({"contract": "native"}, [file]) == "native"
     assert contract_of({"contract": "ianvs"}, [file]) == "ianvs"
     assert contract_of({"contract": "sedna"}, []) is None

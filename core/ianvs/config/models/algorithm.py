@@ -233,6 +233,7 @@ class AlgorithmSpec(PlacedSpec):
     """algorithm.yaml: one algorithm; further keys are its paradigm's options. `place` is where the job names it."""
 
     has_options: ClassVar = True
+    places_of_keys: ClassVar = True
     without_effect: ClassVar = {
         "lifelong_learning_data_setting": "",
         "fl_learning_data_setting": "",
@@ -270,13 +271,6 @@ class AlgorithmSpec(PlacedSpec):
     def __post_init__(self, options: Mapping[str, object] | None) -> None:
         if options:
             object.__setattr__(self, "paradigm", replace(self.paradigm, options=options))
-
-    def placed(self, document: Document, path: Steps) -> Self:
-        """Return a copy with the locations in its file."""
-        made = super().placed(document, path)
-        places = {key: document.key_place((*path, key)) for key in made.places}
-        paradigm = replace(made.paradigm, places={key: places[key] for key in made.paradigm.options})
-        return replace(made, places=places, paradigm=paradigm)
 
     @staticmethod
     def conflicts(data: object) -> Iterator[ConfigProblem]:

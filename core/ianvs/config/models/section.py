@@ -92,6 +92,8 @@ class Spec:
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)
     without_effect: ClassVar[Mapping[str, str]] = {}  # keys of Ianvs that are accepted without effect, with messages
     has_options: ClassVar[bool] = False  # whether unknown keys are options
+    by_name: ClassVar[bool] = False  # whether a string is its `name`
+    places_of_keys: ClassVar[bool] = False  # whether `places` has those of keys, in place of those of values
 
     @staticmethod
     def conflicts(data: object) -> Iterable[ConfigProblem]:
@@ -121,7 +123,11 @@ class Spec:
     @classmethod
     def arguments(cls, given: object) -> object:
         """Convert the contents of a file to arguments for pydantic."""
+        if cls.by_name and isinstance(given, str):
+            given = {"name": given}
         if not isinstance(given, dict):
+            if cls.by_name:
+                raise PydanticCustomError("wrong_form", "{expected}", {"expected": "text or a mapping"})
             return given
         options, values = cls.options_in(given), dict(given)
         for name, key in cls.known_keys().items():
@@ -159,13 +165,13 @@ class Spec:
         if isinstance(self, PlacedSpec):
             given = at(document.data, *path)
             given = given if isinstance(given, dict) else {}
-            options = self.options_in(given)
+            at_key = given if self.places_of_keys else self.options_in(given)
             places = {
-                key: document.key_place((*path, key)) if key in options else document.value_place((*path, key))
+                key: document.key_place((*path, key)) if key in at_key else document.value_place((*path, key))
                 for key in given
             }
             parts["place"] = document.key_place(path)
-            if isinstance(self, NamedSpec):
+            if self.by_name:
                 parts["place"] = places["name"] = document.value_place((*path, "name"))
             parts["places"] = places
         return replace(self, **parts)
@@ -184,12 +190,6 @@ class NamedSpec(PlacedSpec):
     """Something by name, which may be given as a string. Further keys of a mapping are options, checked elsewhere."""
 
     has_options: ClassVar = True
+    by_name: ClassVar = True
 
     name: Name
-
-    @classmethod
-    def arguments(cls, given: object) -> object:
-        """Convert a string or a mapping to arguments for pydantic."""
-        if isinstance(given, str | dict):
-            return super().arguments({"name": given} if isinstance(given, str) else given)
-        raise PydanticCustomError("wrong_form", "{expected}", {"expected": "text or a mapping"})

@@ -1,6 +1,6 @@
 """Recognises jobs of KubeEdge Ianvs, and reads their files."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -80,7 +80,19 @@ def reading_of(job: Document, lookup: Lookup) -> KubeEdgeReading | None:
     lookup: of the job's file. Raises ConfigError if a job has algorithms of both contracts.
     """
     finding = KubeEdgeLookup(**vars(lookup), job=lookup.folder)
-    contracts = [(name, contract) for name, contract in _contracts(job, finding) if contract is not None]
+    contracts = []
+    for _, link in entries(job.data, "benchmarkingjob", "test_object", "algorithms"):
+        if (file := _resolved(at(link, "url"), lookup, finding)) is None:
+            continue
+        try:
+            algorithm = at(read(file).data, "algorithm")
+        except ConfigError:
+            continue  # reported when it is read completely
+        beside = [replace(each, folder=file.parent) for each in (lookup, finding)]
+        urls = [at(algorithm, "url"), *(at(module, "url") for _, module in entries(algorithm, "modules"))]
+        files = [path for url in urls if (path := _resolved(url, *beside)) is not None]
+        if (contract := contract_of(algorithm, files)) is not None:
+            contracts.append((str(at(link, "name")), contract))
     theirs = [(name, contract) for name, contract in contracts if contract == IANVS]
     if not theirs:
         return None
@@ -104,29 +116,13 @@ def reading_of(job: Document, lookup: Lookup) -> KubeEdgeReading | None:
     return KubeEdgeReading(replace(finding, home=home), home)
 
 
-def _contracts(job: Document, lookup: KubeEdgeLookup) -> Iterator[tuple[str, str | None]]:
-    """Yield (name, contract) of each algorithm, as far as its files can be read."""
-    for _, link in entries(job.data, "benchmarkingjob", "test_object", "algorithms"):
-        file = _resolved(at(link, "url"), lookup)
-        if file is None:
-            continue
-        try:
-            algorithm = at(read(file).data, "algorithm")
-        except ConfigError:
-            continue  # reported when it is read completely
-        beside = replace(lookup, folder=file.parent)
-        urls = [at(algorithm, "url"), *(at(module, "url") for _, module in entries(algorithm, "modules"))]
-        files = [path for url in urls if (path := _resolved(url, beside)) is not None]
-        yield str(at(link, "name")), contract_of(algorithm, files)
-
-
-def _resolved(text: object, lookup: KubeEdgeLookup) -> Path | None:
-    """Return where a path leads, by the native rules first; None for what is no path, or leads nowhere."""
+def _resolved(text: object, *lookups: Lookup) -> Path | None:
+    """Return where a path leads by the first of the lookups that finds it; None for what leads nowhere."""
     if not isinstance(text, str):
         return None
-    for find in (super(KubeEdgeLookup, lookup).find, lookup.find):
+    for lookup in lookups:
         try:
-            return find(module_file(text), "any")
+            return lookup.find(module_file(text), "any")
         except FoundElsewhereError as moved:
             return moved.path
         except ValueError:
@@ -134,26 +130,20 @@ def _resolved(text: object, lookup: KubeEdgeLookup) -> Path | None:
     return None
 
 
-def contract_of(algorithm: object, files: Iterable[Path]) -> str | None:
+def contract_of(algorithm: object, files: Sequence[Path]) -> str | None:
     """Return the contract of an `algorithm:`; None if neither the key `contract` nor any file determines it.
 
-    files: existing files of its modules; a module without a file is an installed class, or built in. A file that
-    registers with sedna's ClassFactory makes it an algorithm of KubeEdge Ianvs.
+    files: existing files of its modules, or folders of packages; a module without a file is an installed class, or
+    built in. A python file that imports sedna's ClassFactory makes it an algorithm of KubeEdge Ianvs.
     """
     name = at(algorithm, "contract")
     if isinstance(name, str) and name in contract_names():
         return name
-    native = [is_ianvs_plugin(file) for file in files]
-    if any(native):
-        return IANVS
-    return NATIVE if native else None
-
-
-def is_ianvs_plugin(file: Path) -> bool:
-    """Return whether a python file, or one in a package's folder, imports sedna's ClassFactory."""
-    for each in sorted(regular_files(file, "**/*.py")) if file.is_dir() else [file]:
+    theirs = False
+    for file in (each for path in files for each in (regular_files(path, "**/*.py") if path.is_dir() else [path])):
         with suppress(OSError):  # its import reports it in full
             # Most files don't contain the word and need no parsing.
-            if b"class_factory" in each.read_bytes() and _REGISTRY in parsed(each).imports:
-                return True
-    return False
+            theirs |= b"class_factory" in file.read_bytes() and _REGISTRY in parsed(file).imports
+    if theirs:
+        return IANVS
+    return NATIVE if files else None

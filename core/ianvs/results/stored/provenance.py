@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ianvs.base.package import PACKAGE, own_version
+from ianvs.base.package import DISTRIBUTION, PACKAGE
 from ianvs.base.secrets import without_secret
 from ianvs.processes.engines.engine import usable_cores
 
@@ -65,12 +65,10 @@ def collect(
 @cache
 def version_of(package: str) -> str | None:
     """Return the version of a package; None if it is not installed. "ianvs" is this package."""
-    if package == PACKAGE.name:
-        return own_version()
     try:
-        return importlib.metadata.version(package)
+        return importlib.metadata.version(DISTRIBUTION if package == PACKAGE.name else package)
     except importlib.metadata.PackageNotFoundError:
-        return None
+        return "unknown" if package == PACKAGE.name else None  # only the source is there
 
 
 def _gpus() -> list[str]:
