@@ -73,7 +73,7 @@ class ByClasses(Scenario):
         for name in ("sizes", "round_classes"):
             if (given := getattr(self, name)) is not None:
                 return name, len(given)
-        return super().listed(using)
+        return None
 
     def class_rounds(self, request: ScenarioRequest, scenario: str) -> tuple[tuple[Round, ...], tuple[TestSet, ...]]:
         """Return a round and a test set for each group of classes. scenario: its name in errors."""
@@ -99,7 +99,8 @@ class ByClasses(Scenario):
                     refuse(request, f"`{option}` is for samples of several classes; these have one each.", option)
             both, groups = labels_required(request, scenario), self.class_groups(request)
             taught, tested = ([np.flatnonzero(np.isin(y, classes)) for classes in groups] for y in both)
-            taught = self._shared(request, both[0], groups, taught)
+            if self.round_classes is not None:  # else no class comes in several rounds
+                taught = self._shared(request, both[0], groups, taught)
         rounds, tests = [], []
         for classes, mine, containing in zip(groups, taught, tested, strict=True):
             name = group_name(request, classes)

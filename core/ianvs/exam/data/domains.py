@@ -1,5 +1,6 @@
 """Assigns samples to domains."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -10,11 +11,9 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.listing import Listing, SourceError, column, summary
 
 
-def assign_domains(listing: Listing, domain: str | None, names: tuple[str, ...]) -> Listing:
-    """Set the domain of each sample: that of its source, else its `domain` column, else a folder of its path.
-
-    names: the domains to look for among the folders of a path.
-    """
+def assign_domains(listing: Listing, domain: str | None, spec: DatasetSpec) -> Listing:
+    """Set the domain of each sample: that of its source, else its `domain` column, else a folder of its path."""
+    names = spec.using or (tuple(spec.classes) if isinstance(spec.classes, Mapping) else ())
     if domain is not None:
         return replace(listing, domains=column([domain] * len(listing)))
     if not names or any(listing.domains):

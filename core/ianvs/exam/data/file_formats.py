@@ -67,11 +67,12 @@ def _with_labels(path: Path) -> tuple[Path, ...]:
     return tuple(array_files(path).values()) if path.is_file() else ()
 
 
+ARRAYS = FileFormat(PACKED, read_arrays, _with_labels, fields=False, large=False)
 OWN = (
     FileFormat(LISTS, read_lines, fields=False, large=False),
     FileFormat((".csv", ".tsv"), read_csv, large=False),
     FileFormat((".json", ".jsonl"), read_json, large=False),
-    FileFormat(PACKED, read_arrays, _with_labels, fields=False, large=False),
+    ARRAYS,
 )
 FOLDERS = FileFormat((), read_folder, holds_pictures, fields=False, large=False)
 
@@ -89,7 +90,9 @@ def all_formats() -> Iterator[FileFormat]:
 def find_format(path: Path) -> tuple[FileFormat, tuple[Path, ...]] | None:
     """Return the format of the file or folder at `path` and the files that hold its samples; None if it is unknown."""
     folder, alone = path.is_dir(), (path,) if path.is_file() else ()
-    suffixes = {suffix_of(path), path.suffix.lower()}
+    suffixes = {path.suffix.lower()}
+    if suffixes.intersection(COMPRESSED):
+        suffixes.add(suffix_of(path))
     for file_format in all_formats():
         if folder or suffixes.intersection(file_format.suffixes):
             files = alone if file_format.files is None else file_format.files(path)

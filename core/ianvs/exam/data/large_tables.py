@@ -21,9 +21,8 @@ from ianvs.exam.data.cache import Progress, entry, invalidate, is_whole
 from ianvs.exam.data.content_digests import Say, recent_contents
 from ianvs.exam.data.dataset import Dataset, Table
 from ianvs.exam.data.encoded_pictures import EncodedPictures, encoded_in, write_names
-from ianvs.exam.data.file_formats import find_format
+from ianvs.exam.data.file_formats import ARRAYS, OWN, find_format
 from ianvs.exam.data.fingerprint import digest_of, file_digests, files_fingerprint
-from ianvs.exam.data.index import LISTS, WITH_FIELDS, suffix_of
 from ianvs.exam.data.labels import only_numbers
 from ianvs.exam.data.listing import Listing, column
 from ianvs.exam.data.load_listing import load_listed, stays_encoded
@@ -59,14 +58,13 @@ def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
 
 def is_large(spec: DatasetSpec) -> bool:
     """Return whether reading the files takes so much memory that another process should do it."""
-    parsed = (*WITH_FIELDS, *LISTS, *(PACKED if spec.test_share is not None else ()))  # else arrays are mapped
     size = 0
     for source in (*spec.train, *spec.test):
-        if (match := find_format(source.path)) is None:
-            continue
-        if match[0].large:  # a small file may hold a large table
+        file_format, files = find_format(source.path) or (None, ())
+        if file_format is not None and file_format.large:  # a small file may hold a large table
             return True
-        size += sum(path.stat().st_size for path in match[1] if suffix_of(path) in parsed)
+        mapped = file_format is ARRAYS and spec.test_share is None
+        size += sum(path.stat().st_size for path in files if file_format in OWN and not mapped)
     return size >= SEPARATE_PROCESS_BYTES
 
 

@@ -109,8 +109,6 @@ def numbered_names(stem: str, count: int) -> NDArray[np.str_]:
 def join(listings: Sequence[Listing]) -> Listing:
     """Concatenate listings. Raises SourceError if they list different kinds of samples."""
     first = listings[0]
-    if len(listings) == 1:
-        return first
     for other in listings[1:]:
         for noun, expected, actual in (
             ("samples", _described(first.form, first.x), _described(other.form, other.x)),

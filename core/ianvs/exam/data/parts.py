@@ -68,6 +68,7 @@ class Column:
     Attributes:
         workers: Threads that may read at the same time; 0 for a column that is read as a whole.
         lazy: Whether its rows are read one by one.
+        encoded: Whether its rows are images that are decoded as they are read, without a transform.
     """
 
     def __init__(
@@ -88,7 +89,9 @@ class Column:
         """
         self._values, self._rows, self._transform, self.workers = values, rows, transform, workers
         self.lazy = workers > 0
-        self._cache, self._owns_cache = cache or _RowCache(), cache is None
+        self._cache, self._owns_cache = cache or (_RowCache() if self.lazy else None), cache is None
+        held = values.encoded if isinstance(values, Column | Joined) else isinstance(values, EncodedPictures)
+        self.encoded: bool = held and transform is None
 
     def __reduce__(self) -> Any:
         """Pickle for another process, which opens memory maps by path and reads rows itself."""
@@ -96,13 +99,6 @@ class Column:
 
     def __len__(self) -> int:
         return len(self._values) if self._rows is None else len(self._rows)
-
-    @property
-    def encoded(self) -> bool:
-        """Whether the rows are images that are decoded as they are read, without a transform."""
-        inner = self._values
-        encoded = inner.encoded if isinstance(inner, Column | Joined) else encoded_in(inner) is not None
-        return encoded and self._transform is None
 
     @cached_property
     def _first(self) -> NDArray[Any]:
@@ -140,11 +136,11 @@ class Column:
         """Return all rows, or a copy of `rows`. threads: None: as many as `workers`."""
         threads = self.workers if threads is None else threads
         places = self._rows if rows is None else rows if self._rows is None else self._rows[rows]
-        return self._cache.gather(self, places, threads) if self.lazy else self._read_rows(places, threads)
+        return self._read_rows(places, threads) if self._cache is None else self._cache.gather(self, places, threads)
 
     def close(self) -> None:
         """Free the cached rows, except those cached by the column that this one was taken from."""
-        if self._owns_cache:
+        if self._owns_cache and self._cache is not None:
             self._cache.rows = None
 
     def to_reopenable(self, folder: Path, name: str) -> Column:
@@ -192,6 +188,7 @@ class Joined:
     def __init__(self, columns: Sequence[Column]) -> None:
         self._columns = tuple(columns)
         self._starts = np.cumsum([0, *map(len, self._columns)])
+        self.encoded = all(inner.encoded for inner in columns)
 
     def __reduce__(self) -> Any:
         return Joined, (self._columns,)
@@ -206,10 +203,6 @@ class Joined:
     @property
     def shape(self) -> tuple[int, ...]:
         return (len(self), *self._columns[0].shape[1:])
-
-    @property
-    def encoded(self) -> bool:
-        return all(inner.encoded for inner in self._columns)
 
     @property
     def opens_by_path(self) -> bool:
@@ -277,11 +270,21 @@ def columns_of(
     parts: Sequence[Part], names: Sequence[str] = ("x", "y", "ids"), order: Positions | None = None
 ) -> dict[str, Column]:
     """Return columns of the parts, concatenated, or all rows in this `order`."""
-    columns = {}
+    first, columns = parts[0], {}
+    rows = np.concatenate([part.positions for part in parts])
     for name in names:
-        each = [part.column(name) for part in parts]
-        joined = each[0] if len(each) == 1 else Column(Joined(each))
-        columns[name] = joined if order is None else joined.take(order)
+        if any(
+            part.samples is not first.samples
+            or (name == "x" and part.transform is not first.transform)
+            or (name == "y" and part.labels is not None)
+            for part in parts
+        ):
+            each = [part.column(name) for part in parts]
+            joined = each[0] if len(each) == 1 else Column(Joined(each))
+            columns[name] = joined if order is None else joined.take(order)
+        else:  # rows of the same table
+            transform = first.transform if name == "x" else None
+            columns[name] = Column(getattr(first.samples, name), rows if order is None else rows[order], transform)
     return columns
 
 

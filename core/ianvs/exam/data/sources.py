@@ -18,7 +18,7 @@ from ianvs.exam.data.index import WITH_FIELDS
 from ianvs.exam.data.listing import Listing, SourceError, all_different, data_warning, join
 from ianvs.exam.data.row_numbers import with_column_order, without_row_numbers
 from ianvs.exam.data.split import stratified_split
-from ianvs.exam.data.typed_labels import read_typed_labels
+from ianvs.exam.data.typed_labels import read_typed_labels, with_combinations_noted
 
 PARTS = ("train", "test")
 
@@ -26,10 +26,19 @@ PARTS = ("train", "test")
 def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
     """Return the training and the test part. Raises SourceError with the problems of both."""
     if spec.test_share is None:
-        train, test = _read_whole(spec, PARTS)
+        listings: list[Listing] = []
+        problems: list[ValidationError] = []
+        for part in PARTS:
+            try:
+                listings.append(_read_whole(spec, part))
+            except SourceError as broken:
+                problems += broken.problems
+        if problems:
+            raise SourceError(dict.fromkeys(problems))
+        train, test = listings
         domains = {*train.domains.tolist(), *test.domains.tolist()}
     else:
-        [whole] = _read_whole(spec, ("train",))
+        whole = _read_whole(spec, "train")
         classes, domains = whole.label_form == "class" and spec.data_type is None, {*whole.domains.tolist()}
         rest, taken = split_by_share(whole.y, classes, whole.domains.tolist(), spec)
         train, test = whole.take(rest), whole.take(taken)
@@ -39,6 +48,8 @@ def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
         require_domains_of_prompts(domains, spec)
     if train.features and test.features:
         train, test = without_row_numbers((train, test), spec)
+    if spec.data_type is None and spec.label_separator is None:
+        return with_combinations_noted((train, test), spec)
     return read_typed_labels((train, test), spec)
 
 
@@ -62,7 +73,7 @@ def _untested_classes_warning(train: Listing, test: Listing, spec: DatasetSpec) 
 
 def read_part(spec: DatasetSpec, part: str) -> Listing:
     """Return the listing of "train" or "test" with the selected domains. Raises SourceError with all problems."""
-    return _read_whole(spec, (part,))[0] if spec.test_share is None else read_parts(spec)[PARTS.index(part)]
+    return _read_whole(spec, part) if spec.test_share is None else read_parts(spec)[PARTS.index(part)]
 
 
 def split_by_share(
@@ -96,48 +107,29 @@ def split_by_share(
     raise SourceError.single(message, spec.places.get("test_share", spec.place), "missing-data")
 
 
-def _read_whole(spec: DatasetSpec, parts: Iterable[str]) -> list[Listing]:
-    """Return the listing of each part. Raises SourceError with all problems of all sources, equal ones once."""
-    names = domain_names(spec)
-    joined: list[Listing] = []
+def _read_whole(spec: DatasetSpec, part: str) -> Listing:
+    """Return the listing of all sources of a part. Raises SourceError with all their problems, equal ones once."""
+    listings: list[Listing] = []
     problems: list[ValidationError] = []
-    for part in parts:
-        listings: list[Listing] = []
-        broken: list[ValidationError] = []
-        for source in spec.train if part == "train" else spec.test:
-            try:
-                if spec.domain is not None:
-                    _require_no_contradiction(source, spec)
-                listing = read_source(source, spec, part)
-                if source.domain is not None or names:
-                    listing = assign_domains(listing, source.domain, names)
-                listings.append(listing)
-            except SourceError as error:
-                broken += error.problems
+    for source in spec.train if part == "train" else spec.test:
         try:
-            if not broken:
-                joined.append(_join_sources(listings, spec, part))
-        except SourceError as error:
-            broken += error.problems
-        problems += broken
+            if spec.domain is not None:
+                _require_no_contradiction(source, spec)
+            listing = read_source(source, spec, part)
+            if source.domain is not None or spec.using or isinstance(spec.classes, Mapping):
+                listing = assign_domains(listing, source.domain, spec)
+            listings.append(listing)
+        except SourceError as broken:
+            problems += broken.problems
     if problems:
         raise SourceError(dict.fromkeys(problems))
-    return joined
-
-
-def _join_sources(listings: list[Listing], spec: DatasetSpec, part: str) -> Listing:
     if not listings:
         message = f"the dataset has no {part} part. Give `{part}_index` or `{part}_data`"
         raise SourceError.single(f"{message}, or a built-in source by `name`.", spec.place, "missing-data")
     if all(listing.features for listing in listings):
         listings = [with_column_order(listing, listings[0]) for listing in listings]
-    listing = select(join(listings), spec, part)
+    listing = select(listings[0] if len(listings) == 1 else join(listings), spec, part)
     return listing if spec.system_prompt is None else with_system_prompts(listing, spec)
-
-
-def domain_names(spec: DatasetSpec) -> tuple[str, ...]:
-    """Return the domains to look for in the paths of samples."""
-    return spec.using or (tuple(spec.classes) if isinstance(spec.classes, Mapping) else ())
 
 
 def select(listing: Listing, spec: DatasetSpec, part: str) -> Listing:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,15 +36,14 @@ def label_reader(type_spec: DataTypeSpec) -> LabelReader:
 
 
 def read_typed_labels(parts: Parts, spec: DatasetSpec) -> Parts:
-    """Return the parts with labels read by the data type of `spec`, if it has one.
+    """Return the parts with labels read by the data type of `spec`.
 
     Class names that are given nowhere are collected from both parts. Raises SourceError, with the line of the first
     wrong sample if there are lines.
     """
-    if (type_spec := spec.data_type) is None:
-        if spec.label_separator is not None:
-            _refuse_separator(spec)
-        return _with_combinations_told(parts, spec)
+    type_spec = spec.data_type
+    if type_spec is None:
+        _refuse_separator(spec)
     place = type_spec.place  # also reports a type that does not exist
     if isinstance(spec.classes, Mapping):
         raise SourceError.single(
@@ -70,12 +69,12 @@ def read_typed_labels(parts: Parts, spec: DatasetSpec) -> Parts:
     return train, test
 
 
-def _refuse_separator(spec: DatasetSpec) -> None:
+def _refuse_separator(spec: DatasetSpec) -> NoReturn:
     message = "`label_separator` is for samples with several labels. Add `data_type: multilabel`, or take it out."
     raise SourceError.single(message, spec.places.get("label_separator", spec.place), "unfit-key")
 
 
-def _with_combinations_told(parts: Parts, spec: DatasetSpec) -> Parts:
+def with_combinations_noted(parts: Parts, spec: DatasetSpec) -> Parts:
     """Return the parts, with a warning if each class looks like a combination of labels in one cell."""
     train, test = parts
     if spec.classes is not None or any(part.label_form != "class" or part.classes is not None for part in parts):

@@ -26,7 +26,7 @@ from ianvs.exam.data.index import files_listing
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names
 from ianvs.exam.data.normalize_user_data import CONVERSATIONS, LABELS, TENSORS, stored_columns
 from ianvs.exam.data.records import Records
-from ianvs.exam.data.sources import PARTS, domain_names, select
+from ianvs.exam.data.sources import PARTS, select
 from ianvs.exam.data.tables import table_listing
 from ianvs.exam.data.typed_labels import type_facts, type_name
 from ianvs.exam.data.user_dataset_process import SHAPING, CallResult, StoredSamples, file_signature
@@ -84,9 +84,8 @@ def load_user_dataset(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Use
     folder = _folder(made, cache_dir)
     classes = None if made["classes"] is None else tuple(made["classes"])
     listings = [_listing(spec, folder / part, part, place, classes) for part in PARTS]
-    names = domain_names(spec)
     train, test = (
-        select(assign_domains(listing, None, names), spec, part) for part, listing in zip(PARTS, listings, strict=True)
+        select(assign_domains(listing, None, spec), spec, part) for part, listing in zip(PARTS, listings, strict=True)
     )
     return UserDataset((train, test), made["content"])
 

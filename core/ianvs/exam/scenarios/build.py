@@ -105,7 +105,9 @@ def build_exam(
     opened = None if scenario is None else _open_scenario(scenario)
     request = ScenarioRequest(dataset, scenario, using, _number_of_rounds(opened, incremental_rounds, using), type_spec)
     if opened is not None:
-        exam = _require_chunks(opened.build(request), request)
+        exam = opened.build(request)
+        if exam.stream is not None:
+            _require_chunks(exam, exam.stream.batch, request)
         return _require_prequential(exam, request) if asks_first else exam
     if asks_first:
         refuse(request, "`prequential` needs a stream. Set a `scenario` with `batch`.")
@@ -203,18 +205,13 @@ def _number_of_rounds(
     return next(iter(counts_given.values()), None)
 
 
-def _require_chunks(exam: Exam, request: ScenarioRequest) -> Exam:
-    """Return `exam` if a chunk of its stream begins in each round.
-
-    Otherwise a round could not be told from the one before.
-    """
-    if exam.stream is not None:
-        batch, shortest = exam.stream.batch, min(exam.rounds, key=lambda round_: len(round_.train))
-        if batch > len(shortest.train):
-            message = f"`batch` is {batch}, more than the samples of {shortest.name}, the shortest round"
-            message = f"{message}: a chunk may run over the end of a round, not over a whole one"
-            refuse(request, f"{message}. Set `batch` to {len(shortest.train)} or less.", "batch")
-    return exam
+def _require_chunks(exam: Exam, batch: int, request: ScenarioRequest) -> None:
+    """Raise ConfigError unless a chunk of the stream begins in each round: it could not be told from the one before."""
+    shortest = min(exam.rounds, key=lambda round_: len(round_.train))
+    if batch > len(shortest.train):
+        message = f"`batch` is {batch}, more than the samples of {shortest.name}, the shortest round"
+        message = f"{message}: a chunk may run over the end of a round, not over a whole one"
+        refuse(request, f"{message}. Set `batch` to {len(shortest.train)} or less.", "batch")
 
 
 def _require_prequential(exam: Exam, request: ScenarioRequest) -> Exam:

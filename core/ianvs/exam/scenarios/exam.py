@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,7 +164,7 @@ class Exam:
             where = [np.searchsorted(union, test.test) for test in tests]
             rows = tuple(None if np.array_equal(positions, np.arange(len(union))) else positions for positions in where)
             batches.append(EvaluationBatch(together, tuple(group), rows))
-        return tuple(sorted(batches, key=lambda batch: batch.tests))
+        return tuple(sorted(batches, key=attrgetter("tests")))
 
     def taught_before(self, test: int) -> tuple[int, ...] | None:
         """Return the class indices taught before the round of `tests[test]`; None if it belongs to no round."""

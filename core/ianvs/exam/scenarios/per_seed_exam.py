@@ -4,7 +4,7 @@ A scenario draws by a seed among its options. `case` stands for the seed of the 
 of a job with its number in that place. Scenarios never see the word.
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ianvs.config.spec import ScenarioSpec, TestEnvSpec
@@ -16,7 +16,15 @@ SEEDS = ("order_seed", "seed")
 
 def seeds_of_case(spec: ScenarioSpec | None) -> list[str]:
     """Return the options of a scenario, nested ones included, that take the seed of the case."""
-    return [] if spec is None else list(dict.fromkeys(_seeds_in(spec.options)))
+    names: list[str] = []
+    values: list[object] = [] if spec is None else [spec.options]
+    for value in values:  # which grows by the values within each
+        if isinstance(value, Mapping):
+            names += (name for name, inner in value.items() if name in SEEDS and inner == CASE)
+            values += value.values()
+        elif isinstance(value, list):
+            values += value
+    return list(dict.fromkeys(names))
 
 
 def drawn_by(spec: ScenarioSpec, seed: int) -> ScenarioSpec:
@@ -27,13 +35,6 @@ def drawn_by(spec: ScenarioSpec, seed: int) -> ScenarioSpec:
 def with_seed(testenv: TestEnvSpec, seed: int) -> TestEnvSpec:
     """Return the testenv with the scenario of a case with this seed."""
     return testenv if testenv.scenario is None else replace(testenv, scenario=drawn_by(testenv.scenario, seed))
-
-
-def _seeds_in(value: object) -> Iterator[str]:
-    if isinstance(value, dict):
-        yield from (name for name, inner in value.items() if name in SEEDS and inner == CASE)
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _seeds_in(inner)
 
 
 def _drawn(name: str, value: object, seed: int) -> object:

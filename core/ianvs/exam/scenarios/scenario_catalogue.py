@@ -11,12 +11,16 @@ ENTRY_POINTS = "ianvs.scenarios"
 
 def find_scenario(name: str) -> type[Scenario] | None:
     """Return a scenario of ianvs by any of its names, ignoring case, with blanks or underscores for hyphens."""
-    return _built_in_scenarios().get(_folded(name))
+    folded = name.casefold().replace("_", "-").replace(" ", "-")
+    point = installed(ENTRY_POINTS).get(folded)
+    if point is not None and is_ours(point):
+        scenario: type[Scenario] = point.load()
+        return scenario
+    return next((kind for kind in _built_in_scenarios() if folded in map(str.casefold, kind.names)), None)
 
 
-def _built_in_scenarios() -> dict[str, type[Scenario]]:
-    kinds: list[type[Scenario]] = [point.load() for point in entries(ENTRY_POINTS) if is_ours(point)]
-    return {_folded(name): kind for kind in kinds for name in kind.names}
+def _built_in_scenarios() -> list[type[Scenario]]:
+    return [point.load() for point in entries(ENTRY_POINTS) if is_ours(point)]
 
 
 def is_authors(spec: ScenarioSpec) -> bool:
@@ -26,21 +30,13 @@ def is_authors(spec: ScenarioSpec) -> bool:
 
 def load_scenario(spec: ScenarioSpec) -> Loaded:
     """Return the class. Raises PluginError if there is none."""
-    ours = find_scenario(spec.name)
-    if not is_authors(spec):
-        if ours is None:
-            scenarios = installed(ENTRY_POINTS)
-            names = [*(name for kind in _built_in_scenarios().values() for name in kind.names), *scenarios]
-            message = (
-                f"there is no scenario '{spec.name}'.{closest(spec.name, names)} There are: {one_line([*scenarios])}."
-            )
-            raise PluginError(f"{message} One of your own needs the `url` of its file.", code="unknown-scenario")
+    if spec.url is None and (ours := find_scenario(spec.name)) is not None:
         return Loaded(ours)
+    if spec.url is None and spec.name not in (scenarios := installed(ENTRY_POINTS)):
+        names = [*(name for kind in _built_in_scenarios() for name in kind.names), *scenarios]
+        message = f"there is no scenario '{spec.name}'.{closest(spec.name, names)} There are: {one_line([*scenarios])}."
+        raise PluginError(f"{message} One of your own needs the `url` of its file.", code="unknown-scenario")
     loaded = load(None if spec.url is None else str(spec.url), spec.name, ENTRY_POINTS)
     if isinstance(loaded.target, type) and issubclass(loaded.target, Scenario):
         return loaded
     raise PluginError(f"'{spec.name}' is no subclass of ianvs.exam.scenarios.Scenario.", code="unknown-scenario")
-
-
-def _folded(name: str) -> str:
-    return name.casefold().replace("_", "-").replace(" ", "-")

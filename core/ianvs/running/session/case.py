@@ -19,7 +19,7 @@ from ianvs.config.contracts import runner_of
 from ianvs.exam.data_types import data_type
 from ianvs.exam.data_types.catalogue import ENTRY_POINTS as DATA_TYPES
 from ianvs.exam.scenarios.exam import Exam
-from ianvs.exam.scenarios.scenario_catalogue import find_scenario
+from ianvs.exam.scenarios.scenario_catalogue import ENTRY_POINTS as SCENARIOS
 from ianvs.plugins.loader import importable_by_others
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Reporter
 from ianvs.processes.interpreters.wire import RemoteError, error_text
@@ -55,8 +55,7 @@ def warm_up() -> None:
     Scenarios and data types of other packages are imported by the cases, since they may start threads, which do not
     survive a fork.
     """
-    find_scenario("")
-    for point in entries(DATA_TYPES):
+    for point in (*entries(SCENARIOS), *entries(DATA_TYPES)):
         if is_ours(point):
             with contextlib.suppress(Exception):  # a case that needs it reports the error
                 importlib.import_module(point.module)
