@@ -41,26 +41,36 @@ class SourceSnapshot:
 
 def store_sources(plan: Plan) -> tuple[SourceSnapshot, ...]:
     """Store all source files of the plan's plugins. Raises IanvsError if one was changed since it was planned."""
-    store, snapshots = CodeStore(plan.job.workspace), []
-    for entry, files in _files(plan).items():
-        home = Path(os.path.commonpath([path.parent for path in files]))
-        contents = {path.relative_to(home).as_posix(): read_source(path) for path in files}
-        digests = tuple((name, hashlib.sha256(content).hexdigest()) for name, content in sorted(contents.items()))
-        levels_up = len(entry.resolve().relative_to(home).parts) - 1
-        snapshots.append(SourceSnapshot(entry, levels_up, store.keep(contents), digests))
+    job, store = plan.job, CodeStore(plan.job.workspace)
+    plugins = [plugin[1:] for algorithm in plan.algorithms for plugin in plugin_files_of(algorithm.spec)]
+    for exam in job.testenvs:
+        if (scenario := exam.scenario) is not None and is_authors(scenario):
+            plugins.append((str(scenario.url) if scenario.url else None, scenario.name, SCENARIOS))
+        for metric in (*(metric for metric, _ in scored_metrics(exam)), *([exam.gate.metric] if exam.gate else [])):
+            if (url := str(metric.url) if metric.url else foreign_module(metric.name)) is not None:
+                plugins.append((url, metric.name, METRICS))
+    snapshots: dict[Path, SourceSnapshot] = {}  # by the plugin's file
+    for entry, files in (_entry(job, *plugin) for plugin in dict.fromkeys(plugins)):
+        if entry is not None:
+            home = Path(os.path.commonpath([path.parent for path in files]))
+            contents = {path.relative_to(home).as_posix(): read_source(path) for path in files}
+            digests = tuple((name, hashlib.sha256(content).hexdigest()) for name, content in sorted(contents.items()))
+            levels_up = len(entry.resolve().relative_to(home).parts) - 1
+            snapshots[entry] = SourceSnapshot(entry, levels_up, store.keep(contents), digests)
+    # What is stored now must be what was planned.
     sources: dict[tuple[object, ...], dict[str, str]] = {}
     for algorithm in plan.algorithms:
         authors = tuple(plugin_files_of(algorithm.spec))
         if authors not in sources:
-            sources[authors] = algorithm_source(plan.job, algorithm.spec)
+            sources[authors] = algorithm_source(job, algorithm.spec)
         if sources[authors] != algorithm.identity["source"]:
             raise _changed(algorithm.spec.file)
-    for exam in plan.job.testenvs:
+    for exam in job.testenvs:
         keys = {key for _, key in scored_metrics(exam)}
         of_exam = (algorithm for algorithm in plan.algorithms if algorithm.testenv is exam and not algorithm.role)
         if any(key not in keys for algorithm in of_exam for _, key in algorithm.scores):
             raise _changed(exam.file)
-    return tuple(snapshots)
+    return tuple(snapshots.values())
 
 
 def snapshots_of(
@@ -80,23 +90,6 @@ def snapshot_contents(workspace: Path, code: tuple[SourceSnapshot, ...]) -> Mapp
             files = CodeStore(workspace).read(snapshot.key)
             contents |= {above[snapshot.levels_up] / name: content for name, content in files.items()}
     return contents
-
-
-def _files(plan: Plan) -> dict[Path, list[Path]]:
-    """Return, by plugin file as the job names it (maybe a link), that file and its local imports."""
-    plugins = [plugin[1:] for algorithm in plan.algorithms for plugin in plugin_files_of(algorithm.spec)]
-    for exam in plan.job.testenvs:
-        if (scenario := exam.scenario) is not None and is_authors(scenario):
-            plugins.append((str(scenario.url) if scenario.url else None, scenario.name, SCENARIOS))
-        for metric in (*(metric for metric, _ in scored_metrics(exam)), *([exam.gate.metric] if exam.gate else [])):
-            if (url := str(metric.url) if metric.url else foreign_module(metric.name)) is not None:
-                plugins.append((url, metric.name, METRICS))
-    files_of_entry = {}
-    for url, name, group in dict.fromkeys(plugins):
-        entry, files = _entry(plan.job, url, name, group)
-        if entry is not None:
-            files_of_entry[entry] = files
-    return files_of_entry
 
 
 def _entry(job: JobSpec, url: str | None, name: str, group: str) -> tuple[Path | None, list[Path]]:

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import TracebackType
 from typing import NoReturn
 
@@ -41,7 +42,7 @@ class MemoryMeter:
         self._limit_bytes = sys.maxsize if limit_mb is None else int(limit_mb * 1e6)
         self._exceeded = exceeded
         self._lock, self._over = threading.Lock(), threading.Event()
-        self._resident = _Resident() if sys.platform == "linux" else _ResidentElsewhere()
+        self._resident = partial(_resident_bytes, {}) if sys.platform == "linux" else _resident_elsewhere
         self._level = self._peak = 0
         self._thread = threading.Thread(target=self._watch, name="memory meter", daemon=True)
         self.begin()
@@ -59,7 +60,7 @@ class MemoryMeter:
     def begin(self) -> None:
         """Use the present level as the baseline."""
         with self._lock:
-            self._level, _ = self._resident.look()
+            self._level, _ = self._resident()
             self._peak = 0
 
     def peak_bytes(self) -> int:
@@ -70,7 +71,7 @@ class MemoryMeter:
     def _look(self) -> int:
         """Return the present memory above the baseline."""
         with self._lock:
-            now, highest = self._resident.look(enough=self._level + min(self._peak, self._limit_bytes))
+            now, highest = self._resident(enough=self._level + min(self._peak, self._limit_bytes))
             self._peak = max(self._peak, highest - self._level)
             return now - self._level
 
@@ -87,59 +88,54 @@ class MemoryMeter:
             pause = max(_PERIOD, (time.thread_time() - began) / _SHARE)
 
 
-class _Resident:
-    """Measures anonymous and shared memory of a process tree on Linux."""
+def _resident_bytes(seen: dict[int, tuple[int, int]], enough: int = 0) -> tuple[int, int]:
+    """Return anonymous and shared bytes of this process and its descendants: now, and the peak since the last call.
 
-    def __init__(self) -> None:
-        self._seen: dict[int, tuple[int, int]] = {}  # the highest resident size and the mapped files, by process
+    A forked process shares pages with its parent; only its private memory counts. Reading that takes some 20 ms per
+    gigabyte, so at first all of its memory is counted.
 
-    def look(self, enough: int = 0) -> tuple[int, int]:
-        """Return bytes of this process and its descendants: now, and the peak since the last call.
-
-        enough: up to this number an overestimate is acceptable.
-
-        A forked process shares pages with its parent; only its private memory counts. Reading that takes some 20 ms per
-        gigabyte, so at first all of its memory is counted.
-        """
-        processes = [os.getpid(), *descendants(os.getpid())]
-        images: set[str] = set()
-        roots: list[int] = []
-        forked: list[int] = []
-        for pid in processes:
-            fields = stat(pid)
-            if not fields or (pid != processes[0] and _is_about_to_start_another(pid, fields[_PARENT])):
-                continue
-            image = fields[_STACK_ADDRESS]
-            (forked if image in images else roots).append(pid)
-            images.add(image)
-        self._seen = {pid: self._seen[pid] for pid in processes if pid in self._seen}
-        now = highest = 0
-        for pid in roots:
-            sizes = _kilobytes(f"/proc/{pid}/status", ("VmHWM:", "RssAnon:", "RssFile:", "RssShmem:"))
-            peak, mapped = sizes.get("VmHWM:", 0), sizes.get("RssFile:", 0)
-            peak_before, mapped_before = self._seen.get(pid, (peak, mapped))
-            self._seen[pid] = peak, mapped
-            resident = sizes.get("RssAnon:", 0) + sizes.get("RssShmem:", 0)
-            spike = peak - max(mapped, mapped_before) if peak > peak_before else 0
-            now += resident << 10
-            highest += max(resident, spike) << 10
-        of_forked = sum(_added(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:")) for pid in forked)
-        if highest + of_forked > enough:
-            of_forked = sum(map(_unshared, forked))
-        return now + of_forked, highest + of_forked
+    Args:
+        seen: The highest resident size and the mapped files of each process at the last call; is updated.
+        enough: Up to this number an overestimate is acceptable.
+    """
+    processes = [os.getpid(), *descendants(os.getpid())]
+    images: set[str] = set()
+    roots: list[int] = []
+    forked: list[int] = []
+    for pid in processes:
+        fields = stat(pid)
+        if not fields or (pid != processes[0] and _is_about_to_start_another(pid, fields[_PARENT])):
+            continue
+        image = fields[_STACK_ADDRESS]
+        (forked if image in images else roots).append(pid)
+        images.add(image)
+    for pid in seen.keys() - set(processes):
+        del seen[pid]
+    now = highest = 0
+    for pid in roots:
+        sizes = _kilobytes(f"/proc/{pid}/status", ("VmHWM:", "RssAnon:", "RssFile:", "RssShmem:"))
+        peak, mapped = sizes.get("VmHWM:", 0), sizes.get("RssFile:", 0)
+        peak_before, mapped_before = seen.get(pid, (peak, mapped))
+        seen[pid] = peak, mapped
+        resident = sizes.get("RssAnon:", 0) + sizes.get("RssShmem:", 0)
+        spike = peak - max(mapped, mapped_before) if peak > peak_before else 0
+        now += resident << 10
+        highest += max(resident, spike) << 10
+    of_forked = sum(_added(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:")) for pid in forked)
+    if highest + of_forked > enough:
+        of_forked = sum(map(_unshared, forked))
+    return now + of_forked, highest + of_forked
 
 
-class _ResidentElsewhere:
-    """Resident sizes on other systems, including mapped files, with shared memory counted for each process."""
+def _resident_elsewhere(enough: int = 0) -> tuple[int, int]:
+    """Return resident bytes on other systems, including mapped files, with shared memory counted for each process."""
+    import psutil
 
-    def look(self, enough: int = 0) -> tuple[int, int]:
-        import psutil
-
-        process, total = psutil.Process(), 0
-        for each in [process, *process.children(recursive=True)]:
-            with contextlib.suppress(psutil.Error):  # the process has just ended
-                total += int(each.memory_info().rss)
-        return total, total
+    process, total = psutil.Process(), 0
+    for each in [process, *process.children(recursive=True)]:
+        with contextlib.suppress(psutil.Error):  # the process has just ended
+            total += int(each.memory_info().rss)
+    return total, total
 
 
 def _unshared(pid: int) -> int:
