@@ -29,7 +29,7 @@ from ianvs.running.planning.cases import grid_size
 from ianvs.running.planning.plan import Plan, job_columns, make_plan
 from ianvs.running.scheduler.case_loop import Listener
 
-ADD_PREQUENTIAL = "Add `prequential: true` to the testenv."
+_ADD_PREQUENTIAL = "Add `prequential: true` to the testenv."
 
 
 @dataclass
@@ -106,6 +106,10 @@ def paradigm_problems(preflight: Preflight) -> Iterator[ValidationError]:
         spec, facts = algorithm.paradigm, preflight.inspector.paradigm(algorithm)
         for option, message in facts.problems:
             yield ValidationError(message, spec.places.get(option, spec.place), code="invalid-option")
+        for exam in job.testenvs if facts.receives_feedback else ():
+            if exam.prequential is None:
+                reason = f"{spec.name} gives feedback to predictions, and {exam.name} is not a prequential exam"
+                yield ValidationError(f"{reason}. {_ADD_PREQUENTIAL}", spec.place, code="unfit-paradigm")
         if not facts.methods:
             continue  # the paradigm could not be loaded
         types = dict.fromkeys([*facts.methods, *MODULE_TYPES])
@@ -207,7 +211,7 @@ def link_problems(preflight: Preflight) -> Iterator[ValidationError]:
                 )
             if isinstance(answer, Metric) and answer.level == "stream" and exam.prequential is None:
                 reason = f"{answer.name} needs predictions that are made before the labels are revealed"
-                yield ValidationError(f"{reason}. {ADD_PREQUENTIAL}", spec.place, code="unrequested-scores")
+                yield ValidationError(f"{reason}. {_ADD_PREQUENTIAL}", spec.place, code="unrequested-scores")
             for metric in (answer, find(spec.score) if spec.score else None):
                 for key in metric.asks if isinstance(metric, Metric) else ():
                     if isinstance(metric, Metric) and key not in names:

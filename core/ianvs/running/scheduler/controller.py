@@ -1,14 +1,15 @@
 """Runs a job: checks it, searches, and runs the cases of its plan on an engine."""
 
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 import psutil
 
 from ianvs.config.spec import JobSpec, ResourcesSpec
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine
+from ianvs.processes.engines.inline import InlineEngine
 from ianvs.processes.engines.local import LocalEngine
 from ianvs.results.stored.job_results import HELD
 from ianvs.running.inspector import Inspector
@@ -48,24 +49,26 @@ def run_job(
 
     Raises ConfigError with all errors that are found before the first case.
     """
-    with closing(_Engines(job, early)) as engines:
-        preflight = check_files(job, inspector, listener)
-        check_plan(preflight)
-        if preflight.problems:
-            check_code(preflight, engines.checker)
-            raise preflight.error()
-        work = _unfinished_work(preflight.plan)
-        engines.tasks = work.tasks
-        if work.anything:
-            check_code(preflight, engines.checker)
+    preflight = check_files(job, inspector, listener)
+    check_plan(preflight)
+    if preflight.problems:
+        check_code(preflight, None)
+        raise preflight.error()
+    work = _unfinished_work(preflight.plan)
+    if not work.anything:
+        plan = preflight.checked_plan()
+        listener.planned(plan, 0)
+        return Outcome(plan, 0, 0, interrupted=False, states=work.states)
+    with _engines(job, preflight.plan, early, work.tasks) as (engine, builder, scorer):
+        check_code(preflight, builder)
         plan = preflight.checked_plan()
         inspector.close()  # frees memory for the cases
         listener.planned(plan, work.tasks, tuple(work.damaged), work.scored)
         for sentence in earlier_case_sentences(work.earlier) if work.earlier else ():
             listener.notified(f"{sentence}; they run anew")
-        if not (work.tasks or plan.searches):
+        if not (work.tasks or plan.searches):  # only an exam
             return Outcome(plan, 0, 0, interrupted=False, states=work.states)
-        engine, scorer, ran, failed = engines.runner(plan), engines.scorer(plan), 0, 0
+        ran = failed = 0
 
         def run_cases(plan: Plan) -> CaseLoop:
             nonlocal ran
@@ -108,11 +111,11 @@ def _slots(plan: Plan, engine: Engine) -> dict[ResourcesSpec | None, Slots]:
 
 def check_job(job: JobSpec, inspector: Inspector, listener: Listener) -> JobSpec:
     """Return the job with all warnings of `run_job`. Raises ConfigError with all errors."""
-    with closing(_Engines(job, SharedLocalEngine())) as engines:
-        preflight = check_files(job, inspector, listener)
-        check_plan(preflight)
-        check_code(preflight, lambda plan: engines.checker(None))
-        return preflight.checked_plan().job
+    preflight = check_files(job, inspector, listener)
+    check_plan(preflight)
+    with nullcontext() if preflight.problems else closing(open_checker(job)) as engine:
+        check_code(preflight, engine)
+    return preflight.checked_plan().job
 
 
 @dataclass
@@ -146,49 +149,23 @@ def _unfinished_work(plan: Plan) -> _Work:
     return work
 
 
-@dataclass
-class _Engines:
-    """The engine for cases, and the one for building exams, which is the same if possible.
+@contextmanager
+def _engines(
+    job: JobSpec, plan: Plan, early: SharedLocalEngine, tasks: int
+) -> Iterator[tuple[Engine, Engine, Scorer | None]]:
+    """Context manager: the engine for cases, the one that builds exams, and the scorer.
 
-    tasks: number of unfinished cases.
+    There is no scorer if cases are scored in their own process. tasks: unfinished cases, without those of searches.
     """
-
-    _job: JobSpec
-    _early: SharedLocalEngine
-    tasks: int = 0
-    _runner: Engine | None = None
-    _checker: Engine | None = None
-    _scorer: Scorer | None = None
-
-    def runner(self, plan: Plan) -> Engine:
-        if self._runner is None:
-            references = (reference.spec for reference in plan.references.algorithms)  # their classes are loaded too
-            job = replace(self._job, algorithms=(*self._job.algorithms, *references))
-            tasks = self.tasks + sum(study.cases_left for study in plan.studies)
-            self._runner = self._early.forking(job, tasks) or open_engine(job, tasks)
-        return self._runner
-
-    def checker(self, plan: Plan | None) -> Engine:
-        """Return the engine for building exams. plan: None if no cases will run, so that less is loaded."""
-        if plan is not None and builds_exams(runner := self.runner(plan), self._job):
-            return runner
-        if self._checker is None:
-            self._checker = open_checker(self._job, opened=plan is not None)
-        return self._checker
-
-    def scorer(self, plan: Plan) -> Scorer | None:
-        """Return the scorer on this machine; None if cases are scored in their own process."""
-        runner = self.runner(plan)
-        if self._scorer is None and runner.isolates:
-            separate = not isinstance(runner, LocalEngine)
-            if separate and self._checker is None:
-                self._checker = open_checker(self._job, opened=True)
-            self._scorer = Scorer(self._checker if separate and self._checker else runner, separate=separate)
-        return self._scorer
-
-    def close(self) -> None:
-        if self._scorer is not None:
-            self._scorer.close()
-        for engine in (self._runner, self._checker):
-            if engine is not None and engine is not self._early.engine:
-                engine.close()
+    references = (reference.spec for reference in plan.references.algorithms)  # their classes are loaded too
+    job = replace(job, algorithms=(*job.algorithms, *references))
+    tasks += sum(study.cases_left for study in plan.studies)
+    with ExitStack() as stack:
+        engine = early.forking(job, tasks) or stack.enter_context(closing(open_engine(job, tasks)))
+        on_this_machine = engine
+        if not isinstance(engine, LocalEngine | InlineEngine):
+            on_this_machine = stack.enter_context(closing(open_checker(job, opened=True)))
+        scorer = None
+        if engine.isolates:
+            scorer = stack.enter_context(closing(Scorer(on_this_machine, separate=on_this_machine is not engine)))
+        yield engine, engine if builds_exams(engine, job) else on_this_machine, scorer

@@ -6,7 +6,7 @@ runs in this process, unless the job has `engine: inline`.
 """
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -91,7 +91,10 @@ def check_files(job: JobSpec, inspector: Inspector, listener: Listener | None = 
         add(checks.combined_model_problems(preflight), needs_error_free=True)
     if any("protocol" in exam.dataset.options for exam in testenvs):
         add(checks.protocol_problems(preflight), needs_error_free=True)
-    add(stream_checks.prequential_problems(preflight), needs_error_free=True)
+    if any(exam.prequential for exam in testenvs):
+        add(stream_checks.prequential_problems(preflight), needs_error_free=True)
+    elif any(algorithm.stream_cost != 1 for algorithm in algorithms):
+        add(stream_checks.cost_warnings(job), needs_error_free=True)
     return preflight
 
 
@@ -121,10 +124,11 @@ def check_plan(preflight: Preflight) -> None:
         preflight.add(exam_checks.chosen_round_problems(preflight), needs_error_free=True)
 
 
-def check_code(preflight: Preflight, open_engine: Callable[[Plan | None], Engine]) -> None:
+def check_code(preflight: Preflight, engine: Engine | None) -> None:
     """Run the checks that are needed only if cases will run: slow ones, and those in processes of an engine.
 
-    open_engine: returns the engine whose processes build exams; called with None if there is no plan.
+    engine: builds exams; None if there are errors, since none is built then. An open engine does its imports while
+    plugins are checked.
     """
     job, add = preflight.job, preflight.add
     if any(algorithm.resources is not None for algorithm in job.algorithms):
@@ -133,10 +137,9 @@ def check_code(preflight: Preflight, open_engine: Callable[[Plan | None], Engine
         add(runner.code_problems(job))
         add(runner.import_problems(job), needs_error_free=True)  # runs authors' code
         return
-    # The engine is opened before plugins are imported, so that it does its imports meanwhile.
-    engine = open_engine(None if preflight.problems else preflight.plan)
     add(_plugin_problems(preflight))  # imports them, torch too: seconds
-    add(exam_checks.exam_problems(preflight, engine), needs_error_free=True)  # decodes the data, once
+    if engine is not None:
+        add(exam_checks.exam_problems(preflight, engine), needs_error_free=True)  # decodes the data, once
     if job.rank.select is not None or job.search is not None:  # of the exams that are prepared now
         add(exam_checks.chosen_round_problems(preflight), needs_error_free=True)
     if preflight.with_check_exam or job.generation.url is not None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from ianvs.base.errors import ValidationError
-from ianvs.config.spec import AlgorithmSpec, TestEnvSpec
+from ianvs.config.spec import AlgorithmSpec, JobSpec, TestEnvSpec
 from ianvs.exam.metrics.metric import Metric
-from ianvs.running.scheduler.checks import ADD_PREQUENTIAL, Preflight
+from ianvs.running.scheduler.checks import Preflight
 
 _TOLD = {
     "correctness": "whether an answer was right",
@@ -15,14 +15,10 @@ _TOLD = {
 
 
 def prequential_problems(preflight: Preflight) -> Iterator[ValidationError]:
+    """Check the prequential exams of a job."""
     job = preflight.job
-    paradigm_of = preflight.inspector.paradigm
-    with_feedback = [each.paradigm for each in job.algorithms if paradigm_of(each).receives_feedback]
     for exam in job.testenvs:
         if exam.prequential is None:
-            for paradigm in with_feedback:
-                reason = f"{paradigm.name} gives feedback to predictions, and {exam.name} is not a prequential exam"
-                yield ValidationError(f"{reason}. {ADD_PREQUENTIAL}", paradigm.place, code="unfit-paradigm")
             continue
         if job.generation.engine == "server":
             reason = "`generation: {engine: server}` writes replies of exams, and `prequential` asks the learner itself"
@@ -30,13 +26,15 @@ def prequential_problems(preflight: Preflight) -> Iterator[ValidationError]:
             yield ValidationError(f"{reason}. Take one of them out.", place, code="conflicting-keys")
         yield from _feedback_problems(preflight, exam)
         yield from _metric_problems(preflight, exam)
-    if not any(exam.prequential for exam in job.testenvs):
-        for algorithm in job.algorithms:
-            if algorithm.stream_cost != 1:
-                reason = "'stream_cost' has no effect: no testenv of the job is `prequential`."
-                yield ValidationError(
-                    reason, algorithm.places.get("stream_cost", algorithm.place), warning=True, code="no-effect"
-                )
+
+
+def cost_warnings(job: JobSpec) -> Iterator[ValidationError]:
+    """Find costs of streams in a job without a prequential exam."""
+    for algorithm in job.algorithms:
+        if algorithm.stream_cost != 1:
+            reason = "'stream_cost' has no effect: no testenv of the job is `prequential`."
+            place = algorithm.places.get("stream_cost", algorithm.place)
+            yield ValidationError(reason, place, warning=True, code="no-effect")
 
 
 def _feedback_problems(preflight: Preflight, exam: TestEnvSpec) -> Iterator[ValidationError]:
