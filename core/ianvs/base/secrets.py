@@ -129,33 +129,22 @@ def hide_secrets(
     given, environment: as in `secrets_of`. others: further secrets.
     """
     secrets = secrets_of(*given, environment=environment).union(others) if given or environment else others
-    spans = secret_spans(text, forms_of(secrets) if secrets else ())
-    return replaced(text, spans) if spans else text
+    return str(redacted(text, forms_of(secrets) if secrets else ()))
 
 
 _PLAIN = {int, float, bool, type(None)}  # most parts of a record: not looked into
 
 
-class Redactor:
-    """Hides secrets in texts, and in records of texts.
-
-    Args:
-        secrets: Secrets to hide beside whatever looks like one.
-    """
-
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._forms = forms_of(secrets) if secrets else ()
-
-    def __call__(self, value: Any) -> Any:
-        """Return the text, or the record with all of its texts, without secrets."""
-        if isinstance(value, str):
-            spans = secret_spans(value, self._forms)
-            return replaced(value, spans) if spans else value
-        if isinstance(value, Mapping):
-            return {name: part if type(part) in _PLAIN else self(part) for name, part in value.items()}
-        if isinstance(value, list | tuple):
-            return [part if type(part) in _PLAIN else self(part) for part in value]
-        return value
+def redacted(value: Any, secrets: Iterable[str] = ()) -> Any:
+    """Return the text, or the record with all of its texts, without secrets. secrets: as from `forms_of`."""
+    if isinstance(value, str):
+        spans = secret_spans(value, secrets)
+        return replaced(value, spans) if spans else value
+    if isinstance(value, Mapping):
+        return {name: part if type(part) in _PLAIN else redacted(part, secrets) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [part if type(part) in _PLAIN else redacted(part, secrets) for part in value]
+    return value
 
 
 def secrets_of(*given: Mapping[str, object], environment: Mapping[str, str] = _NOTHING) -> frozenset[str]:

@@ -133,13 +133,14 @@ def add_job(parser: argparse.ArgumentParser, *, selects: bool = True) -> None:
 
 def path_text(text: str) -> str:
     """Return a path, or a text that begins with one, with `${NAME}` and `~` replaced as in the files of a job."""
-    from ianvs.config.paths import expand  # pydantic, which not all commands need
+    if "$" in text:
+        from ianvs.config.paths import expand  # pydantic, which not all commands need
 
-    try:
-        expanded = expand(text, os.environ)
-    except InvalidValue as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    return str(Path(expanded).expanduser()) if expanded.startswith("~") else expanded
+        try:
+            text = expand(text, os.environ)
+        except InvalidValue as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+    return str(Path(text).expanduser()) if text.startswith("~") else text
 
 
 def to_path(text: str) -> Path:

@@ -87,9 +87,9 @@ def _moved(document: Document, path: Steps, to: Steps | None) -> Document:
     depth = len(path)
 
     def moved(places: Mapping[Steps, Location]) -> dict[Steps, Location]:
-        kept = {steps: place for steps, place in places.items() if steps[:depth] != path}
+        others = {steps: place for steps, place in places.items() if steps[:depth] != path}
         below = {steps[depth:]: place for steps, place in places.items() if steps[:depth] == path}
-        return kept if to is None else kept | {(*to, *steps): place for steps, place in below.items()}
+        return others if to is None else others | {(*to, *steps): place for steps, place in below.items()}
 
     data = copy.deepcopy(document.data)
     value = at(data, *path[:-1]).pop(path[-1])

@@ -17,6 +17,7 @@ from ianvs.config.models.base import at, entries
 from ianvs.config.models.class_tree import class_tree
 from ianvs.config.models.contract_name import GROUP, NATIVE
 from ianvs.config.models.job import Device, EngineSpec, JobSettings, References
+from ianvs.config.models.search import SelectSpec
 from ianvs.config.overrides import Override, assign_to_files
 from ianvs.config.paths import Lookup
 from ianvs.config.reading import Reading
@@ -88,6 +89,8 @@ def load_job(
     if engine not in (None, job.engine.name):
         replaced["engine"] = EngineSpec(str(engine))
     settings: dict[str, Any] = {field.name: getattr(job, field.name) for field in fields(JobSettings)} | replaced
+    if job.search is not None and job.search.select is None and len(job.seeds) > 1:  # it does not see reported runs
+        settings["search"] = replace(job.search, select=SelectSpec(by="seeds", place=job.search.place))
     settings["workspace"] = (working_folder / (workspace or job.workspace)).absolute()
     references = job.references if isinstance(job.references, References) else References()
     named = {role: name for role in ("joint", "single_task") if (name := getattr(references, role))}
@@ -98,8 +101,7 @@ def load_job(
         name=job.name,
         file=file,
         testenvs=tuple(
-            replace(exam, name=name, metrics=tuple(replace(each, contract=contract) for each in exam.metrics))
-            for exam, name in zip(testenvs, _exam_names(testenvs), strict=True)
+            replace(exam, metrics=tuple(replace(each, contract=contract) for each in exam.metrics)) for exam in testenvs
         ),
         algorithms=tuple(
             each  # otherwise with the interpreter of its environment, which may not exist yet
@@ -175,7 +177,8 @@ def _linked(reading: Reading, document: Document | None) -> tuple[tuple[TestEnvS
         exam: TestEnvSpec | None = reading.validated(source, "testenv", document.value_place(link))
         if source is None or exam is None:
             continue
-        exam = replace(exam, file=source.file)
+        scenario = exam.scenario.name if exam.scenario else source.file.stem
+        exam = replace(exam, file=source.file, name=exam.name or scenario)
         for part, sources in (("train", exam.dataset.train), ("test", exam.dataset.test)):
             former = ("testenv", "dataset", f"{part}_url")
             if exam.dataset.name is None and at(source.data, *former):
@@ -207,12 +210,15 @@ def _linked(reading: Reading, document: Document | None) -> tuple[tuple[TestEnvS
             modules = (*(m for m in modules if m.type == "basemodel"), *(m for m in modules if m.type != "basemodel"))
         name, place = algorithm.name or at(entry, "name"), document.value_place((*path, "name"))
         algorithms.append(replace(algorithm, modules=modules, name=name, file=source.file, place=place))
+    names = [exam.name for exam in testenvs]
+    if len(set(names)) < len(names):
+        testenvs = [replace(exam, name=name) for exam, name in zip(testenvs, _distinct_names(testenvs), strict=True)]
     return tuple(testenvs), tuple(algorithms)
 
 
-def _exam_names(testenvs: Sequence[TestEnvSpec]) -> list[str]:
-    """Return names of exams: the `name`, else the scenario; if two are equal, with the file."""
-    names = [exam.name or (exam.scenario.name if exam.scenario else exam.file.stem) for exam in testenvs]
+def _distinct_names(testenvs: Sequence[TestEnvSpec]) -> list[str]:
+    """Return the names of exams; of two that are equal, with the file."""
+    names = [exam.name for exam in testenvs]
     files = [exam.file.parent.name if exam.file.stem == "testenv" else exam.file.stem for exam in testenvs]
     shown = [f"{name} ({file})" if names.count(name) > 1 else name for name, file in zip(names, files, strict=True)]
     return [f"{name} {shown[: n + 1].count(name)}" if shown.count(name) > 1 else name for n, name in enumerate(shown)]

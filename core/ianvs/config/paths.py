@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -14,7 +14,7 @@ from ianvs.config.strict_yaml import described
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
-Want = Literal["file", "folder", "any"]
+Want = Literal["file", "folder", "any", "new"]
 
 
 def expand(text: str, environment: Mapping[str, str]) -> str:
@@ -48,10 +48,7 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Lookup:
-    """Resolves the paths of one file: beside that file first, then in the working directory.
-
-    `plain` paths, such as the workspace, need not exist and are below the working directory.
-    """
+    """Resolves the paths of one file: beside that file first, then in the working directory."""
 
     folder: Path
     working_directory: Path
@@ -60,23 +57,24 @@ class Lookup:
     # Paths with `${NAME}` as written in files.
     unexpanded_paths: dict[Path, str] = field(default_factory=dict)
 
-    def plain(self, text: object) -> Path:
-        """Return `text` as an absolute path, relative to the working directory, whether it exists or not."""
-        path = absolute(self.working_directory / self._written(text))
-        if "${" in str(text):
-            self.unexpanded_paths[path] = str(text)
-        return path
-
     def find(self, text: object, want: Want = "file", below: Path | None = None) -> Path:
         """Return the absolute path of an existing file or folder, searched below `below` first if that is given.
 
-        Raises ValueError that names every searched place, or that `text` is not a string.
+        Args:
+            text: The path as it is written.
+            want: What it should be; "new" need not exist, and is below the working directory.
+            below: A further folder.
+
+        Raises:
+            ValueError: With every searched place, or because `text` is not a string.
         """
         written = self._written(text)
-        tried = list(dict.fromkeys(self._candidates(written, below)))
-        present = [path for path in tried if os.path.exists(path)]  # noqa: PTH110 - False also for a name too long
+        starts = [self.working_directory] if want == "new" else self._starts(below)
+        paths = (start / written for start in starts)  # joining an absolute path gives that path
+        tried = list(dict.fromkeys(path.resolve() if os.pardir in path.parts else path for path in paths))
+        present = [path for path in tried if want == "new" or os.path.exists(path)]  # noqa: PTH110 - for long names
         for path in present:
-            if want == "any" or (path.is_file() if want == "file" else path.is_dir()):
+            if want in ("any", "new") or (path.is_file() if want == "file" else path.is_dir()):
                 if "${" in str(text):
                     self.unexpanded_paths[path] = str(text)
                 return path
@@ -94,22 +92,14 @@ class Lookup:
             raise InvalidValue(f"expected a path, found {described(text)}.", "wrong-type")
         if not text.strip():
             raise InvalidValue("the path is empty. Write the path of a file or folder.", "empty-value")
-        path = Path(expand(text, self.environment))
+        path = Path(expand(text, self.environment) if "$" in text else text)
         if "\0" in str(path):
             raise InvalidValue("the path has a NUL character in it. Remove it.", "invalid-path")
         return path.expanduser() if path.parts[:1] == ("~",) else path
 
-    def _candidates(self, written: Path, below: Path | None) -> Iterator[Path]:
-        # joining an absolute path gives that path
-        for start in (below, self.folder, self.working_directory):
-            if start is not None:
-                yield absolute(start / written)
-
-
-def absolute(path: Path) -> Path:
-    """Return the absolute `path`, without `..`."""
-    path = path.absolute()
-    return path.resolve() if os.pardir in path.parts else path
+    def _starts(self, below: Path | None) -> list[Path]:
+        """Return the folders in which paths are searched, in order."""
+        return [*filter(None, (below, self.folder, self.working_directory))]
 
 
 def neighbour(tried: list[Path]) -> str:

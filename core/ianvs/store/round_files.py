@@ -5,7 +5,7 @@ round.json has the size and digest of each file beside it. Without predictions t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ianvs.base.digests import checksum, checksummed_text
-from ianvs.base.secrets import Redactor
 from ianvs.base.types import PredictionKey, Predictions, RoundResult
 from ianvs.store.answer_files import write_predictions
 from ianvs.store.checksummed_json import as_record
@@ -70,7 +69,7 @@ class RoundFolder:
     folder: Path
     model: Path
     name: str
-    redacted: Redactor
+    redacted: Callable[[Any], Any]
 
     def write(
         self,

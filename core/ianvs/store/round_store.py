@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from zipfile import BadZipFile, ZipFile, ZipInfo
@@ -22,7 +23,7 @@ from ianvs.base.digests import (
     unreadable_error,
 )
 from ianvs.base.errors import DamagedError
-from ianvs.base.secrets import Redactor
+from ianvs.base.secrets import forms_of, redacted
 from ianvs.base.types import PredictionKey, Predictions, RoundResult
 from ianvs.store import earlier
 from ianvs.store.answer_files import read_extras, read_predictions, read_stream, write_predictions
@@ -49,7 +50,7 @@ class RoundStore(FolderStore):
     def __init__(self, workspace: Path, secrets: Iterable[str] = ()) -> None:
         """secrets: strings that no JSON file may contain; apparent secrets are hidden in any case."""
         super().__init__(workspace)
-        self.redacted = Redactor(secrets)
+        self.redacted = partial(redacted, secrets=forms_of(secrets) if secrets else ())
         self._root = str(self.root)
 
     def log(self, case_id: str) -> Path:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from ianvs.base.errors import InvalidValue, Location, closest
 from ianvs.base.method_names import built_in
-from ianvs.config.models.base import ConfigProblem, Name, at, entries, one_key, path_text, repeated
+from ianvs.config.models.base import ConfigProblem, Name, at, entries, path_text, repeated
 from ianvs.config.models.contract_name import NATIVE, ContractName
 from ianvs.config.models.interpreter import EnvironmentSpec, Interpreter
 from ianvs.config.models.samples import Collections
@@ -117,14 +117,18 @@ def _grid_items(
     return tuple((name, grid.candidates) for name, grid in pairs if name != OTHER_HYPERPARAMETERS)
 
 
-_One = AfterValidator(
-    partial(
-        one_key, message="each entry of `hyperparameters` has exactly one name. Begin a new line with '- ' for each."
-    )
-)
+def _one_name(entry: dict[str, ValuesOrRange]) -> dict[str, ValuesOrRange]:
+    if len(entry) != 1:
+        raise InvalidValue(
+            "each entry of `hyperparameters` has exactly one name. Begin a new line with '- ' for each.", "wrong-length"
+        )
+    return entry
+
+
+_OneGrid = Annotated[dict[str, ValuesOrRange], AfterValidator(_one_name)]
 Hyperparameters = Annotated[
     tuple[tuple[str, tuple[Any, ...]], ...],  # in file order: (hyperparameter, values)
-    ByYamlType(list=list[Annotated[dict[str, ValuesOrRange], _One]], mapping=dict[str, ValuesOrRange]),
+    ByYamlType(list=list[_OneGrid], mapping=dict[str, ValuesOrRange]),
     AfterValidator(_grid_items),
     NULL_IS_ABSENT,
     Field(validation_alias="hyperparameters"),
@@ -157,7 +161,7 @@ class ModuleSpec(PlacedSpec):
         """Return a copy with the locations in its file."""
         made = super().placed(document, path)
         named = {key: document.value_place((*path, key)) for key in ("name", "url", "type")}
-        where = {name: path for path, name, _ in grids(document.data, path)}
+        where = {name: path for path, name, _ in grids(document.data, path)} if self.grid else {}
         places = {name: document.key_place(where[name]) for name, _ in self.grid} | named
         value_places = {
             name: tuple(document.value_place(place) for place in _value_paths(document.data, where[name], values))
@@ -284,7 +288,9 @@ class AlgorithmSpec(PlacedSpec):
         modules = [((*path, "type"), at(module, "type")) for path, module in entries(data, "modules")]
         types = [(path, name) for path, name in modules if isinstance(name, str)]
         yield from repeated(types, "module type '{}' is given twice. An algorithm has one of each.")
-        for path, _ in entries(data, "modules"):
+        for path, module in entries(data, "modules"):
+            if not at(module, "hyperparameters"):
+                continue
             named = [(where, name) for where, name, _ in grids(data, path)]
             message = "hyperparameter '{}' is given twice. Put all its values in one list."
             yield from repeated(named, message, key=True)

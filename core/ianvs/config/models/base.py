@@ -55,13 +55,6 @@ FolderPath = Annotated[Path | None, BeforeValidator(partial(existing_path, want=
 """An existing file or folder. Nothing, or an empty string as in some files of Ianvs, is None."""
 
 
-def one_key(entry: dict[str, T], message: str) -> dict[str, T]:
-    """Return a mapping with one key. Raises InvalidValue with this message for another."""
-    if len(entry) != 1:
-        raise InvalidValue(message, "wrong-length")
-    return entry
-
-
 def at(data: object, *path: Step) -> Any:
     """Return the value at `path` in yaml data of any shape, None if there is none."""
     for step in path:

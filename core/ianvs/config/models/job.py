@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -17,7 +16,6 @@ from ianvs.config.models.base import (
     Name,
     at,
     entries,
-    one_key,
     repeated,
 )
 from ianvs.config.models.search import SearchSpec, SelectSpec, search_problems, select_problems
@@ -49,11 +47,16 @@ def folder_name(name: str) -> str:
 
 
 def _workspace(value: object, info: "ValidationInfo[Lookup]") -> Path:
-    return info.context.plain(value)
+    return info.context.find(value, "new")
 
 
-def _columns(listed: list[dict[str, str]]) -> tuple[tuple[str, bool], ...]:
-    return tuple((name, order == "descend") for entry in listed for name, order in entry.items())
+def _column(entry: dict[str, str]) -> tuple[str, bool]:
+    if len(entry) != 1:
+        raise InvalidValue(
+            "an entry of sort_by names one metric. Begin each metric on a line of its own with '- '.", "wrong-length"
+        )
+    ((name, order),) = entry.items()
+    return name, order == "descend"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,14 +119,7 @@ class _SelectedDataItem(Spec):
     metrics: _Texts = ("all",)
 
 
-_OneColumn = Annotated[
-    dict[str, Literal["ascend", "descend"]],
-    AfterValidator(
-        partial(
-            one_key, message="an entry of sort_by names one metric. Begin each metric on a line of its own with '- '."
-        )
-    ),
-]
+_Column = Annotated[dict[str, Literal["ascend", "descend"]], AfterValidator(_column)]
 
 
 @dataclass(frozen=True)
@@ -132,9 +128,8 @@ class RankSpec(Spec):
 
     sort_by: Annotated[
         tuple[tuple[str, bool], ...],  # (column, descending)
-        ByYamlType(list=Annotated[list[_OneColumn], NotEmpty]),
+        ByYamlType(list=Several[_Column]),
         Field(description="a list such as '- accuracy: descend'"),
-        AfterValidator(_columns),
     ]
     visualization: InitVar[Annotated[_Visualization | None, ByYamlType(mapping=_Visualization)]] = None
     visualization_mode: Annotated[str, NoKey] = "selected_only"
@@ -280,12 +275,6 @@ class JobSettings(PlacedSpec):
     sealing: Literal["off", "normal", "audit", "open", "strict"] = "off"
     # For sandboxed cases: "after each case" needs less disk and protects less.
     examine: Literal["after all cases", "after each case"] = "after all cases"
-
-    def __post_init__(self) -> None:
-        """Set the default of a search: with several seeds, it does not see the reported runs."""
-        if self.search is not None and self.search.select is None and len(self.seeds) > 1:
-            select = SelectSpec(by="seeds", place=self.search.place)
-            object.__setattr__(self, "search", replace(self.search, select=select))
 
     @property
     def sandboxed(self) -> bool:

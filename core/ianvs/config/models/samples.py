@@ -84,7 +84,7 @@ def _root(value: object, info: "ValidationInfo[Lookup]") -> Path | None:
         if not info.data.get("download"):
             _refuse_file(str(value), lookup)
             raise
-        return lookup.plain(value)  # the download creates it
+        return lookup.find(value, "new")  # the download creates it
 
 
 def _refuse_file(text: str, lookup: Lookup) -> None:

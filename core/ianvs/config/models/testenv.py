@@ -167,15 +167,16 @@ def _prequential(given: PrequentialSpec | bool) -> PrequentialSpec | None:
     return (PrequentialSpec() if given else None) if isinstance(given, bool) else given
 
 
-def _one_list(given: list[MetricSpec] | dict[str, list[MetricSpec]]) -> tuple[MetricSpec, ...]:
-    groups = given.values() if isinstance(given, dict) else [given]
-    return tuple(metric for group in groups for metric in group)
+def _one_list(groups: dict[str, list[MetricSpec]]) -> tuple[MetricSpec, ...]:
+    return tuple(metric for group in groups.values() for metric in group)
 
 
 Metrics = Annotated[
     tuple[MetricSpec, ...],
-    ByYamlType(list=Annotated[list[MetricSpec], NotEmpty], mapping=Annotated[dict[str, list[MetricSpec]], NotEmpty]),
-    AfterValidator(_one_list),
+    ByYamlType(
+        list=Several[MetricSpec],
+        mapping=Annotated[dict[str, list[MetricSpec]], NotEmpty, AfterValidator(_one_list)],
+    ),
 ]
 """A list of metrics, or several such lists by the name of a group."""
 
@@ -231,11 +232,6 @@ class TestEnvSpec(PlacedSpec):
         metrics = tuple(replace(metric, dataset_columns=columns) for metric in self.metrics)
         gate = self.gate and replace(self.gate, metric=replace(self.gate.metric, dataset_columns=columns))
         return replace(self, dataset=dataset, metrics=metrics, gate=gate)
-
-    @property
-    def contract(self) -> str:
-        """The contract of the job, which all metrics share."""
-        return self.metrics[0].contract if self.metrics else NATIVE
 
     @staticmethod
     def conflicts(data: object) -> Iterator[ConfigProblem]:

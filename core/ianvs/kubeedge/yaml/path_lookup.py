@@ -2,13 +2,13 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from ianvs.base.errors import InvalidValue, shown_path
-from ianvs.config.paths import Lookup, Want, absolute
+from ianvs.config.paths import Lookup, Want
 
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 _MOST = 50_000  # maximum number of searched entries for a moved path
@@ -54,13 +54,13 @@ class KubeEdgeLookup(Lookup):
 
     def assumed(self, text: str) -> Path:
         """Return where a missing path would be. Raises ValueError for an unset variable."""
-        return absolute((self.home if self.start is None else self.folder) / self._written(text))
+        path = (self.home if self.start is None else self.folder) / self._written(text)
+        return path.resolve() if os.pardir in path.parts else path
 
-    def _candidates(self, written: Path, below: Path | None) -> Iterator[Path]:
+    def _starts(self, below: Path | None) -> list[Path]:
         # A job that names its working directory is in the native form, in which paths are relative to their file.
         first = (self.working_directory, self.folder) if self.start is None else (self.folder, self.start)
-        starts = (below, *first, self.job, *self.job.parents, self.root)
-        yield from (absolute(start / written) for start in starts if start is not None)
+        return [*filter(None, (below, *first, self.job, *self.job.parents, self.root))]
 
     def _moved(self, written: Path) -> Path | None:
         """Return the only entry below the job's folder with the most trailing parts in common with `written`."""

@@ -31,7 +31,8 @@ class CappedLog:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
         # Latin-1 maps every byte to a character, so that any output is preserved.
-        self._secrets = [form.encode("utf-8", "surrogateescape").decode("latin-1") for form in forms_of(secrets)]
+        forms = forms_of(secrets) if secrets else ()
+        self._secrets = [form.encode("utf-8", "surrogateescape").decode("latin-1") for form in forms]
         self._held = ""
 
     def copy(self, pipe: int) -> bool:
@@ -49,8 +50,11 @@ class CappedLog:
         spans = secret_spans(text, self._secrets)
         end = len(text) if last else self._end(text, spans)
         self._held = text[end:]
+        shown = text[:end]
+        if spans:
+            shown = replaced(shown, [span for span in spans if span[0] < end])
         with contextlib.suppress(OSError):  # a full disk must not end the supervisor
-            os.write(self.file, replaced(text[:end], [span for span in spans if span[0] < end]).encode("latin-1"))
+            os.write(self.file, shown.encode("latin-1"))
             if os.fstat(self.file).st_size > MAX_LOG_BYTES - BLOCK_BYTES:
                 self._shorten()
         if last:

@@ -61,8 +61,9 @@ def exam_identity(
     written = [(task.name, task.url) for task in exam.evaluation_tasks]
     written += [(type_spec.name, type_spec.url)] if (type_spec := exam.dataset.data_type) else []
     facts |= {f"source of {name}": source_of(str(url), name) for name, url in written if url is not None}
-    if exam.contract != NATIVE:
-        facts |= _digestible(contract_named(exam.contract).exam_identity(exam))
+    contract = exam.metrics[0].contract if exam.metrics else NATIVE  # all have that of the job
+    if contract != NATIVE:
+        facts |= _digestible(contract_named(contract).exam_identity(exam))
     return facts
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ianvs.base.errors import IanvsError, PluginError
-from ianvs.base.secrets import Redactor
+from ianvs.base.secrets import forms_of, redacted
 from ianvs.base.types import Failure, FailureKind
 from ianvs.processes.engines.engine import EXIT_STORAGE, Reporter
 from ianvs.processes.interpreters.wire import RemoteError, error_kind, error_text
@@ -32,7 +32,8 @@ def record_failure(store: CaseStore, request: CaseRequest, report: Reporter) -> 
     except Exception as error:
         with contextlib.suppress(OSError):  # the log's disk may be full
             text = traceback.format_exc() if _is_traced(error) else f"{error_kind(error)}: {error}\n"
-            sys.stderr.write(Redactor(request.secrets)(text))  # the terminal, if the case has no process of its own
+            # The terminal, if the case has no process of its own.
+            sys.stderr.write(redacted(text, forms_of(request.secrets)))
         try:
             if _is_of_storage(error, store.workspace):
                 raise error
