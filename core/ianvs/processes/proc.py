@@ -68,7 +68,7 @@ def cpu_seconds(pid: int | None = None) -> float:
     (PR_SET_CHILD_SUBREAPER), those that have outlived their parents; elsewhere only reaped ones, and on Windows none. 0
     for an ended process.
     """
-    seconds = own_cpu_seconds(pid)
+    seconds = time.process_time() if pid is None else own_cpu_seconds(pid)
     if not seconds or (pid is None and resource is None):
         return seconds
     ticks = sum(_ticks(each, 11) for each in descendants(os.getpid() if pid is None else pid))

@@ -48,7 +48,17 @@ class CappedLog:
         """Write what can be written now of this and earlier blocks. last: then close the file."""
         text = self._held + block.decode("latin-1")
         spans = secret_spans(text, self._secrets)
-        end = len(text) if last else self._end(text, spans)
+        # Complete lines are written, without the start of a secret of several lines or of a PEM block.
+        end = max(text.rfind("\n") + 1, text.rfind("\r") + 1, len(text) - _LONGEST_LINE)
+        for secret in self._secrets:
+            if "\n" in secret:
+                starts = range(max(0, len(text) - len(secret) + 1), end)
+                end = next((start for start in starts if secret.startswith(text[start:])), end)
+        for start, past in reversed(spans):
+            if start < end < past or past == len(text):
+                end = min(end, start)
+        if last or len(text) - end >= _LONGEST_SECRET:
+            end = len(text)
         self._held = text[end:]
         shown = text[:end]
         if spans:
@@ -59,18 +69,6 @@ class CappedLog:
                 self._shorten()
         if last:
             os.close(self.file)
-
-    def _end(self, text: str, spans: list[tuple[int, int]]) -> int:
-        """Return the end of the complete lines, excluding the start of a secret of several lines or of a PEM block."""
-        end = max(text.rfind("\n") + 1, text.rfind("\r") + 1, len(text) - _LONGEST_LINE)
-        for secret in self._secrets:
-            if "\n" in secret:
-                starts = range(max(0, len(text) - len(secret) + 1), end)
-                end = next((start for start in starts if secret.startswith(text[start:])), end)
-        for start, past in reversed(spans):
-            if start < end < past or past == len(text):
-                end = min(end, start)
-        return end if len(text) - end < _LONGEST_SECRET else len(text)
 
     def _shorten(self) -> None:
         """Drop the middle of the log; the rest starts at a line if one begins nearby."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED = 130  # a case that stopped cleanly on request
 EXIT_STORAGE = 74  # EX_IOERR of sysexits.h: results can't be written
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+"""Environment variables that limit the threads of numerical libraries. They are read at import."""
 
 _TOO_OFTEN = 0.1  # minimum seconds between progress reports
 # The caller's main script is not run again.
@@ -252,12 +254,6 @@ def preload_modules(names: Iterable[str]) -> None:
 def python_command(target: str, *arguments: str) -> list[str]:
     """Return the command that calls `target`, "package.module:function", in a new python with the same module path."""
     return [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path), target, *arguments]
-
-
-def thread_limits(threads: int) -> dict[str, str]:
-    """Return environment variables that limit the threads of numerical libraries. They are read at import."""
-    pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-    return dict.fromkeys(pools, str(threads))
 
 
 def usable_cores() -> int:

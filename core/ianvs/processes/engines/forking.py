@@ -11,7 +11,7 @@ import time
 from collections import deque
 
 from ianvs.base.errors import IanvsError
-from ianvs.processes.engines.engine import Engine, Event, Task, Workload, python_command, thread_limits
+from ianvs.processes.engines.engine import THREADS, Engine, Event, Task, Workload, python_command
 from ianvs.processes.engines.forked import MANY_TASKS, MESSAGE_LIMIT
 
 _START_SECONDS = 120.0
@@ -45,7 +45,7 @@ class ForkEngine(Engine):
                 code="invalid-engine",
             ) from error
         self._channel = own_end
-        environment = {**os.environ, **thread_limits(self._workload.threads)}
+        environment = {**os.environ, **dict.fromkeys(THREADS, str(self._workload.threads))}
         many_tasks = (self._workload.tasks or 0) >= MANY_TASKS
         preload = (*self._workload.preload, *(["ianvs.processes.engines.forked:gather_pages"] if many_tasks else []))
         descriptor = server_end.fileno()

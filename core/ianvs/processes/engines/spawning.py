@@ -14,7 +14,7 @@ import uuid
 from pathlib import Path
 
 from ianvs.processes.engines.capped_log import CappedLog
-from ianvs.processes.engines.engine import Engine, Event, Mailbox, Task, Workload, python_command, thread_limits
+from ianvs.processes.engines.engine import THREADS, Engine, Event, Mailbox, Task, Workload, python_command
 from ianvs.processes.engines.spawned import MARK, end_marked
 from ianvs.processes.engines.temporary import engine_folders
 
@@ -70,7 +70,7 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, **thread_limits(workload.threads), MARK: self._mark, **task.environment},
+            env={**os.environ, **dict.fromkeys(THREADS, str(workload.threads)), MARK: self._mark, **task.environment},
             start_new_session=True,  # so Ctrl-C reaches only the supervisor
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # on Windows, the same
         )

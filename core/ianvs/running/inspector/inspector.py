@@ -17,7 +17,7 @@ from ianvs.exam.data.fingerprint import read_memo, write_memo
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.plugins.source import source_of
-from ianvs.processes.engines.engine import Engine, thread_limits
+from ianvs.processes.engines.engine import THREADS, Engine
 from ianvs.processes.interpreters.lock import lock_of
 from ianvs.processes.isolated import InThisProcess, IsolatedCaller, IsolatedCallError
 from ianvs.processes.sandbox import Sandbox
@@ -158,7 +158,7 @@ class Inspector:
         if self._inline is not None and not sealed:
             return self._inline
         if of_plugins not in self._processes:
-            environment = thread_limits(self._job.threads)
+            environment = dict.fromkeys(THREADS, str(self._job.threads))
             if of_plugins and self._job.device == "cpu":
                 environment["CUDA_VISIBLE_DEVICES"] = ""
             sandbox = self._sandbox() if sealed else None

@@ -61,14 +61,17 @@ def memory_sizes(plugins: Iterable[object]) -> tuple[int | None, int | None, str
         (samples, bytes, note): None for unknown values; a note why a number is unknown, "" if none is or nothing is
             stored.
     """
-    sizes, plugins = [], list(plugins)
-    for memory in (getattr(plugin, "memory", None) for plugin in plugins):
+    sizes: list[tuple[int, int | None, str]] = []
+    plugins = list(plugins)
+    for memory in [getattr(plugin, "memory", None) for plugin in plugins]:
+        if memory is None:
+            continue
         samples, size, unknown = memory_size(memory)
         if samples is not None:
             sizes.append((samples, size, getattr(memory, "unknown", unknown)))
     if not sizes:
         for plugin, name in itertools.product(plugins, _STORE_NAMES):
-            if memory_size(getattr(plugin, name, None))[0]:
+            if (store := getattr(plugin, name, None)) is not None and memory_size(store)[0]:
                 note = (
                     "Memory_samples and Memory_bytes are blank: samples are counted in an attribute `memory`, and "
                     f"{type(plugin).__name__} has `{name}`; write `self.memory = self.{name}` if it holds old samples"

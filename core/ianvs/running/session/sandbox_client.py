@@ -25,7 +25,7 @@ from ianvs.base.errors import PluginError
 from ianvs.base.types import Predictions
 from ianvs.base.visible_text import visible
 from ianvs.exam.data.parts import Column
-from ianvs.processes.engines.engine import python_command, thread_limits
+from ianvs.processes.engines.engine import THREADS, python_command
 from ianvs.processes.interpreters.wire import Message, Peer, PeerClosedError, RemoteError, unpacked
 from ianvs.processes.proc import cpu_seconds, descendants
 from ianvs.processes.sandbox import Sandbox
@@ -85,7 +85,7 @@ class SandboxClient:
         ours, theirs = socket.socketpair()
         with theirs:
             command = python_command(f"{main.__module__}:{main.__name__}", str(theirs.fileno()))
-            environment = thread_limits(start.request.threads)
+            environment = dict.fromkeys(THREADS, str(start.request.threads))
             # Output of an evaluation may contain test samples, so it is discarded.
             output = None if trains else subprocess.DEVNULL
             self._process = subprocess.Popen(
