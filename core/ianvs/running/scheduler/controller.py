@@ -162,10 +162,10 @@ def _engines(
     tasks += sum(study.cases_left for study in plan.studies)
     with ExitStack() as stack:
         engine = early.forking(job, tasks) or stack.enter_context(closing(open_engine(job, tasks)))
-        on_this_machine = engine
+        builder, on_this_machine, scorer = engine, engine, None
         if not isinstance(engine, LocalEngine | InlineEngine):
             on_this_machine = stack.enter_context(closing(open_checker(job, opened=True)))
-        scorer = None
+            builder = engine if builds_exams(engine, job) else on_this_machine
         if engine.isolates:
             scorer = stack.enter_context(closing(Scorer(on_this_machine, separate=on_this_machine is not engine)))
-        yield engine, engine if builds_exams(engine, job) else on_this_machine, scorer
+        yield engine, builder, scorer
