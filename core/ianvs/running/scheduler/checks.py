@@ -105,7 +105,7 @@ def paradigm_problems(preflight: Preflight) -> Iterator[ValidationError]:
     for algorithm in job.algorithms:
         spec, facts = algorithm.paradigm, preflight.inspector.paradigm(algorithm)
         for option, message in facts.problems:
-            yield ValidationError(message, spec.places.get(option, spec.place), code="invalid-option")
+            yield ValidationError(message, algorithm.places.get(option, spec.place), code="invalid-option")
         for exam in job.testenvs if facts.receives_feedback else ():
             if exam.prequential is None:
                 reason = f"{spec.name} gives feedback to predictions, and {exam.name} is not a prequential exam"
