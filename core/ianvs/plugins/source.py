@@ -30,17 +30,17 @@ def source_of(
         {short file name: digest}; {} if the file is not known. Names are relative to the plugin's folder or its
         package, and those of ianvs to ianvs's, so that a moved folder keeps them.
     """
-    files = sorted(local_files(url, name, job, group).items())
+    files = sorted(local_files(url, name, group, job).items())
     return {short: parsed(path).text if exactly else parsed(path).tree for path, short in files}
 
 
-def authors_sources(url: str | None, name: str, job: Path | None = None, group: str = ENTRY_POINTS) -> list[Path]:
+def authors_sources(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path | None = None) -> list[Path]:
     """Return the `local_files` that belong neither to ianvs nor to an installed package, the entry file first."""
-    files = local_files(url, name, job, group)
+    files = local_files(url, name, group, job)
     return [path for path in files if own_name(path) is None and not is_installed(path)]
 
 
-def local_files(url: str | None, name: str, job: Path | None = None, group: str = ENTRY_POINTS) -> dict[Path, str]:
+def local_files(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path | None = None) -> dict[Path, str]:
     """Return the files that `source_of` digests with their short names, the entry file first."""
     if url is not None and url.endswith(".py"):
         entry = Path(url).resolve()

@@ -289,10 +289,10 @@ class CaseStore(RoundStore):
             IanvsError: A file may not be read.
         """
         try:
-            result = self.result(case_id)
+            result = self._read(case_id, RESULT)
         except DamagedError:
             return CaseState("unfinished", (RESULT,))
-        if result is None:
+        if result is None or result["status"] == _EVALUATED:
             return CaseState("unfinished" if (self.folder(case_id) / CASE).exists() else None)
         if result["status"] != "finished":
             return CaseState(result["status"], result=result)

@@ -102,7 +102,7 @@ def case_request(
     code: as stored by `store_sources`.
     """
     job = plan.job
-    urls = {url for _, url, _, _ in plugin_files_of(algorithm.spec)}
+    urls = {url for _, (url, *_) in plugin_files_of(job, algorithm.spec)}
     source = {name: bytes_ for entry in code if str(entry.file) in urls for name, bytes_ in entry.digests}
     python = {} if algorithm.spec.python is None else {"interpreter": asdict(lock_of(algorithm.spec))}
     sandboxes = {"sandboxes": {"examine": job.examine}} if job.sandboxed else {}

@@ -30,6 +30,8 @@ from ianvs.store.keys import digest
 IDENTITY_VERSION = 4
 """Raised if a change of ianvs changes results, so that earlier results are not used in place of new ones."""
 
+Plugin = tuple[str | None, str, str, Path]
+"""The arguments of `source_of`: url, name, group, the folder whose modules belong to the job's authors."""
 
 _REDEFINED = {"lexical_similarity": 2, "semantic_similarity": 2}  # version of built-in data: 1 had values from 0 to 100
 
@@ -125,29 +127,22 @@ def published_pictures(algorithm: AlgorithmSpec) -> dict[str, object]:
 def algorithm_source(job: JobSpec, algorithm: AlgorithmSpec) -> dict[str, str]:
     """Return {file: digest} of the author's source files."""
     digests: dict[str, str] = {}
-    for prefix, url, name, group in plugin_files_of(algorithm):
-        digests |= {prefix + file: content for file, content in source_of(url, name, group, source_home(job)).items()}
+    for prefix, plugin in plugin_files_of(job, algorithm):
+        digests |= {prefix + file: content for file, content in source_of(*plugin).items()}
     return digests
 
 
-def source_home(job: JobSpec) -> Path:
-    """Return the folder whose modules belong to the job's authors."""
-    return job.working_directory or job.file.parent
-
-
-def plugin_files_of(algorithm: AlgorithmSpec) -> Iterator[tuple[str, str | None, str, str]]:
-    """Yield (prefix, url, name, group) of its modules, and of a paradigm and a contract that are not built in.
-
-    prefix: of the names of its files.
-    """
+def plugin_files_of(job: JobSpec, algorithm: AlgorithmSpec) -> Iterator[tuple[str, Plugin]]:
+    """Yield its modules, and a paradigm and a contract that are not built in, with a prefix for file names."""
+    home = job.working_directory or job.file.parent
     for prefix, module in with_prefixes(algorithm.modules, "/"):
-        yield prefix, module.url, module.name, ALGORITHMS
+        yield prefix, (module.url, module.name, ALGORITHMS, home)
     spec = algorithm.paradigm
     if spec.url is not None or spec.name not in PARADIGMS:
-        yield "paradigm/", spec.url, spec.name, GROUP
+        yield "paradigm/", (spec.url, spec.name, GROUP, home)
     point = installed(CONTRACTS).get(algorithm.contract)
     if point is not None and not is_ours(point):
-        yield "contract/", None, algorithm.contract, CONTRACTS
+        yield "contract/", (None, algorithm.contract, CONTRACTS, home)
 
 
 def metric_key(metric: MetricSpec, score: MetricSpec | None = None) -> str:

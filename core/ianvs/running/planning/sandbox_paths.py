@@ -11,7 +11,7 @@ from ianvs.config.spec import AlgorithmSpec, JobSpec, TestEnvSpec
 from ianvs.exam.data.named_sources import find_source
 from ianvs.plugins.source import authors_sources
 from ianvs.processes.sandbox import Sandbox
-from ianvs.running.planning.identity import plugin_files_of, source_home
+from ianvs.running.planning.identity import plugin_files_of
 from ianvs.running.planning.named_files import named_paths
 
 
@@ -32,8 +32,8 @@ def inspector_sandbox(job: JobSpec) -> Sandbox | None:
         return None
     paths = [path for algorithm in job.algorithms for path in readable_paths(job, algorithm)]
     for algorithm in job.algorithms:
-        for _, url, name, group in plugin_files_of(algorithm):
-            paths += authors_sources(url, name, source_home(job), group)
+        for _, plugin in plugin_files_of(job, algorithm):
+            paths += authors_sources(*plugin)
     return Sandbox(tuple(dict.fromkeys(paths)), masked=exam_paths(job), gpu=job.device != "cpu")
 
 

@@ -17,7 +17,7 @@ from ianvs.exam.metrics.registry import foreign_module
 from ianvs.exam.scenarios.scenario_catalogue import ENTRY_POINTS as SCENARIOS
 from ianvs.exam.scenarios.scenario_catalogue import is_authors
 from ianvs.plugins.source import authors_sources
-from ianvs.running.planning.identity import algorithm_source, plugin_files_of, source_home
+from ianvs.running.planning.identity import Plugin, algorithm_source, plugin_files_of
 from ianvs.running.planning.plan import Plan, scored_metrics
 from ianvs.store import CodeStore
 
@@ -42,25 +42,26 @@ class SourceSnapshot:
 def store_sources(plan: Plan) -> tuple[SourceSnapshot, ...]:
     """Store all source files of the plan's plugins. Raises IanvsError if one was changed since it was planned."""
     job, store = plan.job, CodeStore(plan.job.workspace)
-    plugins = [plugin[1:] for algorithm in plan.algorithms for plugin in plugin_files_of(algorithm.spec)]
+    plugins = [plugin for algorithm in plan.algorithms for _, plugin in plugin_files_of(job, algorithm.spec)]
+    home = job.working_directory or job.file.parent
     for exam in job.testenvs:
         if (scenario := exam.scenario) is not None and is_authors(scenario):
-            plugins.append((str(scenario.url) if scenario.url else None, scenario.name, SCENARIOS))
+            plugins.append((str(scenario.url) if scenario.url else None, scenario.name, SCENARIOS, home))
         for metric in (*(metric for metric, _ in scored_metrics(exam)), *([exam.gate.metric] if exam.gate else [])):
             if (url := str(metric.url) if metric.url else foreign_module(metric.name)) is not None:
-                plugins.append((url, metric.name, METRICS))
+                plugins.append((url, metric.name, METRICS, home))
     snapshots: dict[Path, SourceSnapshot] = {}  # by the plugin's file
-    for entry, files in (_entry(job, *plugin) for plugin in dict.fromkeys(plugins)):
+    for entry, files in map(_entry, dict.fromkeys(plugins)):
         if entry is not None:
-            home = Path(os.path.commonpath([path.parent for path in files]))
-            contents = {path.relative_to(home).as_posix(): read_source(path) for path in files}
+            root = Path(os.path.commonpath([path.parent for path in files]))
+            contents = {path.relative_to(root).as_posix(): read_source(path) for path in files}
             digests = tuple((name, hashlib.sha256(content).hexdigest()) for name, content in sorted(contents.items()))
-            levels_up = len(entry.resolve().relative_to(home).parts) - 1
+            levels_up = len(entry.resolve().relative_to(root).parts) - 1
             snapshots[entry] = SourceSnapshot(entry, levels_up, store.keep(contents), digests)
     # What is stored now must be what was planned.
     sources: dict[tuple[object, ...], dict[str, str]] = {}
     for algorithm in plan.algorithms:
-        authors = tuple(plugin_files_of(algorithm.spec))
+        authors = tuple(plugin_files_of(job, algorithm.spec))
         if authors not in sources:
             sources[authors] = algorithm_source(job, algorithm.spec)
         if sources[authors] != algorithm.identity["source"]:
@@ -77,7 +78,7 @@ def snapshots_of(
     job: JobSpec, algorithm: AlgorithmSpec, code: tuple[SourceSnapshot, ...]
 ) -> tuple[SourceSnapshot, ...]:
     """Return the snapshots of one algorithm, without those of its exam."""
-    entries = {_entry(job, url, name, group)[0] for _, url, name, group in plugin_files_of(algorithm)}
+    entries = {_entry(plugin)[0] for _, plugin in plugin_files_of(job, algorithm)}
     return tuple(snapshot for snapshot in code if snapshot.file in entries)
 
 
@@ -92,9 +93,9 @@ def snapshot_contents(workspace: Path, code: tuple[SourceSnapshot, ...]) -> Mapp
     return contents
 
 
-def _entry(job: JobSpec, url: str | None, name: str, group: str) -> tuple[Path | None, list[Path]]:
+def _entry(plugin: Plugin) -> tuple[Path | None, list[Path]]:
     """Return the plugin's file as the job names it, and its local imports; None for a plugin of a package."""
-    files = authors_sources(url, name, source_home(job), group)
+    files, url = authors_sources(*plugin), plugin[0]
     if not files:
         return None, files
     return Path(url) if url is not None and url.endswith(".py") else files[0], files
