@@ -176,12 +176,6 @@ class Workload:
     workspace: Path | None = None
     resources: tuple[ResourcesSpec | None, ...] = (None,)
 
-    @property
-    def slots(self) -> int:
-        """How many tasks run at a time on this machine; without `jobs`, as many as it has cores for."""
-        jobs = self.jobs or max(1, usable_cores() // self.threads)
-        return min(jobs, self.tasks or jobs)
-
 
 class Engine(ABC):
     """Runs tasks, each at least once. A case's folder belongs to one running process at a time.

@@ -11,13 +11,13 @@ import time
 from collections import deque
 
 from ianvs.base.errors import IanvsError
-from ianvs.processes.engines.engine import THREADS, Engine, Event, Task, Workload, python_command
+from ianvs.processes.engines.engine import THREADS, Event, Task, Workload, python_command
 from ianvs.processes.engines.forked import MANY_TASKS, MESSAGE_LIMIT
 
 _START_SECONDS = 120.0
 
 
-class ForkEngine(Engine):
+class ForkEngine:
     """Starts tasks on the forkserver (forkserver.py) and restarts it if necessary.
 
     A task may kill the forkserver and thereby all running tasks. The forkserver is then restarted and these tasks are
@@ -25,7 +25,6 @@ class ForkEngine(Engine):
     """
 
     def __init__(self, workload: Workload) -> None:
-        self.slots, self.gpus = workload.slots, workload.gpus
         self._workload = workload
         self._running: dict[str, Task] = {}  # on the forkserver, by key
         self._pids: dict[str, int] = {}

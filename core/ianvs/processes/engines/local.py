@@ -3,7 +3,7 @@
 import platform
 from typing import Literal
 
-from ianvs.processes.engines.engine import Engine, Event, Task, Workload
+from ianvs.processes.engines.engine import Engine, Event, Task, Workload, usable_cores
 from ianvs.processes.engines.forking import ForkEngine
 from ianvs.processes.engines.spawning import SpawnEngine
 
@@ -17,9 +17,10 @@ class LocalEngine(Engine):
     """
 
     def __init__(self, workload: Workload, start: Literal["fork", "spawn"] | None = None) -> None:
-        forks = start == "fork" or (start is None and platform.system() == "Linux")
-        self._engine: Engine = ForkEngine(workload) if forks else SpawnEngine(workload)
-        self.slots, self.gpus, self.forks = self._engine.slots, self._engine.gpus, forks
+        self.forks = start == "fork" or (start is None and platform.system() == "Linux")
+        self._engine = ForkEngine(workload) if self.forks else SpawnEngine(workload)
+        jobs = workload.jobs or max(1, usable_cores() // workload.threads)
+        self.slots, self.gpus = min(jobs, workload.tasks or jobs), workload.gpus
 
     def submit(self, task: Task) -> None:
         self._engine.submit(task)

@@ -14,7 +14,7 @@ import uuid
 from pathlib import Path
 
 from ianvs.processes.engines.capped_log import CappedLog
-from ianvs.processes.engines.engine import THREADS, Engine, Event, Mailbox, Task, Workload, python_command
+from ianvs.processes.engines.engine import THREADS, Event, Mailbox, Task, Workload, python_command
 from ianvs.processes.engines.spawned import MARK, end_marked
 from ianvs.processes.engines.temporary import engine_folders
 
@@ -22,14 +22,13 @@ _KILLED = -9  # the status of a process ended by SIGKILL, which Windows lacks
 _PATIENCE = 5.0  # seconds to wait for the pipes of an ended process
 
 
-class SpawnEngine(Engine):
+class SpawnEngine:
     """Starts tasks as new processes; spawned.py is a task's side.
 
     It needs only pipes and processes of the operating system.
     """
 
     def __init__(self, workload: Workload) -> None:
-        self.slots, self.gpus = workload.slots, workload.gpus
         self._workload = workload
         self._children: dict[str, _Child] = {}
         self._events = Mailbox()
