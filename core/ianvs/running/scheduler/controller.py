@@ -1,5 +1,6 @@
 """Runs a job: checks it, searches, and runs the cases of its plan on an engine."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, nullcontext
@@ -104,7 +105,9 @@ def _slots(plan: Plan, engine: Engine) -> dict[ResourcesSpec | None, Slots]:
     per_gpu, sharing = job.cases_per_gpu, None
     if per_gpu == "auto":
         per_gpu, sharing = 1, Sharing(engine.gpus, gpu_memory_bytes(engine.gpus))
-    cpus, memory = cores_of(job), psutil.virtual_memory().total
+    cpus, memory = math.inf, math.inf
+    if kinds != [None]:  # only cases with `resources` wait for cores and memory
+        cpus, memory = cores_of(job), psutil.virtual_memory().total
     slots = Slots(engine.slots, engine.gpus, per_gpu, sharing, cpus=cpus, memory=memory, threads=job.threads)
     return dict.fromkeys(kinds, slots)
 

@@ -100,7 +100,6 @@ def test_one_process_that_has_imported_no_plugin_scores_all_cases(tmp_path: Path
         ("os._exit(3)", "exception", "exit status 3"),
         slow("os.kill(os.getpid(), 9)", "killed", "SIGKILL"),
         slow("import ctypes; ctypes.string_at(0)", "killed", "SIGSEGV"),
-        slow("import sys; sys.exit(4)", "exception", "exit status 4"),
     ],
 )
 def test_a_scorer_that_dies_fails_its_case_alone(tmp_path: Path, dying: str, kind: str, error: str) -> None:
@@ -114,8 +113,9 @@ def test_a_scorer_that_dies_fails_its_case_alone(tmp_path: Path, dying: str, kin
 
 
 @pytest.mark.slow
-def test_a_metric_without_memory_fails_its_case_and_the_scorer_goes_on(tmp_path: Path) -> None:
-    failure = only_the_first_failed(job(tmp_path, "raise MemoryError")).failure
+@pytest.mark.parametrize("what", ["raise MemoryError", "raise SystemExit(4)"])
+def test_a_metric_that_gives_up_fails_its_case_and_the_scorer_goes_on(tmp_path: Path, what: str) -> None:
+    failure = only_the_first_failed(job(tmp_path, what)).failure
     assert failure is not None
     assert "own" in failure.message
     assert len(scoring(tmp_path)) == 1
