@@ -132,26 +132,27 @@ def similar_classes(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str
 
 def class_indices(listing: Listing, lists: ClassLists) -> NDArray[np.int64]:
     """Return (N,) class indices. A label is a name in its class list, or a position in it if no name equals it."""
-    domains: list[str] = listing.domains.tolist() if lists.domains else [""] * len(listing)
-    labels = list(zip(domains, listing.y.tolist(), strict=True))
+    indices = np.full(len(listing.y), -1)
     classes = lists.domains or {"": tuple(range(len(lists.names)))}
-    positions: dict[tuple[str, str], int] = {}  # of the names in the class lists
     for domain, class_list in classes.items():
+        rows = np.flatnonzero(listing.domains == domain) if lists.domains else slice(None)
+        labels: list[str] = listing.y[rows].tolist()
+        positions: dict[str, int] = {}
         for position, index in enumerate(class_list):
-            positions.setdefault((domain, class_of(lists.names[index])), position)
-    index_of: dict[tuple[str, str], int] = {}
-    for domain, token in dict.fromkeys(labels):
-        number = int(token) if CLASS_INDEX.fullmatch(token) else -1
-        position = positions.get((domain, token), number)
-        index_of[domain, token] = classes[domain][position] if 0 <= position < len(classes[domain]) else -1
-    indices = np.fromiter(map(index_of.__getitem__, labels), np.int64, len(labels))
+            positions.setdefault(class_of(lists.names[index]), position)
+        index_of = {}
+        for label in dict.fromkeys(labels):
+            position = positions.get(label, int(label) if CLASS_INDEX.fullmatch(label) else -1)
+            index_of[label] = class_list[position] if 0 <= position < len(class_list) else -1
+        indices[rows] = np.fromiter(map(index_of.__getitem__, labels), np.int64, len(labels))
     problems = []
     for row in np.flatnonzero(indices < 0).tolist():
-        domain, token = labels[row]
+        domain = listing.domains[row] if lists.domains else ""
         names = [lists.names[index] for index in classes[domain]]
         owner = f" of the domain '{domain}'" if lists.domains else ""
-        message = f"the label '{token}' is none of the classes{owner}: {one_line(names)}.{closest(token, names)}"
-        problems.append(ValidationError(message, listing.place(row), code="unknown-class"))
+        message = f"the label '{listing.y[row]}' is none of the classes{owner}: {one_line(names)}."
+        hint = closest(listing.y[row], names)
+        problems.append(ValidationError(message + hint, listing.place(row), code="unknown-class"))
     if problems:
         raise SourceError(summary(problems))
     return indices

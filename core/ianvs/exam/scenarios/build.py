@@ -27,7 +27,7 @@ from ianvs.exam.scenarios.request import (
     refuse,
     whole_test_set,
 )
-from ianvs.exam.scenarios.scenario_catalogue import is_authors, load_scenario
+from ianvs.exam.scenarios.scenario_catalogue import find_scenario, is_authors, load_authors_scenario
 from ianvs.plugins.loader import Loaded, cause
 
 DEFAULT_ROUNDS = 2  # Ianvs's default
@@ -165,13 +165,14 @@ def _exam_error(exam: object) -> str | None:
 def _open_scenario(spec: ScenarioSpec) -> _LoadedScenario:
     """Load a scenario. Raises ConfigError with all errors in its name, code and options."""
     try:
-        around = load_scenario(spec)
+        ours = find_scenario(spec.name) if spec.url is None else None
+        around = load_authors_scenario(spec) if ours is None else Loaded(ours)
     except PluginError as error:
         raise ConfigError(
             [ValidationError(str(error), spec.places.get("name", spec.place), code="unknown-scenario")]
         ) from error
     kind: type[Scenario] = around.target
-    scenario_name = spec.name if is_authors(spec) else kind.names[0]
+    scenario_name = spec.name if ours is None else ours.names[0]
     scenario, problems = check_options(kind, spec.options, scenario_name, spec.place, spec.places)
     modifiers = None
     if scenario is not None:

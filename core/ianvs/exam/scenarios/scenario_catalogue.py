@@ -28,10 +28,8 @@ def is_authors(spec: ScenarioSpec) -> bool:
     return spec.url is not None or (find_scenario(spec.name) is None and spec.name in installed(ENTRY_POINTS))
 
 
-def load_scenario(spec: ScenarioSpec) -> Loaded:
-    """Return the class. Raises PluginError if there is none."""
-    if spec.url is None and (ours := find_scenario(spec.name)) is not None:
-        return Loaded(ours)
+def load_authors_scenario(spec: ScenarioSpec) -> Loaded:
+    """Return the class of an author or a package. Raises PluginError if there is none."""
     if spec.url is None and spec.name not in (scenarios := installed(ENTRY_POINTS)):
         names = [*(name for kind in _built_in_scenarios() for name in kind.names), *scenarios]
         message = f"there is no scenario '{spec.name}'.{closest(spec.name, names)} There are: {one_line([*scenarios])}."
