@@ -7,9 +7,10 @@ the list of its sample's domain, and the numbering is of the union of the lists,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +99,24 @@ def class_lists(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
     value; classes of masks are found elsewhere (see `only_numbers`). Raises SourceError if integers and names are
     mixed, or a domain has no list.
     """
-    lists = _by_domain(listings, spec) if isinstance(spec.classes, Mapping) else ClassLists(_shared(listings, spec))
+    given = {listing.classes for listing in listings if listing.classes is not None}
+    names: Collection[str] = ()
+    if spec.classes is not None:
+        names = spec.classes
+    elif len(given) > 1:
+        message = "the parts of the data bring different class names. List the names by `classes`."
+        raise SourceError.single(message, spec.place, "mismatched-data")
+    elif given:
+        names = given.pop()
+    elif spec.mask_values is not None:
+        names = [name for name in spec.mask_values if name != IGNORE]
+    elif any(listing.label_form == "class" for listing in listings):
+        names = {token for listing in listings for token in listing.y}
+        integers = {name for name in names if CLASS_INDEX.fullmatch(name)}
+        if 0 < len(integers) < len(names):
+            _refuse_mixed(listings, integers)
+        names = sorted(names, key=int) if integers else sorted(names)
+    lists = _by_domain(listings, spec) if isinstance(spec.classes, Mapping) else ClassLists(tuple(names))
     if len(lists.names) > IGNORED and any(listing.label_form in ("files", "maps") for listing in listings):
         message = f"there are {len(lists.names)} classes; masks can distinguish {IGNORED}."
         raise SourceError.single(message, spec.places.get("classes", spec.place), "out-of-range")
@@ -158,33 +176,18 @@ def class_indices(listing: Listing, lists: ClassLists) -> NDArray[np.int64]:
     return indices
 
 
-def _shared(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, ...]:
-    if spec.classes is not None:
-        return tuple(spec.classes)
-    given = {listing.classes for listing in listings if listing.classes is not None}
-    if len(given) > 1:
-        message = "the parts of the data bring different class names. List the names by `classes`."
-        raise SourceError.single(message, spec.place, "mismatched-data")
-    if given:
-        return next(iter(given))
-    if spec.mask_values is not None:
-        return tuple(name for name in spec.mask_values if name != IGNORE)
-    if all(listing.label_form != "class" for listing in listings):
-        return ()
-    names = {token for listing in listings for token in listing.y}
-    integers = {name for name in names if CLASS_INDEX.fullmatch(name)}
-    if integers and integers != names:
-        first = listings[0].y[0]
-        listing, i = next(
-            (listing, i)
-            for listing in listings
-            for i, token in enumerate(listing.y)
-            if (token in integers) != (first in integers)
-        )
-        kind = "a name" if first in integers else "an integer"
-        message = f"the label '{listing.y[i]}' is {kind}, the first label, '{first}', is not."
-        raise SourceError.single(f"{message} Or list all by `classes`.", listing.place(i), "ambiguous-data")
-    return tuple(sorted(names, key=int) if integers else sorted(names))
+def _refuse_mixed(listings: Sequence[Listing], integers: set[str]) -> NoReturn:
+    """Raise SourceError with the first label that is an integer where the first one is a name, or the other way."""
+    first = listings[0].y[0]
+    listing, i = next(
+        (listing, i)
+        for listing in listings
+        for i, token in enumerate(listing.y)
+        if (token in integers) != (first in integers)
+    )
+    kind = "a name" if first in integers else "an integer"
+    message = f"the label '{listing.y[i]}' is {kind}, the first label, '{first}', is not."
+    raise SourceError.single(f"{message} Or list all by `classes`.", listing.place(i), "ambiguous-data")
 
 
 def _by_domain(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:

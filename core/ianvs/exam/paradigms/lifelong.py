@@ -7,7 +7,15 @@ import numpy as np
 
 from ianvs.base.types import Measure, Predictions
 from ianvs.exam.data.options import Options
-from ianvs.exam.paradigms.paradigm import Context, Module, Paradigm, Recogniser, Session, answers, unseen_samples
+from ianvs.exam.paradigms.paradigm import (
+    Context,
+    Module,
+    Paradigm,
+    Recogniser,
+    Session,
+    open_world_predictions,
+    unseen_samples,
+)
 from ianvs.exam.scenarios.views import TestView
 from ianvs.plugins.contract import Learner
 
@@ -54,7 +62,10 @@ class LifelongLearning(Paradigm):
 
     def predict(self, data: TestView, context: Context, session: Session) -> Predictions:
         """Predict by the base model."""
-        return answers(session, session.module("basemodel"), data, context, self._recogniser(session))
+        model, recogniser = session.module("basemodel"), self._recogniser(session)
+        if session.rules.unseen == "none":
+            return Predictions(session.call(model, "predict", data, **context))
+        return open_world_predictions(session, model, data, context, recogniser)
 
     def _recogniser(self, session: Session) -> Module | None:
         return session.module(RECOGNITION) if session.has(RECOGNITION) else None

@@ -141,15 +141,11 @@ def unseen_samples(
     return scores, decided.astype(bool)
 
 
-def answers(
+def open_world_predictions(
     session: Session, model: Module, data: TestView, context: Context, recogniser: Module | None = None
 ) -> Predictions:
-    """Return the predictions of a model.
-
-    In an open-world exam, unseen samples have the label -1, and the scores are the extra `unseen`.
-    """
-    wants_unseen = session.rules.unseen != "none"
-    detected = unseen_samples(session, model, data, context, recogniser) if wants_unseen else None
+    """Return the predictions of a model where unseen samples have the label -1; the scores are the extra `unseen`."""
+    detected = unseen_samples(session, model, data, context, recogniser)
     labels = session.call(model, "predict", data, **context)
     if detected is None:
         return Predictions(labels)
@@ -213,7 +209,10 @@ class Paradigm(Protocol):
 
     def predict(self, data: TestView, context: Context, session: Session) -> Predictions:
         """Return the predictions of the present model for all samples of `data`."""
-        return answers(session, session.module("basemodel"), data, context)
+        model = session.module("basemodel")
+        if session.rules.unseen == "none":
+            return Predictions(session.call(model, "predict", data, **context))
+        return open_world_predictions(session, model, data, context)
 
     def adapt(self, data: TrainView, session: Session) -> None:
         """Adapt a copy of the model to a downstream task (continual pre-training). The copy is discarded afterwards."""

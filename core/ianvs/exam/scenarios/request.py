@@ -192,8 +192,6 @@ def hold_out(exam_round: Round, dataset: Dataset, ratio: float, seed: int) -> tu
         raise ConfigError(
             [ValidationError(f"`train_ratio` is {ratio}; it must be above 0 and at most 1.", code="out-of-range")]
         )
-    if ratio == 1:
-        return exam_round.train, exam_round.train[:0]
     labels = class_labels(dataset.train)
     rest, taken = stratified_split(
         None if labels is None else labels[exam_round.train],

@@ -97,7 +97,9 @@ class DataFeed:
         self._parts: list[Part] = []
         self._held_out: list[NDArray[np.int64]] = []
         for round_ in exam.rounds:
-            positions, held_out = hold_out(round_, exam.dataset, train_ratio, seed)
+            positions, held_out = round_.train, round_.train[:0]
+            if train_ratio != 1:
+                positions, held_out = hold_out(round_, exam.dataset, train_ratio, seed)
             labels = None if round_.labels is None else round_.labels[_indices_of(round_.train, positions)]
             if round_.limited and round_.background is None:
                 labels = self._type.limited(self._train.y[positions], round_.classes)
