@@ -74,10 +74,13 @@ def _hides(name: str, value: object) -> bool:
     """
     if value is None or isinstance(value, bool):
         return False
+    is_named = is_secret(name)
+    if not is_named and not isinstance(value, str):
+        return False
     parts = [part.lower() for part in _PARTS.findall(name)]
-    if not is_secret(name):
+    if not is_named:
         of_service = _OF_SERVICE.fullmatch("".join(parts[-1:])) is not None
-        return of_service and isinstance(value, str) and _LOOKS_RANDOM.fullmatch(value) is not None
+        return of_service and _LOOKS_RANDOM.fullmatch(str(value)) is not None
     values = value if isinstance(value, list | tuple) and value else [value]
     if all(isinstance(entry, int | float) for entry in values):
         return any(map(_PASSWORD.fullmatch, parts))
@@ -85,18 +88,30 @@ def _hides(name: str, value: object) -> bool:
     return not (named and all(isinstance(entry, str) and _VARIABLE_NAME.fullmatch(entry) for entry in values))
 
 
-def without_secrets(values: Mapping[str, object]) -> dict[str, object]:
-    """Return the values with `***` for keys, tokens, passwords and texts that look like one; also nested ones.
+def without_secrets(value: Any, secret: bool = False) -> Any:
+    """Return a record with `***` for keys, tokens, passwords and texts that look like one; also nested ones.
 
     A value that a file gives as `${NAME}` is shown so: the variable's name is no secret, a default beside it may be.
+
+    Args:
+        value: Values by name, or a part of them.
+        secret: Whether the part's name makes it a secret.
     """
-    return {hide_secrets(str(name)): _shown(value, _hides(key, value)) for name, key, value in _named(values)}
+    if isinstance(value, list | tuple | set | frozenset) and (
+        not secret or (value and all(_VARIABLE.fullmatch(str(part)) for part in value))
+    ):
+        return [without_secrets(part, secret) for part in value]
+    if secret:
+        return _VARIABLE.sub(r"\1}", str(value)) if _VARIABLE.fullmatch(str(value)) else HIDDEN
+    if isinstance(value, Mapping):
+        return {_shown_name(str(name)): without_secrets(part, _hides(key, part)) for name, key, part in _named(value)}
+    return redacted(value) if isinstance(value, str) else value
 
 
 def without_secret(argument: str) -> str:
     """Hide secrets in a word of a command line. In NAME=VALUE, the name may make the value a secret."""
     name, equals, value = argument.partition("=")
-    return f"{name}={HIDDEN}" if equals and _hides(name, value) else hide_secrets(argument)
+    return f"{name}={HIDDEN}" if equals and _hides(name, value) else str(redacted(argument))
 
 
 def _named(values: Mapping[str, object]) -> Iterator[tuple[str, str, object]]:
@@ -104,18 +119,6 @@ def _named(values: Mapping[str, object]) -> Iterator[tuple[str, str, object]]:
     beside = values.get("name") if "value" in values else None
     for key, value in values.items():
         yield key, beside if key == "value" and isinstance(beside, str) else str(key), value
-
-
-def _shown(value: object, secret: bool) -> object:
-    if isinstance(value, list | tuple | set | frozenset) and (
-        not secret or (value and all(_VARIABLE.fullmatch(str(part)) for part in value))
-    ):
-        return [_shown(part, secret) for part in value]
-    if secret:
-        return _VARIABLE.sub(r"\1}", str(value)) if _VARIABLE.fullmatch(str(value)) else HIDDEN
-    if isinstance(value, Mapping):
-        return without_secrets(value)
-    return hide_secrets(value) if isinstance(value, str) else value
 
 
 # --- in texts -----------------------------------------------------------------------------------------------------
@@ -155,25 +158,20 @@ def secrets_of(*given: Mapping[str, object], environment: Mapping[str, str] = _N
     """
     renamed = [(re.sub("session", "", name, flags=re.IGNORECASE), value) for name, value in environment.items()]
     variables = [{name: value} for name, value in renamed if not value.startswith("/")]
-    return frozenset(secret for values in (*given, *variables) for secret in _secrets(values, environment))
-
-
-def _secrets(value: object, environment: Mapping[str, str], name: str = "", secret: bool = False) -> Iterator[str]:
-    """name: that it has. secret: it is within one."""
-    if isinstance(value, Mapping):
-        for _, key, part in _named(value):
-            yield from _secrets(part, environment, key, secret or _hides(key, part))
-    elif isinstance(value, list | tuple | set | frozenset):
-        for part in value:
-            yield from _secrets(part, environment, name, secret)
-    elif value is not None and not isinstance(value, bool) and not _VARIABLE.fullmatch(str(value)):
-        text, named = str(value), not secret and is_secret(name) and str(value) in environment
-        text = environment[text] if named else text
-        logins = [login.partition(":")[2] for login in _USERINFO.findall(text)]
-        texts = [*logins, *(text[start:end] for start, end in secret_spans(text)), *[text] * (secret or named)]
-        yield from (
-            candidate for candidate in texts if len(candidate) >= _SHORTEST_SECRET and candidate.lower() not in _WORDS
-        )
+    secrets = set()
+    parts: list[tuple[object, str, bool]] = [(values, "", False) for values in (*given, *variables)]
+    while parts:
+        value, name, secret = parts.pop()
+        if isinstance(value, Mapping):
+            parts += [(part, key, secret or _hides(key, part)) for _, key, part in _named(value)]
+        elif isinstance(value, list | tuple | set | frozenset):
+            parts += [(part, name, secret) for part in value]
+        elif value is not None and not isinstance(value, bool) and not _VARIABLE.fullmatch(str(value)):
+            text, named = str(value), not secret and is_secret(name) and str(value) in environment
+            text = environment[text] if named else text
+            logins = [login.partition(":")[2] for login in _USERINFO.findall(text)]
+            secrets |= {*logins, *(text[start:end] for start, end in secret_spans(text)), *[text] * (secret or named)}
+    return frozenset(each for each in secrets if len(each) >= _SHORTEST_SECRET and each.lower() not in _WORDS)
 
 
 def forms_of(secrets: Iterable[str]) -> tuple[str, ...]:
@@ -215,6 +213,7 @@ def replaced(text: str, spans: Iterable[tuple[int, int]]) -> str:
     return "".join([*parts, text[before:]])
 
 
+_shown_name = lru_cache(maxsize=4096)(redacted)  # a report shows the few names of thousands of cases
 _BEGIN = r"(?:(?<![\w-])|(?<=\\[nrt]))"  # of a word, maybe after an escaped end of a line
 _VALUE = r"(?P<secret>(?<=')[^'\n]+|(?<=\")[^\"\n]+|[^\s;,&'\"<>()\[\]{}\\]+)"
 _PEM = r"[\w+/=\s\\:,-]"

@@ -179,20 +179,15 @@ def _linked(reading: Reading, document: Document | None) -> tuple[tuple[TestEnvS
             continue
         scenario = exam.scenario.name if exam.scenario else source.file.stem
         exam = replace(exam, file=source.file, name=exam.name or scenario)
-        for part, sources in (("train", exam.dataset.train), ("test", exam.dataset.test)):
-            former = ("testenv", "dataset", f"{part}_url")
-            if exam.dataset.name is None and at(source.data, *former):
-                read_as = " and ".join(f"{part}_{form}" for form in sorted({each.form for each in sources}))
-                message = f"'{part}_url' is an old name, read as {read_as} by its suffix. Write {read_as}."
-                reading.warnings.append(ValidationError(message, source.key_place(former), code="renamed-key"))
-        path: Steps = ("testenv", "dataset", "hierarchy")
-        if (hierarchy := at(source.data, *path)) is not None:
-            linked = reading.follow(source, path) if isinstance(hierarchy, str) else source
-            if linked is not None:
-                tree, problems = class_tree(linked, path if linked is source else ())
-                reading.problems += problems
-                exam = exam.with_dataset(replace(exam.dataset, hierarchy=tree))
+        for part in ("train", "test") if exam.dataset.name is None else ():
+            if at(source.data, "testenv", "dataset", f"{part}_url"):
+                reading.warnings.append(_former_url(part, exam, source))
+        if at(source.data, "testenv", "dataset", "hierarchy") is not None:
+            exam = _with_class_tree(exam, source, reading)
         testenvs.append(exam)
+    if len({exam.name for exam in testenvs}) < len(testenvs):
+        names = _distinct_names(testenvs)
+        testenvs = [replace(exam, name=name) for exam, name in zip(testenvs, names, strict=True)]
 
     algorithms: list[AlgorithmSpec] = []
     for path, entry in entries(document.data, "benchmarkingjob", "test_object", "algorithms"):
@@ -210,10 +205,26 @@ def _linked(reading: Reading, document: Document | None) -> tuple[tuple[TestEnvS
             modules = (*(m for m in modules if m.type == "basemodel"), *(m for m in modules if m.type != "basemodel"))
         name, place = algorithm.name or at(entry, "name"), document.value_place((*path, "name"))
         algorithms.append(replace(algorithm, modules=modules, name=name, file=source.file, place=place))
-    names = [exam.name for exam in testenvs]
-    if len(set(names)) < len(names):
-        testenvs = [replace(exam, name=name) for exam, name in zip(testenvs, _distinct_names(testenvs), strict=True)]
     return tuple(testenvs), tuple(algorithms)
+
+
+def _former_url(part: str, exam: TestEnvSpec, source: Document) -> ValidationError:
+    """Return a warning that `train_url` or `test_url` has other names."""
+    forms = {each.form for each in (exam.dataset.train if part == "train" else exam.dataset.test)}
+    read_as = " and ".join(f"{part}_{form}" for form in sorted(forms))
+    message = f"'{part}_url' is an old name, read as {read_as} by its suffix. Write {read_as}."
+    return ValidationError(message, source.key_place(("testenv", "dataset", f"{part}_url")), code="renamed-key")
+
+
+def _with_class_tree(exam: TestEnvSpec, source: Document, reading: Reading) -> TestEnvSpec:
+    """Return the exam with the tree of its classes, which is in its file or in one that this names."""
+    path: Steps = ("testenv", "dataset", "hierarchy")
+    linked = reading.follow(source, path) if isinstance(at(source.data, *path), str) else source
+    if linked is None:
+        return exam
+    tree, problems = class_tree(linked, path if linked is source else ())
+    reading.problems += problems
+    return exam.with_dataset(replace(exam.dataset, hierarchy=tree))
 
 
 def _distinct_names(testenvs: Sequence[TestEnvSpec]) -> list[str]:

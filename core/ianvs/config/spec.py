@@ -102,7 +102,10 @@ def resolved(job: JobSpec) -> dict[str, object]:
     """
     overrides = {f"{override.algorithm}.{override.key}".lstrip("."): override.value for override in job.overrides}
     plain = cast("dict[str, object]", _plain(job, job.unexpanded_paths))
-    return without_secrets(plain | ({"set": _plain(overrides, job.unexpanded_paths)} if overrides else {}))
+    settings: dict[str, object] = without_secrets(
+        plain | ({"set": _plain(overrides, job.unexpanded_paths)} if overrides else {})
+    )
+    return settings
 
 
 def secrets_in(job: JobSpec) -> frozenset[str]:
