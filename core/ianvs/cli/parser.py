@@ -116,12 +116,12 @@ def add_command(
 def add_job(parser: argparse.ArgumentParser, *, selects: bool = True) -> None:
     """Add the job, and the options that replace values in its files. selects: whether cases can be selected."""
     about = "benchmarkingjob.yaml, a folder with one, or a name of `ianvs list jobs`; default: the one here"
-    parser.add_argument("job", nargs="?", type=to_path, metavar="JOB", help=about)
+    parser.add_argument("job", nargs="?", type=path_text, metavar="JOB", help=about)
     spellings = ("-f", "--file", "--benchmarking_config_file")  # the last one is the option of Ianvs
-    parser.add_argument(*spellings, dest="file", type=to_path, metavar="JOB", help="the same")
-    parser.add_argument("--workspace", type=to_path, metavar="DIR", help="where results go, over what the file says")
+    parser.add_argument(*spellings, dest="file", type=path_text, metavar="JOB", help="the same")
+    parser.add_argument("--workspace", type=path_text, metavar="DIR", help="where results go, over what the file says")
     parser.add_argument(
-        "--root", type=to_path, metavar="DIR", help="folder of the data, over dataset.root of the testenv"
+        "--root", type=path_text, metavar="DIR", help="folder of the data, over dataset.root of the testenv"
     )
     help_ = "a value over what the files say, as learning_rate=0.1, scenario.rounds=10, ewc.strength=5; may be repeated"
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help=help_)

@@ -18,7 +18,7 @@ from ianvs.config.models.testenv import TestEnvSpec
 from ianvs.config.paths import Want
 from ianvs.config.strict_yaml import Step, Steps, resolve_scalar
 from ianvs.kubeedge.yaml.file_models import ENDINGS, HUB_NAME, PARTS, KubeEdgeAlgorithm, KubeEdgeTestEnv, parser_of
-from ianvs.kubeedge.yaml.path_lookup import FoundElsewhereError, KubeEdgeLookup, module_file
+from ianvs.kubeedge.yaml.path_lookup import FoundElsewhereError, KubeEdgeLookup
 from ianvs.kubeedge.yaml.rewriting import Rewriting
 
 _RANK_KEYS = ("visualization", "selected_dataitem", "save_mode")
@@ -237,7 +237,7 @@ def _find(
         file.problems.append(ValidationError.from_exception(error, file.place(path)))
         return
     try:
-        located = _located(file, path, lookup, module_file(text) if want == "any" else text, want)
+        located = _located(file, path, lookup, text, want)
     except ValueError as error:
         if missing == "leave":
             return

@@ -19,7 +19,7 @@ from ianvs.config.strict_yaml import Document, read
 from ianvs.kubeedge.yaml.file_models import KubeEdgeAlgorithm, KubeEdgeTestEnv
 from ianvs.kubeedge.yaml.forms import algorithm_form, job_form, testenv_form
 from ianvs.kubeedge.yaml.migration import migrated
-from ianvs.kubeedge.yaml.path_lookup import FoundElsewhereError, KubeEdgeLookup, module_file, root_of
+from ianvs.kubeedge.yaml.path_lookup import FoundElsewhereError, KubeEdgeLookup, root_of
 from ianvs.kubeedge.yaml.rewriting import Rewriting
 from ianvs.plugins.local_imports import parsed
 
@@ -122,7 +122,7 @@ def _resolved(text: object, *lookups: Lookup) -> Path | None:
         return None
     for lookup in lookups:
         try:
-            return lookup.find(module_file(text), "any")
+            return lookup.find(text, "any")
         except FoundElsewhereError as moved:
             return moved.path
         except ValueError:

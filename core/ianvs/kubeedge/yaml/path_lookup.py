@@ -37,10 +37,12 @@ class KubeEdgeLookup(Lookup):
     alike: int = 1  # number of equal trailing parts that identify a moved path
 
     def find(self, text: object, want: Want = "file", below: Path | None = None) -> Path:
-        """Find a path as Lookup.find does.
+        """Find a path as Lookup.find does; of imports ("any") also a module's dotted name, from the working directory.
 
         Raises FoundElsewhereError if its target is elsewhere below the job's folder.
         """
+        if want == "any" and _DOTTED.fullmatch(str(text)) and not str(text).endswith((".py", ".yaml", ".yml")):
+            text = f"{str(text).replace('.', '/')}.py"
         try:
             return super().find(text, want, below)
         except ValueError:
@@ -85,12 +87,6 @@ def root_of(lookup: KubeEdgeLookup, links: Iterable[str]) -> Path:
             if (start / path).exists():
                 return start
     return lookup.job
-
-
-def module_file(url: str) -> str:
-    """Return the path of `url`, which may be a module's dotted name: Ianvs imports it from the working directory."""
-    dotted = _DOTTED.fullmatch(url) and not url.endswith((".py", ".yaml", ".yml"))
-    return f"{url.replace('.', '/')}.py" if dotted else url
 
 
 def _renamed(written: Path, actual: Path) -> tuple[str, str]:
