@@ -88,7 +88,7 @@ class RoundStore(FolderStore):
                 self._write(case_id, SCORES, {**stored, "scores": {}}, durable=False)
         with replace_folder(folder / f"rounds/{index}") as new:
             (new / "model").mkdir()
-            yield RoundFolder(new, new / "model", f"{case_id}/{_round_name(index)}", self.redacted)
+            yield RoundFolder(new, new / "model", f"{case_id}/rounds/{index}/round.json", self.redacted)
         if index and (folder / f"rounds/{index}" / PREDICTIONS).exists():
             remove(self.model_folder(case_id, index - 1))
 

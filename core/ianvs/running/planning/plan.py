@@ -88,24 +88,17 @@ class Plan:
         return sum(len(algorithm) * len(algorithm.seeds(self.job.seeds)) for algorithm in self.algorithms)
 
     def __iter__(self) -> Iterator[PlannedCase]:
-        return self._with_state(self.cases())
+        exam_damage: dict[str, str | None] = {}
+        return (self._planned(case, algorithm, exam_damage) for case, algorithm in self.cases())
 
     def stored(self) -> Iterator[PlannedCase]:
         """Yield the cases with stored files, in the same order; all others, possibly a million, are new."""
         ids = stored_ids(self.store)
+        exam_damage: dict[str, str | None] = {}
+        cases = stored_cases(self.algorithms, self.job.seeds, self.store, ids)
         if self.job.only is not None or self.job.limit is not None:
             cases = ((case, algorithm) for case, algorithm in self.cases() if case.id in ids or algorithm.trial)
-            yield from self._with_state(cases)
-        elif ids or self.studies:
-            yield from self._with_state(stored_cases(self.algorithms, self.job.seeds, self.store, ids))
-
-    def _with_state(self, cases: Iterable[tuple[TestCase, PlannedAlgorithm]]) -> Iterator[PlannedCase]:
-        exams, damage = ExamStore(self.store.workspace), dict[str, str | None]()
-        has_exams = runner_of(self.job.algorithms[0]) is None  # otherwise nothing of an exam is stored
-        for case, algorithm in cases:
-            if algorithm.exam_id not in damage:
-                damage[algorithm.exam_id] = exams.damaged_file(algorithm.exam_id) if has_exams else None
-            yield self._planned(case, algorithm, damage[algorithm.exam_id])
+        return (self._planned(case, algorithm, exam_damage) for case, algorithm in cases)
 
     def cases(self) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
         """Yield the cases selected by `only` and `limit` without reading the disk."""
@@ -123,7 +116,8 @@ class Plan:
         if needed:
             yield from ((case, algorithm) for case, algorithm in every.cases() if case.id in needed)
 
-    def _planned(self, case: TestCase, algorithm: PlannedAlgorithm, exam_damage: str | None) -> PlannedCase:
+    def _planned(self, case: TestCase, algorithm: PlannedAlgorithm, exam_damage: dict[str, str | None]) -> PlannedCase:
+        """Return the case with its state. exam_damage: the damaged file of each exam, as far as one was looked for."""
         state, until = self.store.state(case.id), algorithm.until
         status = state.status
         planned = partial(PlannedCase, case, algorithm)
@@ -138,15 +132,7 @@ class Plan:
             action: Action = "score" if state.is_whole else "resume"
             return planned("unfinished", action, f"{one_line(damaged, 3)} {CHANGED_MESSAGE}", damaged)
         if status == "finished":
-            if missing := [metric.name for metric, key in algorithm.scores if key not in state.score_keys]:
-                reason = f"finished; {', '.join(missing)} to be computed from what is stored"
-                return planned("finished", "score", reason)
-            if exam_damage is not None:
-                damaged = (f"exams/{algorithm.exam_id}/{exam_damage}",)
-                return planned("unfinished", "prepare", f"{damaged[0]} {CHANGED_MESSAGE}", damaged)
-            accepted = self.accepted_sources.get(case.id)
-            reason = f"finished; kept, made by an earlier {one_line(accepted, 3)}" if accepted else "finished"
-            return planned("finished", "nothing", reason, stored=state)
+            return self._finished(planned, case, algorithm, state, exam_damage)
         if status == "failed":
             failure = self.store.failure(case.id)
             why = f"{failure.error}: {failure.message}" if failure else "no reason is known"
@@ -161,6 +147,27 @@ class Plan:
         changed = f"{CHANGED_SINCE} {similar.case_id[:8]}: {'; '.join(similar.differences)}" if similar else "never run"
         of_exam = similar is not None and similar.same_exam and status is None and not case.role
         return planned("new", "run", changed, earlier=similar if of_exam else None)
+
+    def _finished(
+        self,
+        planned: Callable[..., PlannedCase],
+        case: TestCase,
+        algorithm: PlannedAlgorithm,
+        state: CaseState,
+        exam_damage: dict[str, str | None],
+    ) -> PlannedCase:
+        if missing := [metric.name for metric, key in algorithm.scores if key not in state.score_keys]:
+            return planned("finished", "score", f"finished; {', '.join(missing)} to be computed from what is stored")
+        exam = algorithm.exam_id
+        if exam not in exam_damage:
+            has_exams = runner_of(algorithm.spec) is None  # otherwise nothing of an exam is stored
+            exam_damage[exam] = ExamStore(self.store.workspace).damaged_file(exam) if has_exams else None
+        if exam_damage[exam] is not None:
+            damaged = f"exams/{exam}/{exam_damage[exam]}"
+            return planned("unfinished", "prepare", f"{damaged} {CHANGED_MESSAGE}", (damaged,))
+        accepted = self.accepted_sources.get(case.id)
+        reason = f"finished; kept, made by an earlier {one_line(accepted, 3)}" if accepted else "finished"
+        return planned("finished", "nothing", reason, stored=state)
 
     @cached_property
     def _ids_of_other_jobs(self) -> frozenset[str]:

@@ -54,7 +54,7 @@ class StoredRounds:
         model: Model,
         stream: Mapping[str, Any],
     ) -> None:
-        size = saved_bytes(folder.model, self._request.saved_mb)
+        size = 0 if model.folder is None else saved_bytes(model.folder, self._request.saved_mb)
         if any((files := self._store.files(self._id)).iterdir()):
             store_plugin_folder(files, folder.model)
         result = replace(result, model_bytes=size or None)
