@@ -6,8 +6,9 @@ docs/decisions/002-identity.md has the reasons.
 import linecache
 import os
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -19,6 +20,8 @@ from ianvs.base.package import own_name
 
 STORED: dict[str, bytes] = {}
 """Content of files by resolved path, which is run instead of what they contain now."""
+MODULES = "modules"
+"""The temporary folder from which spawned processes import what `place_for_others` has put there."""
 _STANDARD_LIBRARY = Path(os.__file__).resolve().parent
 
 
@@ -26,14 +29,19 @@ _STANDARD_LIBRARY = Path(os.__file__).resolve().parent
 def imports_from(files: Mapping[Path, bytes]) -> Iterator[None]:
     """Context manager: imports of these files run the given content, even if the files have changed.
 
-    Paths are resolved.
+    So do those of spawned processes, such as those of `torch.multiprocessing.spawn` (`place_for_others`). Paths are
+    resolved.
     """
     before, contents = STORED.copy(), {os.fspath(path): content for path, content in files.items()}
     STORED.update(contents)
     add_folders(*(path.parent for path in files))
+    for_others = os.path.join(tempfile.gettempdir(), MODULES)  # noqa: PTH118
+    sys.path.append(for_others)
     try:
         yield
     finally:
+        with suppress(ValueError):
+            sys.path.remove(for_others)
         STORED.clear()
         STORED.update(before)
         for path in contents:

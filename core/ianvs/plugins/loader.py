@@ -28,7 +28,7 @@ from ianvs.base.entry_points import entries, installed, origin_text
 from ianvs.base.errors import PluginError, closest, shortened, shown_path
 from ianvs.base.method_names import ALIASES, carried
 from ianvs.base.package import PACKAGE
-from ianvs.plugins.authors_files import STORED, add_folders, is_source, package_spec, source_spec
+from ianvs.plugins.authors_files import MODULES, STORED, add_folders, is_source, package_spec, source_spec
 from ianvs.plugins.local_imports import package_and_folders
 from ianvs.plugins.missing_modules import UNIQUE, how_to_install, how_to_name
 from ianvs.plugins.mode_switch import separate_mode_switch
@@ -37,7 +37,6 @@ from ianvs.plugins.registration import sedna_stub
 
 ENTRY_POINTS = "ianvs.algorithms"
 _FEW = 12  # maximum number of names in a message
-_MODULES = "modules"  # the temporary folder from which other processes import them
 
 T = TypeVar("T")
 
@@ -274,30 +273,17 @@ def _executed_inside(package: Path, name: str, path: Path) -> ModuleType:
     return sys.modules[name] if spec is None else _executed(spec)
 
 
-@contextmanager
-def importable_by_others() -> Iterator[None]:
-    """Context manager: spawned processes, such as those of `torch.multiprocessing.spawn`, can import files that
-    `place_for_others` has prepared.
-    """
-    folder = Path(tempfile.gettempdir()) / _MODULES
-    folder.mkdir(exist_ok=True)
-    sys.path.append(str(folder))
-    try:
-        yield
-    finally:
-        sys.path.remove(str(folder))
-
-
 def place_for_others(module: str) -> None:
     """Link an author's file, imported as `module`, where spawned processes find it under the same name.
 
-    For a module in a package this is the package. Does nothing outside of `importable_by_others`, and for modules that
-    they can import anyway.
+    For a module in a package this is the package. Does nothing outside of `imports_from`, and for modules that they can
+    import anyway.
     """
     top, *inner = module.split(".")
-    file = Path(tempfile.gettempdir(), _MODULES, f"{top}.py")
-    if not module.startswith(UNIQUE) or not file.parent.is_dir() or file.exists():
+    file = Path(tempfile.gettempdir(), MODULES, f"{top}.py")
+    if not module.startswith(UNIQUE) or str(file.parent) not in sys.path or file.exists():
         return
+    file.parent.mkdir(exist_ok=True)
     source, path = Path(str(sys.modules[module].__file__)), ""
     if inner:
         source = source.parents[len(inner) - 1] / "__init__.py"

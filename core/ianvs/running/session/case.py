@@ -20,7 +20,6 @@ from ianvs.exam.data_types import data_type
 from ianvs.exam.data_types.catalogue import ENTRY_POINTS as DATA_TYPES
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.exam.scenarios.scenario_catalogue import ENTRY_POINTS as SCENARIOS
-from ianvs.plugins.loader import importable_by_others
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Reporter
 from ianvs.processes.interpreters.wire import RemoteError, error_text
 from ianvs.processes.sandbox import missing_sandbox
@@ -122,7 +121,6 @@ def _evaluate_missing(
             learner = LocalLearner(request, brief, memory)
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(contextlib.chdir(folder))  # files of two cases do not conflict
-            stack.enter_context(importable_by_others())
             for name in set(_COMPILED).difference(os.environ):  # all cases share compiled code
                 os.environ[name] = str(request.workspace / "cache" / "compiled" / name.partition("_")[0].lower())
                 stack.callback(os.environ.pop, name, None)

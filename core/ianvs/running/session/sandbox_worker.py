@@ -20,7 +20,6 @@ import numpy as np
 from ianvs.base.errors import IanvsError
 from ianvs.exam.data.parts import Column
 from ianvs.plugins.authors_files import imports_from
-from ianvs.plugins.loader import importable_by_others
 from ianvs.processes.interpreters.wire import (
     Message,
     Peer,
@@ -124,7 +123,7 @@ class _Worker:
         self._peer.serve()
 
     def prepare(self, start: WorkerInput) -> Message:
-        for context in (imports_from(start.files), contextlib.chdir(start.folder), importable_by_others()):
+        for context in (imports_from(start.files), contextlib.chdir(start.folder)):
             self._stack.enter_context(context)
         self._learner = LocalLearner(start.request, start.brief, _Memory(self._peer))
         ready = self._learner.prepare(start.folder)

@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 import ianvs
-from ianvs.plugins.loader import importable_by_others, load, place_for_others
+from ianvs.plugins.authors_files import imports_from
+from ianvs.plugins.loader import load, place_for_others
 from ianvs.processes.engines import LocalEngine, Task, Workload
 from ianvs.processes.engines.capped_log import MAX_LOG_BYTES
 from tests.contract.engines.test_engines import task, until_ended
@@ -133,7 +134,7 @@ def test_spawned_processes_import_a_plugin_of_a_package_under_the_same_name(
     if package:
         (tmp_path / "approach/__init__.py").write_text(package)
     loaded = load(str(tmp_path / "approach/method.py"), "Method")
-    with importable_by_others(), loaded.active() as build:
+    with imports_from({}), loaded.active() as build:
         place_for_others(build.__module__)
         script = f"import sys; sys.path[:0] = {sys.path!r}; import {build.__module__} as m; print(m.Method.answer)"
         found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
