@@ -13,7 +13,7 @@ from PIL import Image
 
 from tests.jobs import write_job
 
-MOST_FUNCTIONS = 940  # the direction is 500
+MOST_FUNCTIONS = 500
 MOST_FRAMES = 8
 PLUGIN = """
 class Trivial:

@@ -309,7 +309,7 @@ class CaseLoop:
         self._attempts[id_] -= 1
         if self._losses[id_][1] >= MAX_LOSSES:
             return False
-        self._plan.store.remove_partial_files(id_)
+        store.remove_partial_files(id_)
         self._again[planned.algorithm.spec.resources].appendleft(planned)
         self._listener.lost(planned, reason)
         return True
@@ -389,13 +389,10 @@ class CaseLoop:
 def _files_of(request: CaseRequest) -> Files:
     """Return the files that running, resuming or scoring the case reads and writes."""
     workspace, case = request.workspace, request.case.id
-    store = CaseStore(workspace)
+    store, code = CaseStore(workspace), (CodeStore(workspace).folder(snapshot.key) for snapshot in request.code)
     return Files(
         root=workspace,
-        reads=(
-            ExamStore(workspace).folder(request.exam_id),
-            *(CodeStore(workspace).folder(snapshot.key) for snapshot in request.code),
-        ),
+        reads=(ExamStore(workspace).folder(request.exam_id), *code),
         writes=(store.folder(case),),
         notes=(store.root / ".names",),
         lock=Path(store.lock(case).lock_file),
