@@ -209,6 +209,7 @@ def _syntax_problem(error: yaml.MarkedYAMLError, file: Path) -> ValidationError:
 class _Loader(yaml.SafeLoader):
     """Composes nodes: a plain scalar is tagged as such, and gets its value later."""
 
+    yaml_implicit_resolvers = {None: [(_PLAIN, re.compile(""))]}  # noqa: RUF012 - any text that is not quoted
     _depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
@@ -223,11 +224,6 @@ class _Loader(yaml.SafeLoader):
         node = super().compose_node(parent, index)
         self._depth -= 1
         return node
-
-    def resolve(self, kind: type[yaml.Node], value: object, implicit: tuple[bool, bool]) -> str:
-        if kind is yaml.ScalarNode:
-            return _PLAIN if implicit[0] else f"{_TAG}str"
-        return f"{_TAG}map" if kind is yaml.MappingNode else f"{_TAG}seq"
 
 
 def _is_merge(key: yaml.Node) -> bool:
