@@ -21,7 +21,6 @@ from ianvs.config.spec import (
 from ianvs.exam import data
 from ianvs.exam.data_types import data_type
 from ianvs.exam.metrics.metric import Metric
-from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.exam.metrics.registry import find, metric_header
 from ianvs.exam.questions import EvaluationTask, evaluation_tasks_of, find_evaluation_task
 from ianvs.running.inspector import Inspector
@@ -80,22 +79,17 @@ class Preflight:
         self.listener.reading_progress(dataset.name or "data", message)
 
     @cached_property
-    def metrics(self) -> list[tuple[TestEnvSpec, tuple[MetricColumn, ...]]]:
-        """All metrics of each exam, including those that others are computed from."""
-        return list(zip(self.job.testenvs, job_columns(self.job, self.inspector).values(), strict=True))
-
-    @cached_property
     def columns(self) -> list[list[str]]:
         """The column names of each exam."""
         return [
             [column.name for column in metrics if column.spec in exam.metrics and not column.metric.mapping]
-            for exam, metrics in self.metrics
+            for exam, metrics in zip(self.job.testenvs, job_columns(self.job, self.inspector).values(), strict=True)
         ]
 
     @cached_property
     def levels(self) -> dict[str, str]:
-        """Levels by name of metric; "mapping" for one with several numbers."""
-        every = (column for _, metrics in self.metrics for column in metrics)
+        """Levels by name of metric, also of those that others are computed from; "mapping": it has several numbers."""
+        every = (column for metrics in job_columns(self.job, self.inspector).values() for column in metrics)
         return {column.spec.name: "mapping" if column.metric.mapping else column.metric.level for column in every}
 
 
@@ -180,7 +174,8 @@ def gate_problems(preflight: Preflight) -> Iterator[ValidationError]:
 def quantity_problems(preflight: Preflight) -> Iterator[ValidationError]:
     """Find two names of one quantity, which would give two equal columns."""
     first: dict[tuple[str, str], MetricSpec] = {}
-    for exam, metrics in preflight.metrics:
+    columns = job_columns(preflight.job, preflight.inspector).values()
+    for exam, metrics in zip(preflight.job.testenvs, columns, strict=True):
         for column in metrics:
             spec, name = column.spec, column.name
             if spec.url is not None or spec.options or spec not in exam.metrics:
