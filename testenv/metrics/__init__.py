@@ -4,9 +4,9 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """Import all metrics only where all are needed."""
-    if name in ("METRICS", "defined_in"):
-        from ianvs.testenv.metrics import all_metrics
+    """Return METRICS by its former place, which installed entry points of an earlier version name."""
+    if name == "METRICS":
+        from ianvs.testenv.metrics.all_metrics import METRICS
 
-        return getattr(all_metrics, name)
+        return METRICS
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -12,7 +12,7 @@ from sklearn import metrics
 
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.testenv.data_types.regression import regression_metrics
-from ianvs.testenv.metrics import defined_in
+from ianvs.testenv.metrics.all_metrics import defined_in
 from tests.errors import errors_of
 
 BY_NAME = {metric.name: metric for metric in defined_in(regression_metrics)}

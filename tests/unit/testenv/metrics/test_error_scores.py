@@ -11,7 +11,7 @@ import pytest
 from ianvs.base.types import Curve, ScoreMatrix
 from ianvs.exam.metrics.matrix import compute_file, matrix_report
 from ianvs.exam.metrics.metric import Metric
-from ianvs.testenv.metrics import METRICS
+from ianvs.testenv.metrics.all_metrics import METRICS
 
 SCORE = Metric("s", "score", "More is better.")
 ERROR = Metric("e", "score", "Less is better.", higher_is_better=False)

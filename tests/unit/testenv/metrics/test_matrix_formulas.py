@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from ianvs.base.types import ScoreMatrix
 from ianvs.exam.metrics import find, matrix_report
-from ianvs.testenv.metrics import benchmarks, defined_in, survey
+from ianvs.testenv.metrics import benchmarks, survey
+from ianvs.testenv.metrics.all_metrics import defined_in
 from tests.errors import errors_of
 
 GOLDEN = json.loads((Path(__file__).parents[3] / "golden" / "metrics.json").read_text())["cases"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ianvs.exam.metrics.metric import EvaluationRecord
-from ianvs.testenv.metrics import METRICS
+from ianvs.testenv.metrics.all_metrics import METRICS
 from ianvs.testenv.metrics.picture_replies import box_iou, boxes_agree, form_of, vqa_accuracy_of
 
 BY_NAME = {metric.name: metric for metric in METRICS}

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from ianvs.base.types import ScoreMatrix
 from ianvs.exam.metrics import matrix_report
-from ianvs.testenv.metrics import defined_in, suites
+from ianvs.testenv.metrics import suites
+from ianvs.testenv.metrics.all_metrics import defined_in
 
 GOLDEN = json.loads((Path(__file__).parents[3] / "golden" / "metrics.json").read_text())["cases"]
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.registry import find
-from ianvs.testenv.metrics import defined_in, text, text_overlap
+from ianvs.testenv.metrics import text, text_overlap
+from ianvs.testenv.metrics.all_metrics import defined_in
 from ianvs.testenv.metrics.text import lcs_length, normalised, turns_of, words
 from tests.errors import errors_of
 from tests.unit.testenv.metrics.replies import record
