@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -32,6 +30,8 @@ from ianvs.running.inspector.plugin_check import CheckResult, Subject, check_res
 from ianvs.store.keys import digest
 
 _PLUGIN_FACTS, _PARADIGM_FACTS = TypeAdapter(PluginFacts), TypeAdapter(ParadigmFacts)
+_FACTS = "ianvs.running.inspector.facts"
+_CHECK = "ianvs.running.inspector.plugin_check:check_plugin"
 
 
 class Inspector:
@@ -56,7 +56,7 @@ class Inspector:
     ) -> None:
         self._job, self._seconds, self._engine, self._sandbox = job, job.limits.check_seconds, engine, sandbox
         self._answers: dict[Path, Answer | str] = {}
-        self._failed: dict[tuple[str | None, str], str] = {}  # by url and name: why a plugin can't be imported
+        self._failed: dict[tuple[object, ...], str] = {}  # by python, url and name: why a plugin can't be imported
         self._inline = InThisProcess() if inline else None
         self._processes: dict[bool, IsolatedCaller] = {}  # the process of plugins and paradigms, and that of metrics
 
@@ -70,36 +70,41 @@ class Inspector:
 
         None for one that can't be imported in time (its check reports that), or whose contract runs its cases.
         """
-        facts = []
+        facts: list[PluginFacts | None] = []
         for algorithm, module in plugins:
-            where, answer = interpreter_of(algorithm), None
-            with suppress(IanvsError):  # its interpreter can't be started, which another check reports
-                more = None
-                if where != THIS_INTERPRETER:
+            facts.append(None)
+            where, url, name, more = interpreter_of(algorithm), module.url, module.name, None
+            if runner_of(algorithm) is not None:
+                continue
+            if where != THIS_INTERPRETER:
+                try:
                     more = [where.adapter, algorithm.python and lock_of(algorithm).identity]
-                if runner_of(algorithm) is None:
-                    answer = self._answer(_PLUGIN, module.url, module.name, (module.url, module.name, where), more)
+                except IanvsError:  # its interpreter can't be started, which another check reports
+                    continue
+            answer = self._answer("plugin", url, name, (url, name, where), more)
             if isinstance(answer, str):
-                self._failed[module.url, module.name] = answer
-            usable = isinstance(answer, dict) and "problems" not in answer
-            facts.append(_PLUGIN_FACTS.validate_python(answer) if usable else None)
+                self._failed[algorithm.python, url, name] = answer
+            elif "problems" not in answer:
+                facts[-1] = _PLUGIN_FACTS.validate_python(answer)
         return facts
 
     def check(self, subject: Subject) -> CheckResult:
         """Check a plugin, its hyperparameters, and its constructor."""
-        name = subject.module.url, subject.module.name
-        if name in self._failed:
-            return interrupted_check(subject, self._failed[name])
-        try:
-            if subject.algorithm.python is not None:
+        python = subject.algorithm.python
+        plugin = python, subject.module.url, subject.module.name
+        if plugin in self._failed:
+            return interrupted_check(subject, self._failed[plugin])
+        if python is not None:
+            try:
                 lock_of(subject.algorithm)
-            answers = self._process().call_iter(_CHECK, subject, self._seconds)
+            except IanvsError:  # its interpreter can't be started, which another check reports
+                return CheckResult((), asks=False)
+        answers = self._process().call_iter(_CHECK, subject, self._seconds)
+        try:
             facts = next(answers)
         except IsolatedCallError as error:
-            self._failed[name] = str(error)
+            self._failed[plugin] = str(error)
             return interrupted_check(subject, str(error))
-        except IanvsError:  # its interpreter can't be started, which another check reports
-            return CheckResult((), asks=False)
         return check_result(subject, facts, answers)
 
     def paradigm(self, algorithm: AlgorithmSpec) -> ParadigmFacts:
@@ -109,7 +114,7 @@ class Inspector:
             return ParadigmFacts(dict.fromkeys(types[0], ()), types[1])
         if spec.url is None:
             return paradigm_facts(spec)
-        answer = self._answer(_PARADIGM, spec.url, spec.name, spec, spec.options)
+        answer = self._answer("paradigm", spec.url, spec.name, spec, spec.options)
         if isinstance(answer, str):
             return ParadigmFacts(problems=(("", f"importing the file of paradigm '{spec.name}' {answer}."),))
         return _PARADIGM_FACTS.validate_python(answer)
@@ -122,7 +127,7 @@ class Inspector:
             return list(error.problems)
         if spec.url is None or metric.level == "reported":
             return metric
-        answer = self._answer(_METRIC, str(spec.url), spec.name, spec, [spec.score, spec.options])
+        answer = self._answer("metric", str(spec.url), spec.name, spec, [spec.score, spec.options])
         if isinstance(answer, str):
             return [
                 ValidationError(
@@ -132,19 +137,28 @@ class Inspector:
         wrong = [ValidationError(message, spec.place, code=code) for code, message in answer.get("problems", ())]
         return wrong or metric_from(spec.name, **answer)
 
-    def _answer(self, kind: _Kind, url: str | None, name: str, request: object, more: object = None) -> Answer | str:
-        """Return the facts of a file, or an error message. more: what the answer depends on besides the source."""
+    def _answer(self, subject: str, url: str | None, name: str, request: object, more: object = None) -> Answer | str:
+        """Return the facts of a file, or an error message.
+
+        Args:
+            subject: "plugin", "paradigm" or "metric".
+            url: The file.
+            name: Of the object in it.
+            request: The argument of `look_at_<subject>`.
+            more: What the answer depends on besides the source.
+        """
         try:
             source = source_of(url, name, job=self._job.file.parent, exactly=True)
         except OSError:  # it is missing, which the loader reports
             source = {}
-        file = self._job.workspace / "cache" / kind.folder / f"{digest([url, name, more, source])}.json"
+        file = self._job.workspace / "cache" / f"{subject}s" / f"{digest([url, name, more, source])}.json"
         if file not in self._answers:
             stored: Answer | str | None = read_memo(file)
-            if stored is None or isinstance(stored, str) or not kind.holds(stored):
+            if not isinstance(stored, dict) or (subject == "plugin" and not _same_reference(stored)):
+                process = self._process(of_plugins=subject != "metric")
                 try:
                     answer: Answer
-                    [answer] = self._process(kind.of_plugins).call_iter(kind.look, request, self._seconds)
+                    [answer] = process.call_iter(f"{_FACTS}:look_at_{subject}", request, self._seconds)
                     if not answer.get("problems"):
                         write_memo(file, answer)
                     stored = answer
@@ -153,7 +167,7 @@ class Inspector:
             self._answers[file] = stored
         return self._answers[file]
 
-    def _process(self, of_plugins: bool = True) -> IsolatedCaller | InThisProcess:
+    def _process(self, *, of_plugins: bool = True) -> IsolatedCaller | InThisProcess:
         sealed = of_plugins and self._job.sandboxed  # metrics belong to the exam
         if self._inline is not None and not sealed:
             return self._inline
@@ -166,23 +180,6 @@ class Inspector:
         return self._processes[of_plugins]
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """A type of request.
-
-    Attributes:
-        folder: Of the cache.
-        look: The function of the request, "module:name".
-        of_plugins: Whether it concerns plugins and paradigms; otherwise metrics.
-        holds: Whether a cached answer is still valid.
-    """
-
-    folder: str
-    look: str
-    of_plugins: bool = True
-    holds: Callable[[Answer], bool] = bool
-
-
 def _same_reference(answer: Mapping[str, object]) -> bool:
     """Return whether the source of the reference class is unchanged."""
     try:
@@ -190,10 +187,3 @@ def _same_reference(answer: Mapping[str, object]) -> bool:
         return facts is not None and facts.source == digest(source_of(facts.url, facts.name, exactly=True))
     except (ValueError, OSError):  # its file is missing
         return False
-
-
-_FACTS = "ianvs.running.inspector.facts"
-_PLUGIN = _Kind("plugins", f"{_FACTS}:look_at_plugin", holds=_same_reference)
-_METRIC = _Kind("metrics", f"{_FACTS}:look_at_metric", of_plugins=False)
-_PARADIGM = _Kind("paradigms", f"{_FACTS}:look_at_paradigm")
-_CHECK = "ianvs.running.inspector.plugin_check:check_plugin"
