@@ -107,12 +107,12 @@ class Reading:
                 (self.warnings if problem.warning else self.problems).append(problem)
             if not isinstance(document.data, dict) or kind not in document.data:
                 return None
+        before = len(self.problems)
         if MOVED_KEYS.keys() & document.keys.keys():
             document, problems = with_moved_keys(document)
             self.warnings += [problem for problem in problems if problem.code == "renamed-key"]
             self.problems += [problem for problem in problems if problem.code != "renamed-key"]
         section = at(document.data, kind)
-        before = len(self.problems)
         conflicts = list(model.conflicts(section))
         self.problems += [to_validation_error(each, document, kind) for each in conflicts if not each.warning]
         lookup = replace(self.lookup, folder=document.file.parent)
