@@ -84,7 +84,7 @@ class RoundStore(FolderStore):
                 remove(path)
         remove(folder / SIMILARITIES)
         with suppress(DamagedError):  # the scores of all rounds; those of the first rounds stay
-            if (folder / SCORES).exists() and (stored := self._read(case_id, SCORES) or {})["scores"]:
+            if (folder / SCORES).exists() and (stored := self._read(case_id, SCORES) or {}).get("scores"):
                 self._write(case_id, SCORES, {**stored, "scores": {}}, durable=False)
         with replace_folder(folder / f"rounds/{index}") as new:
             (new / "model").mkdir()
