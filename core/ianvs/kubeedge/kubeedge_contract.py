@@ -1,4 +1,4 @@
-"""The contract `ianvs`. Modules that run plugin code or need results are imported lazily."""
+"""The contract `ianvs`. It is asked whether a job is its own; all else is imported when needed."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING
 from ianvs.base.errors import ConfigError, ValidationError, closest, shown_path
 from ianvs.config.contracts import Contract, ContractCase, ContractResult, MetricFacts, Table
 from ianvs.config.models.algorithm import MODULE_TYPES
-from ianvs.config.spec import AlgorithmSpec, MetricSpec, ParadigmSpec, RankSpec, TestEnvSpec
-from ianvs.kubeedge import kubeedge_checks
-from ianvs.kubeedge.work import metrics_of, work_of
-from ianvs.kubeedge.yaml.file_models import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS, PARADIGM_MODULES
-from ianvs.kubeedge.yaml.kubeedge_reading import IANVS, reading_of
-from ianvs.kubeedge.yaml.settings import ModelMetric, ThirdPartyPackage
+from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec, RankSpec, TestEnvSpec
+from ianvs.kubeedge.yaml.recognize_job import IANVS, reading_of
 
 if TYPE_CHECKING:
     from ianvs.base.types import CaseResult  # with numpy
@@ -29,9 +25,13 @@ class KubeEdge(Contract):
     name = IANVS
 
     def module_types(self, paradigm: ParadigmSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        from ianvs.kubeedge.yaml.file_models import PARADIGM_MODULES
+
         return MODULE_TYPES, PARADIGM_MODULES.get(paradigm.name, ())
 
     def metric(self, spec: MetricSpec) -> MetricFacts:
+        from ianvs.kubeedge.yaml.file_models import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS
+
         if spec.url is not None:
             summary, better = f"What {shown_path(spec.url)} computes.", spec.options.get("higher_is_better")
             return MetricFacts(summary, spec.name == "MATRIX", None if better is None else bool(better))
@@ -45,9 +45,21 @@ class KubeEdge(Contract):
         return MetricFacts(definitions[spec.name], spec.name == "MATRIX", higher)
 
     reading = staticmethod(reading_of)
-    setting_problems = staticmethod(kubeedge_checks.setting_problems)
-    code_problems = staticmethod(kubeedge_checks.code_problems)
-    import_problems = staticmethod(kubeedge_checks.import_problems)
+
+    def setting_problems(self, job: JobSpec) -> Iterable[ValidationError]:
+        from ianvs.kubeedge.kubeedge_checks import setting_problems
+
+        return setting_problems(job)
+
+    def code_problems(self, job: JobSpec) -> Iterable[ValidationError]:
+        from ianvs.kubeedge.kubeedge_checks import code_problems
+
+        return code_problems(job)
+
+    def import_problems(self, job: JobSpec) -> Iterable[ValidationError]:
+        from ianvs.kubeedge.kubeedge_checks import import_problems
+
+        return import_problems(job)
 
     def exam_identity(self, exam: TestEnvSpec) -> Mapping[str, object]:
         facts: dict[str, object] = dict(vars(exam.contract_settings))
@@ -61,11 +73,13 @@ class KubeEdge(Contract):
 
     def run(self, case: ContractCase, report: Callable[[str], None]) -> None:
         from ianvs.kubeedge.run import run
+        from ianvs.kubeedge.work import work_of
 
         run(work_of(case), report)
 
     def score(self, case: ContractCase) -> ContractResult:
         from ianvs.kubeedge.scores import score
+        from ianvs.kubeedge.work import metrics_of, work_of
 
         return score(work_of(case), metrics_of(case.metrics))
 
@@ -83,6 +97,8 @@ class KubeEdge(Contract):
 
 def _identity_data(value: object, *left_out: str) -> object:
     """Return settings as plain data, without their locations and without fields that are digested separately."""
+    from ianvs.kubeedge.yaml.settings import ModelMetric, ThirdPartyPackage
+
     if isinstance(value, ModelMetric):
         return {"metric": MetricSpec(value.name, value.url), "mode": value.mode}
     if isinstance(value, ThirdPartyPackage):

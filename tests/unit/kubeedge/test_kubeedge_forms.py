@@ -6,7 +6,7 @@ import pytest
 
 from ianvs.base.errors import ConfigError
 from ianvs.config import load_job
-from ianvs.kubeedge.yaml.kubeedge_reading import contract_of
+from ianvs.kubeedge.yaml.recognize_job import contract_of
 from tests.checkout import ALGORITHM, TESTENV, Checkout
 from tests.edits import edited
 from tests.errors import errors_of, located, recorded
