@@ -9,6 +9,8 @@ from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.metric_names import ALIASES, normalize
 from ianvs.exam.metrics.registry import find, metrics, names, resolve, suggest
 from ianvs.exam.metrics.table import describe, legend
+from ianvs.testenv.metrics import classification
+from ianvs.testenv.metrics.all_metrics import defined_in
 from tests.errors import errors_of
 
 LOWER_IS_BETTER = {
@@ -167,3 +169,12 @@ def test_the_names_of_continual_next_are_aliases():
         found = find(alias)
         assert found is not None
         assert found.name == name
+
+
+def test_no_two_metrics_share_a_name_so_that_the_first_one_is_the_one() -> None:
+    every = [name for metric in metrics() for name in {metric.name, *metric.aliases}]
+    assert len(every) == len(set(every))
+
+
+def test_the_metrics_that_are_looked_at_first_are_all_of_their_module() -> None:
+    assert tuple(defined_in(classification)) == classification.METRICS
