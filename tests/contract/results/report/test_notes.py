@@ -55,7 +55,7 @@ def test_a_row_that_failed_is_no_bound_and_is_told_as_failed(failing: Results) -
     [failed] = of_kind(failing, "failed")
     assert (failed.subject, failed.about) == ("4 cases of majority", "case")
     assert failed.text.startswith("RuntimeError: ") and "`ianvs logs " in failed.remedy
-    assert "majority (2)" in " ".join(failing.leaderboard.statements)  # those that count
+    assert "2 configurations of majority" in " ".join(failing.leaderboard.statements)  # those that count
 
 
 def test_what_is_wrong_with_the_data_is_known_to_every_later_report(failing: Results) -> None:
