@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.sizes.measuring import Row, disk, memory
-from ianvs.base.types import Asked, CaseResult, Predictions, RoundResult, TestCase
+from ianvs.base.types import CaseResult, PredictionKey, Predictions, RoundResult, TestCase
 from ianvs.config.spec import DatasetSpec, MetricSpec, TestEnvSpec
 from ianvs.exam.metrics.packed_replies import pack_replies
 from ianvs.exam.metrics.registry import names
@@ -95,9 +95,8 @@ def write_case(
     cases.begin(CASE, {"exam_id": "e1"})
     for index, answers in enumerate(said):
         with cases.new_round(CASE.id, index) as round_:
-            round_.write_evaluated(
-                RoundResult(index, f"round {index}"), {Asked(j): Predictions(a) for j, a in enumerate(answers)}
-            )
+            predictions = {PredictionKey(j): Predictions(a) for j, a in enumerate(answers)}
+            round_.write(RoundResult(index, f"round {index}"), predictions=predictions)
 
 
 def class_case(folder: Path, classes: int, rounds: int, tests: int, samples: int) -> None:
@@ -139,7 +138,7 @@ def conversation_case(folder: Path, rounds: int, count: int, length: int, wanted
     prompts = [pack_replies([[f"Question {n}?"] for n in range(count)])]
     manifest = {"tests": [{"samples": one} for one in names]}
     truth = [pack_replies([text] for text in texts(count, wanted, 0))]
-    write_case(folder, "conversation", truth, said, manifest=manifest, pictures=prompts)
+    write_case(folder, "conversation", truth, said, manifest=manifest, images=prompts)
 
 
 # --- what is measured -----------------------------------------------------------------------------------------------
