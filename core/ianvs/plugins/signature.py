@@ -6,6 +6,7 @@ import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType, SimpleNamespace
 from typing import TypeVar
 
@@ -131,11 +132,18 @@ def named_arguments(function: Callable[..., object], offered: Mapping[str, objec
 
     Lazy arguments are created.
     """
+    named, left = _named(getattr(function, "__func__", function))
+    return {
+        name: value.make() if type(value) is LazyArgument else value
+        for name, value in offered.items()
+        if (name not in left if named is None else name in named)
+    }
+
+
+@lru_cache(256)  # called for every chunk of a stream
+def _named(function: Callable[..., object]) -> tuple[frozenset[str] | None, frozenset[str]]:
+    """Return (its named parameters; None: it has a catch-all, the arguments that this leaves)."""
     parameters = inspect.signature(function).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        names = offered.keys() - getattr(function, "leaves", ())
-    else:
-        names = {parameter.name for parameter in parameters if parameter.kind in BY_NAME}
-    return {
-        name: value.make() if type(value) is LazyArgument else value for name, value in offered.items() if name in names
-    }
+        return None, getattr(function, "leaves", frozenset())
+    return frozenset(p.name for p in parameters if p.kind in BY_NAME), frozenset()
