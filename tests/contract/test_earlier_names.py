@@ -276,6 +276,15 @@ def test_former_and_new_keys_together_are_refused(tmp_path: Path) -> None:
     assert [problem.code for problem in refused.value.problems] == ["conflicting-keys"] * 2
 
 
+def test_what_is_wrong_below_a_former_key_is_told_by_the_name_in_the_file(tmp_path: Path) -> None:
+    testenv = "dataset: {name: digits}\nmetrics: [accuracy]\nquestions: {a: 1}"
+    job = write_job(tmp_path, testenv=testenv, job="engine: {name: local, checks: nowhere}")
+    with pytest.raises(ConfigError) as refused:
+        load_job(job, environment={})
+    told = [problem.message.partition(" ")[0] for problem in refused.value.problems]
+    assert sorted(told) == ["checks", "questions"]
+
+
 def test_former_arguments_of_a_generation_work_with_a_warning() -> None:
     @former_arguments(longest="max_tokens")
     def generation(prompts: list[int], *, max_tokens: int) -> int:

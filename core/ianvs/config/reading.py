@@ -1,5 +1,6 @@
 """Reads the files of one job, follows their links, and collects all errors."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -107,7 +108,7 @@ class Reading:
                 (self.warnings if problem.warning else self.problems).append(problem)
             if not isinstance(document.data, dict) or kind not in document.data:
                 return None
-        before = len(self.problems)
+        before, written = len(self.problems), document
         if MOVED_KEYS.keys() & document.keys.keys():
             document, problems = with_moved_keys(document)
             self.warnings += [problem for problem in problems if problem.code == "renamed-key"]
@@ -120,6 +121,12 @@ class Reading:
             validated = _adapter(model).validate_python(section, context=lookup)
         except pydantic.ValidationError as error:
             wrong = list(problems_of(error, model, document, kind))
+            for path, to in MOVED_KEYS.items():
+                if path in written.keys and path not in document.keys:  # by the name that is in the file
+                    wrong = [
+                        replace(each, message=re.sub(rf"\b{to[-1]}\b", str(path[-1]), each.message, count=1))
+                        for each in wrong
+                    ]
             self.problems += wrong
             again = with_known_keys(error, model, document, kind) if self.corrects else None
             if again is None or len(self.problems) != before + len(wrong):
