@@ -11,6 +11,7 @@ from ianvs.config.spec import AlgorithmSpec, GenerationSpec, MetricSpec, TestEnv
 from ianvs.exam.scenarios import Exam, open_exam
 from ianvs.exam.scenarios.per_seed_exam import with_seed
 from ianvs.plugins.authors_files import imports_from
+from ianvs.processes.engines.engine import Files
 from ianvs.processes.interpreters.lock import lock_of
 from ianvs.running.loop import Phase
 from ianvs.running.planning.cases import PlannedAlgorithm
@@ -18,6 +19,7 @@ from ianvs.running.planning.identity import plugin_files_of
 from ianvs.running.planning.plan import Plan
 from ianvs.running.planning.sandbox_paths import exam_paths, readable_paths
 from ianvs.running.planning.source_snapshot import SourceSnapshot, snapshot_contents, snapshots_of
+from ianvs.store import CaseStore, CodeStore, ExamStore
 
 PREPARE_EXAM = "ianvs.running.session.exams:prepare_exam"
 RUN_CASE = "ianvs.running.session.case:run_case"
@@ -136,4 +138,17 @@ def case_request(
         models_mb=job.limits.models_mb,
         cases_kept=len(plan) if job.sandboxed and job.examine == "after all cases" else 1,
         until=algorithm.until,
+    )
+
+
+def files_of(request: CaseRequest) -> Files:
+    """Return the files that running, resuming or scoring the case reads and writes."""
+    workspace, case = request.workspace, request.case.id
+    store, code = CaseStore(workspace), (CodeStore(workspace).folder(snapshot.key) for snapshot in request.code)
+    return Files(
+        root=workspace,
+        reads=(ExamStore(workspace).folder(request.exam_id), *code),
+        writes=(store.folder(case),),
+        notes=(store.root / ".names",),
+        lock=Path(store.lock(case).lock_file),
     )

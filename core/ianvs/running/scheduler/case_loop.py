@@ -12,7 +12,7 @@ from typing import Any
 from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.types import Failure, FailureKind, Status
 from ianvs.config.spec import ResourcesSpec
-from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine, Event, Files, Task
+from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine, Event, Task
 from ianvs.processes.process_end import signal_name
 from ianvs.running.planning.case_request import (
     ANSWERED,
@@ -20,15 +20,15 @@ from ianvs.running.planning.case_request import (
     TRAINED,
     UNANSWERED,
     UNWRITABLE,
-    CaseRequest,
     case_request,
+    files_of,
 )
 from ianvs.running.planning.plan import Plan, PlannedCase
 from ianvs.running.planning.source_snapshot import store_sources
 from ianvs.running.scheduler.kill_reason import oom_kills, why_killed
 from ianvs.running.scheduler.scorer import Scorer
 from ianvs.running.scheduler.slots import Slot, Slots
-from ianvs.store import QUEUE_SECONDS, CaseStore, CodeStore, ExamStore, JobStore, Study
+from ianvs.store import QUEUE_SECONDS, JobStore, Study
 
 _TICK = 0.5  # seconds between checks of limits without events
 _SHORT_TICK = 0.05  # seconds, while something other than the engine has to be polled
@@ -181,7 +181,7 @@ class CaseLoop:
         if self._trains_first:
             request = replace(request, phases=("train",))
         environment, wanted = slot.environment if shown else {}, planned.algorithm.spec.resources
-        files = _files_of(request) if self._engine.elsewhere else None
+        files = files_of(request) if self._engine.elsewhere else None
         self._engine.submit(Task(case.id, RUN_CASE, request, log, environment, files, request.secrets, wanted))
 
     def _continues(self, running: _Running, code: int) -> bool:
@@ -334,7 +334,11 @@ class CaseLoop:
         if running.unwritable:
             reason = "its results can't be stored: the disk is full, or the workspace can't be written"
             return self._failure(planned, "exception", "OSError", reason)
-        after = "; what the case has answered is stored" if running.scoring else ""
+        own = ", ".join(
+            f"{spec.name} ({spec.url.name})" for spec, _ in planned.algorithm.scores if spec.url is not None
+        )
+        after = f"; metrics of the exam's own: {own}" if own else ""
+        after = f"{after}; what the case has answered is stored" if running.scoring else ""
         if code < 0:
             why = why_killed(-code, "a metric" if running.scoring else "the plugin", self._oom_kills)
             return self._failure(planned, "killed", signal_name(-code), why + after)
@@ -384,16 +388,3 @@ class CaseLoop:
         if self._running:
             self._listener.stopping(0 if self._stopping else len(self._running))
         self._stopping = True
-
-
-def _files_of(request: CaseRequest) -> Files:
-    """Return the files that running, resuming or scoring the case reads and writes."""
-    workspace, case = request.workspace, request.case.id
-    store, code = CaseStore(workspace), (CodeStore(workspace).folder(snapshot.key) for snapshot in request.code)
-    return Files(
-        root=workspace,
-        reads=(ExamStore(workspace).folder(request.exam_id), *code),
-        writes=(store.folder(case),),
-        notes=(store.root / ".names",),
-        lock=Path(store.lock(case).lock_file),
-    )
