@@ -334,10 +334,8 @@ class CaseLoop:
         if running.unwritable:
             reason = "its results can't be stored: the disk is full, or the workspace can't be written"
             return self._failure(planned, "exception", "OSError", reason)
-        own = ", ".join(
-            f"{spec.name} ({spec.url.name})" for spec, _ in planned.algorithm.scores if spec.url is not None
-        )
-        after = f"; metrics of the exam's own: {own}" if own else ""
+        metrics = [f"{spec.name} ({spec.url.name})" for spec, _ in planned.algorithm.scores if spec.url is not None]
+        after = f"; metrics of the exam's own: {', '.join(metrics)}" if metrics else ""
         after = f"{after}; what the case has answered is stored" if running.scoring else ""
         if code < 0:
             why = why_killed(-code, "a metric" if running.scoring else "the plugin", self._oom_kills)
