@@ -32,7 +32,8 @@ CONTEXT = {
     "passes": "int or None, how often a learner may iterate over the data; None: without a limit",
     "pretraining": "bool, only in continual pre-training: True in a stage, whose labels are hidden, False when a copy "
     "is adapted to a downstream task and evaluated on it",
-    "generation": "Generation or None, in predict(): generates replies to prompts, locally or on the job's server",
+    "generation": "Generation, in predict() on data with replies, else None: generates replies to prompts, locally or "
+    "on the job's server",
     "train_rounds": "tuple of TrainData, one per round so far; only for a class with `sees_past_rounds = True`",
 }
 """The keyword arguments that a plugin may name in train() and predict(); it gets those that it names."""

@@ -56,7 +56,7 @@ class Examination:
     """Evaluates one learner on the test sets of an exam.
 
     Attributes:
-        spent: Cost of predictions since the last reset.
+        spent: Cost of predictions in the current round; `CaseTrainingSource.begin` resets it.
         testenv: Has the evaluation tasks besides labels.
         replies: The source of replies; None where no learner has any.
     """
